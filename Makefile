@@ -1,0 +1,57 @@
+# Two commands: `make run` starts the service, `make test` checks everything. `make help` lists the rest.
+
+VENV ?= .venv
+PYTHON ?= python3
+# Test processes at once; "auto" is one per CPU.
+JOBS ?= auto
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# Empty marks: the environment is as pyproject.toml wants it, without and with the tools of developers.
+INSTALLED := $(VENV)/.installed
+INSTALLED_DEV := $(VENV)/.installed-dev
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint bench clean
+
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+run: $(INSTALLED) ## install, fetch the weights of the embedded model if it is used, run the service here
+	@if $(BIN)/python -c 'from ipc.endpoints import find_places; from supervisor.settings import load; \
+	raise SystemExit(load(find_places(None).settings_file).model is not None)' 2>/dev/null; \
+	then $(BIN)/hermesctl models pull smollm2-135m; fi
+	@exec $(BIN)/hermesctl run
+
+test: lint ## lint, types and all tests
+	$(BIN)/python -m pytest -n $(JOBS)
+
+lint: $(INSTALLED_DEV) ## lint and types only
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(INSTALLED_DEV) ## the measurements of bench/
+	$(BIN)/python -m bench
+
+clean: ## remove the environment and what tools left behind; settings and state stay
+	rm -rf $(VENV) build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
+
+$(INSTALLED): $(BIN)/python pyproject.toml
+	$(PIP) install -e .
+	@touch $@
+
+$(INSTALLED_DEV): $(BIN)/python pyproject.toml
+	$(PIP) install -e '.[dev]'
+	@touch $@ $(INSTALLED)
+
+# ensurepip is what Debian leaves out of python3 until python3-venv is there.
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { echo "There is no $(PYTHON) here: install Python 3.11 or newer, or name it: make PYTHON=/path/to/python3 …"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	{ echo "$$($(PYTHON) --version) is too old, 3.11 or newer is needed: make PYTHON=/path/to/newer/python3 …"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update && apt-get install -y python3-venv; } || \
+	{ echo "Python's venv module is missing: run \`sudo apt install python3-venv\`, then this again."; exit 1; }
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }

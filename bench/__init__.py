@@ -1,0 +1,1 @@
+"""Measurements: each puts our path beside the raw limit of the same machine in the same minute."""

@@ -1,0 +1,32 @@
+"""`python -m bench [--quick]`: every measurement in turn, then one table of ratios and goals."""
+
+import argparse
+
+from bench import accept, decide, fork, relay, worker_memory
+from bench.goals import Outcome, tell
+from bench.report import table
+
+_BENCHES = (accept, relay, fork, worker_memory, decide)
+# Rounds of a quick look: enough to see a ratio that is far off, too few for a fine one.
+_QUICK_SHARE = 5
+_QUICK_ROUNDS_MIN = 3
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description="Measure our path beside raw limits."
+    )
+    parser.add_argument("--quick", action="store_true", help=f"a {_QUICK_SHARE}th of the rounds")
+    share = _QUICK_SHARE if parser.parse_args().quick else 1
+    outcomes: list[Outcome] = []
+    for bench in _BENCHES:
+        found = bench.measure(max(_QUICK_ROUNDS_MIN, bench.ROUNDS // share))
+        tell(bench.TITLE, found)
+        outcomes += found
+    heads, columns = ["", "ratio", "goal", ""], (0, 6, 7, 8)
+    rows = [outcome.row() for outcome in outcomes]
+    table("Ratios of p50", [heads, *([row[column] for column in columns] for row in rows)])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""From a client's Submit to the worker's Assign, beside a raw hop, commit and hop of the same size."""
+
+import tempfile
+import time
+from pathlib import Path
+
+from bench.goals import Outcome, rounds_asked, tell
+from bench.limits import raw_limit
+from bench.pretend import identity_of, pretend_service
+from ipc.codec import Decoder, encode
+from ipc.messages import Ack, Assign, Finished, FromWorker, Hello, Ready, Submit, ToWorker
+from ipc.sockets import BlockingSocket, Wire
+from tests.waiting import DEADLINE_SECONDS
+
+TITLE = "A message on its way, Submit to Assign, beside a bare hop, commit and hop"
+ROUNDS = 1000
+_WARM_UP = 50
+_TEXT = "What would it take to get this done by the end of the day? " * 4
+_decoder: Decoder[ToWorker] = Decoder(ToWorker)
+
+
+class Ours:
+    """The supervisor, with the one worker played here."""
+
+    def __init__(self, wire: Wire, control: str, frames: str) -> None:
+        self._client = wire.blocking(control, "bench-client")
+        self._worker = wire.blocking(frames, identity_of(1))
+        self._frame = 0
+        self._asked = 0
+        self._post(Hello(1, 0, 1))
+        self._rest()
+
+    def once(self) -> float:
+        """Milliseconds until the worker has the turn; the turn is then finished and all is at rest again."""
+        self._asked += 1
+        number = self._asked.to_bytes(8)
+        request = encode(Submit(f"session-{self._asked}", _TEXT, f"key-{self._asked}"))
+        began = time.perf_counter()
+        self._client.send([number, request])
+        while not isinstance(message := _decoder.decode(receive(self._worker)[-1]), Assign):
+            pass
+        spent = time.perf_counter() - began
+        self._post(Finished(message.turn, message.attempt, "It is done."))
+        self._rest()
+        receive(self._client)
+        return spent * 1000
+
+    def _rest(self) -> None:
+        """Ready again, and known to be."""
+        self._post(Ready())
+        while _decoder.decode(receive(self._worker)[-1]) != Ack(self._frame):
+            pass
+
+    def _post(self, message: FromWorker) -> None:
+        self._frame += 1
+        self._worker.send([self._frame.to_bytes(8), encode(message)])
+
+
+class Raw:
+    """The limit: nothing but the hops and the commit."""
+
+    def __init__(self, wire: Wire, clients: str, workers: str) -> None:
+        self._client = wire.blocking(clients, "bench-client")
+        self._worker = wire.blocking(workers, "bench-worker")
+        self._worker.send([b"here"])
+        self._asked = 0
+
+    def once(self) -> float:
+        self._asked += 1
+        request = encode(Submit(f"session-{self._asked}", _TEXT, f"key-{self._asked}"))
+        began = time.perf_counter()
+        self._client.send([self._asked.to_bytes(8), request])
+        receive(self._worker)
+        return (time.perf_counter() - began) * 1000
+
+
+def receive(socket: BlockingSocket) -> list[bytes]:
+    parts = socket.receive(DEADLINE_SECONDS)
+    assert parts is not None, "nothing arrived"
+    return parts
+
+
+def measure(rounds: int) -> list[Outcome]:
+    with tempfile.TemporaryDirectory() as folder:
+        home, wire = Path(folder), Wire()
+        with pretend_service(home / "ours", 1) as (places, _), raw_limit("accept", home / "raw") as (a, b, _):
+            ours, raw = Ours(wire, places.control, places.frames), Raw(wire, a, b)
+            pairs = [(ours.once(), raw.once()) for _ in range(rounds + _WARM_UP)][_WARM_UP:]
+        wire.close()
+    times = ([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+    return [Outcome("accepted to assigned", *times, "ms", "at most", 1.5)]
+
+
+if __name__ == "__main__":
+    tell(TITLE, measure(rounds_asked(ROUNDS)))

@@ -1,0 +1,85 @@
+"""The real process room without a supervisor: workers are started and say that they are ready, no more."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+from ipc.codec import Decoder
+from ipc.endpoints import Places, find_places, make_private
+from ipc.messages import FromWorker, Ready
+from ipc.sockets import Wire
+from supervisor.core.events import WorkerDied, WorkerStarted
+from supervisor.processes.cells import Limits
+from supervisor.processes.host import Processes
+from supervisor.processes.zygote import Program
+from tests.waiting import DEADLINE_SECONDS, soon
+
+_decoder: Decoder[FromWorker] = Decoder(FromWorker)
+
+
+class Host:
+    """Starts one worker at a time."""
+
+    def __init__(self, places: Places, wire: Wire, program: Program) -> None:
+        self.places = places
+        self._events: asyncio.Queue[WorkerStarted | WorkerDied] = asyncio.Queue()
+        self._ready = asyncio.Event()
+        self._wire = wire
+        self._incarnation = 0
+        # The limits a worker has by default, as far as they take time to set.
+        limits = Limits(processes_max=256, files_max=4096)
+        self.processes = Processes(
+            epoch=1,
+            places=places,
+            cell="auto",
+            limits=limits,
+            report=self._events.put_nowait,
+            program=program,
+        )
+
+    async def open(self) -> None:
+        make_private(self.places.runtime)
+        make_private(self.places.workers)
+        self._wire.router(self.places.frames, self._heard, handover=True)
+        self._wire.router(self.places.pulse, lambda parts: None)
+        await self.processes.open()
+        await soon(lambda: self.processes.state == "ready")
+
+    async def start(self) -> WorkerStarted:
+        """Returns when its Ready has arrived."""
+        self._incarnation += 1
+        self._ready.clear()
+        self.processes.start(0, self._incarnation)
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            await self._ready.wait()
+            started = await self._events.get()
+        assert isinstance(started, WorkerStarted), started
+        return started
+
+    async def ready(self, begin: Callable[[], None]) -> None:
+        """Waits for the Ready of a worker that somebody else starts."""
+        self._ready.clear()
+        begin()
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            await self._ready.wait()
+
+    async def kill(self) -> None:
+        self.processes.kill(self._incarnation)
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            await self._events.get()
+
+    def _heard(self, parts: list[bytes]) -> None:
+        if isinstance(_decoder.decode(parts[2]), Ready):
+            self._ready.set()
+
+
+@contextlib.asynccontextmanager
+async def opened(home: Path, wire: Wire, program: Program | None = None) -> AsyncIterator[Host]:
+    make_private(home)
+    host = Host(find_places(str(home)), wire, program or Program())
+    try:
+        await host.open()
+        yield host
+    finally:
+        await host.processes.close(DEADLINE_SECONDS)

@@ -1,0 +1,112 @@
+"""What an idle worker holds for itself alone, beside one executed from nothing; and how warm its first turn is.
+
+Memory is what would be free again if the process ended (USS), after a collection, its keeper included. Turns run
+through the whole service against a model server on loopback; the second turn of each worker is the limit of its
+first.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import uvloop
+
+from bench.goals import Outcome, rounds_asked, tell
+from bench.host import Host, opened
+from bench.idle_worker import COLLECTED
+from ipc.codec import encode
+from ipc.messages import CellSpec, Event, Fork
+from ipc.sockets import Wire
+from supervisor.processes.zygote import Program
+from tests.fake_model import FakeModel
+from tests.service import Service, settings_for
+from tests.waiting import DEADLINE_SECONDS, soon, until
+
+TITLE = "A worker's weight beside an executed one, and its first turn beside its second"
+ROUNDS = 12
+_PROGRAM = Program(run="bench.idle_worker")
+# A worker is replaced after its second turn, so that every odd turn is the first of a fresh one.
+_WORKERS = "count = 1\nspares = 0\nturns_max = 2"
+
+
+async def forked_bytes(host: Host) -> int:
+    started = await host.start()
+    await collected(started.pid, host.places.logs / "worker-0.log")
+    keeper = int(Path(f"/proc/{started.pid}/stat").read_text().rpartition(")")[2].split()[1])
+    held = own_bytes(started.pid) + own_bytes(keeper)
+    await host.kill()
+    return held
+
+
+async def executed_bytes(host: Host, log: Path) -> int:
+    cell = CellSpec("sweep")
+    fork = Fork(1, 0, 0, "executed", host.places.frames, host.places.pulse, str(log), cell)
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "bench.idle_worker"], stdin=subprocess.PIPE, stdout=output, stderr=output
+        )
+    assert process.stdin is not None
+
+    def begin() -> None:
+        process.stdin.write(encode(fork))
+        process.stdin.close()
+
+    await host.ready(begin)
+    await collected(process.pid, log)
+    held = own_bytes(process.pid)
+    process.kill()
+    process.wait(DEADLINE_SECONDS)
+    return held
+
+
+async def collected(pid: int, log: Path) -> None:
+    os.kill(pid, signal.SIGUSR1)
+    await soon(lambda: COLLECTED in log.read_text())
+
+
+def own_bytes(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Private_"))
+
+
+async def memory(home: Path, rounds: int) -> Outcome:
+    wire = Wire()
+    held: tuple[list[float], list[float]] = ([], [])
+    async with opened(home, wire, _PROGRAM) as host:
+        for _ in range(rounds):
+            held[0].append(await forked_bytes(host) / 2**20)
+            held[1].append(await executed_bytes(host, home / "executed.log") / 2**20)
+    wire.close()
+    return Outcome("memory of an idle worker", *held, "MiB", "at most", 0.2)
+
+
+def turns(home: Path, rounds: int) -> Outcome:
+    spent: tuple[list[float], list[float]] = ([], [])
+    with FakeModel() as model, Service(home, settings_for(model, workers=_WORKERS)) as service:
+        for number in range(2 * rounds):
+            until(lambda: [row["state"] for row in service.show("workers")] == ["idle"])
+            spent[number % 2].append(turn_ms(service, f"session-{number}"))
+    return Outcome("first turn against the second", *spent, "ms", "at most", 3)
+
+
+def turn_ms(service: Service, session: str) -> float:
+    """From the attempt's opening to the turn's end, as the supervisor wrote them down."""
+    listener = service.listen(session)
+    service.say(session, "Say a few words, as ever.")
+    ended = listener.ending(f"{session}/1")
+    opened: Event = listener.of_type("attempt.opened")[0]
+    assert ended.type == "turn.done", ended
+    return (ended.at - opened.at) * 1000
+
+
+def measure(rounds: int) -> list[Outcome]:
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        return [uvloop.run(memory(home / "host", max(3, rounds // 4))), turns(home / "service", rounds)]
+
+
+if __name__ == "__main__":
+    tell(TITLE, measure(rounds_asked(ROUNDS)))

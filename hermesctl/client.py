@@ -1,0 +1,116 @@
+"""The control protocol from the asking side: numbered requests and answers, every wait bounded."""
+
+import os
+import select
+import time
+from collections import deque
+from typing import TypeVar
+
+from hermesctl.errors import CommandError, NotRunning
+from hermesctl.exits import Exit
+from ipc.codec import Decoder, encode
+from ipc.endpoints import Places, is_listening
+from ipc.messages import Answer, Refused, Request
+from ipc.sockets import Wire
+
+# The supervisor answers after one commit; ten seconds is a disk in deep trouble.
+ANSWER_SECONDS = 10.0
+# How long silence may last before the line itself is doubted.
+SILENCE_SECONDS = 0.5
+# Answers of a follow that arrive while another answer is awaited; a few seconds of a fast stream.
+_ASIDE_MAX = 20_000
+
+_Expected = TypeVar("_Expected")
+
+
+class Client:
+    """One connection to the control socket."""
+
+    def __init__(self, places: Places, wake: int | None = None) -> None:
+        """`wake` is a file descriptor that ends a wait early when it becomes readable."""
+        self._path = places.control
+        self._born = _birth(self._path)
+        if not is_listening(self._path):
+            raise NotRunning()
+        self._wake = () if wake is None else (wake,)
+        self._wire = Wire()
+        self._socket = self._wire.blocking(self._path, f"hermesctl-{os.urandom(8).hex()}")
+        self._decoder: Decoder[Answer] = Decoder(Answer)
+        self._number = 0
+        self._aside: deque[tuple[int, Answer]] = deque()
+
+    def ask(
+        self, request: Request, expected: type[_Expected], timeout_seconds: float = ANSWER_SECONDS
+    ) -> _Expected:
+        """The answer to a request; a refusal ends the command."""
+        return self.answer_to(self.post(request), expected, timeout_seconds)
+
+    def answer_to(
+        self, number: int, expected: type[_Expected], timeout_seconds: float = ANSWER_SECONDS
+    ) -> _Expected:
+        """The first expected answer under a number; whatever else arrives is kept for `receive`."""
+        deadline = time.monotonic() + timeout_seconds
+        while (left := deadline - time.monotonic()) > 0:
+            arrived = self._read(min(left, SILENCE_SECONDS))
+            if arrived is None:
+                if self.is_lost():
+                    raise NotRunning("the supervisor has gone", "hermesctl start")
+            elif arrived[0] == number and isinstance(arrived[1], Refused):
+                raise refusal(arrived[1])
+            elif arrived[0] == number and isinstance(arrived[1], expected):
+                return arrived[1]
+            else:
+                self._put_aside(arrived)
+        raise NotRunning(
+            f"the supervisor did not answer within {timeout_seconds:g} s", "look at logs/supervisor.log"
+        )
+
+    def post(self, request: Request) -> int:
+        """Sends a request whose answers are read by `receive`, under the number returned."""
+        self._number += 1
+        self._socket.send([self._number.to_bytes(8, "big"), encode(request)])
+        return self._number
+
+    def receive(self, timeout_seconds: float) -> tuple[int, Answer] | None:
+        """The next answer with its request's number, or None: the time is over or somebody woke us."""
+        return self._aside.popleft() if self._aside else self._read(timeout_seconds)
+
+    def is_lost(self) -> bool:
+        """Whether the process we connected to has gone, even if another listens there by now."""
+        return _birth(self._path) != self._born or not is_listening(self._path)
+
+    def close(self) -> None:
+        self._wire.close()
+
+    def _read(self, timeout_seconds: float) -> tuple[int, Answer] | None:
+        parts = self._socket.receive(0)
+        if parts is None:
+            readable, _, _ = select.select([self._socket.fileno(), *self._wake], [], [], timeout_seconds)
+            if self._wake and self._wake[0] in readable:
+                os.read(self._wake[0], 512)
+            parts = self._socket.receive(0)
+        if parts is None:
+            return None
+        number, frame = parts
+        return int.from_bytes(number, "big"), self._decoder.decode(frame)
+
+    def _put_aside(self, arrived: tuple[int, Answer]) -> None:
+        if len(self._aside) >= _ASIDE_MAX:
+            raise NotRunning("the supervisor streams but does not answer", "hermesctl status")
+        self._aside.append(arrived)
+
+
+def refusal(refused: Refused) -> CommandError:
+    """What a refused request ends the command with."""
+    later = refused.retry_after_seconds
+    hint = refused.hint if later is None else f"{refused.hint} (again in {later:g} s)"
+    return CommandError(refused.error, hint, Exit.REFUSED)
+
+
+def _birth(path: str) -> tuple[int, int] | None:
+    """Tells one socket file from its successor: ZeroMQ reconnects silently, but a follow does not survive."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_ctime_ns

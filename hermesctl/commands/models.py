@@ -1,0 +1,166 @@
+"""`hermesctl models`: which weights there are and fetching them; needs no running supervisor."""
+
+import signal
+import sys
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from hermesctl.weights import Weights
+    from ipc.endpoints import Places
+
+_EXAMPLES = """\b
+Examples:
+  hermesctl models list
+  hermesctl models pull smollm2-135m
+"""
+_LIST_EXAMPLES = """\b
+Examples:
+  hermesctl models list
+  hermesctl models list --json
+"""
+_PULL_EXAMPLES = """\b
+Examples:
+  hermesctl models pull smollm2-135m
+  hermesctl models pull smollm2-135m tiny.en
+"""
+_DEMONSTRATION = """\
+smollm2-135m is a demonstration: it chats, it is often wrong, and it does not call tools.
+Three keys in {settings} replace it with any OpenAI-compatible model:
+  [model]
+  base_url = "http://127.0.0.1:8000/v1"
+  name = "the-model"
+  api_key_env = "OPENAI_API_KEY"
+"""
+# Without a terminal one line per tenth: enough to see life in a log.
+_PLAIN_STEPS = 10
+
+
+@click.group(epilog=_EXAMPLES)
+def models() -> None:
+    """List and fetch the weights of the embedded models."""
+
+
+@models.command("list", epilog=_LIST_EXAMPLES)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
+@click.pass_obj
+def list_models(places: "Places", as_json: bool) -> None:
+    """Show the weights that can be pulled, and which are there and verified."""
+    from hermesctl.weights import CATALOGUE, presence
+
+    rows = [_row(weights, presence(weights, places.models)) for weights in CATALOGUE]
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode(rows).decode())
+        return
+    _print_table(rows)
+
+
+@models.command("pull", epilog=_PULL_EXAMPLES)
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.pass_obj
+def pull_models(places: "Places", names: tuple[str, ...]) -> None:
+    """Fetch weights, compare them with their pinned checksum, and put them in the models folder."""
+    from hermesctl.sources import sources
+    from hermesctl.weights import find, pull
+
+    wanted = [find(name) for name in dict.fromkeys(names)]
+    # The default action would leave the download's folder behind.
+    signal.signal(signal.SIGTERM, _end_orderly)
+    for weights in wanted:
+        with _progress(weights) as progress:
+            pull(weights, places.models, sources(), progress, progress.say)
+        if weights.kind == "language":
+            click.echo(_DEMONSTRATION.format(settings=places.settings_file), nl=False)
+
+
+def _row(weights: "Weights", presence: str) -> dict[str, Any]:
+    return {
+        "name": weights.name,
+        "kind": weights.kind,
+        "size_bytes": weights.size_bytes,
+        "state": presence,
+        "licence": weights.licence,
+        "purpose": weights.purpose,
+    }
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    from hermesctl.weights import megabytes
+
+    header = ("NAME", "KIND", "SIZE", "STATE", "LICENCE", "FOR")
+    lines = [
+        (row["name"], row["kind"], megabytes(row["size_bytes"]), row["state"], row["licence"], row["purpose"])
+        for row in rows
+    ]
+    widths = [max(len(line[column]) for line in (header, *lines)) for column in range(len(header) - 1)]
+    for line in (header, *lines):
+        cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=False)]
+        click.echo("  ".join([*cells, line[-1]]))
+
+
+def _end_orderly(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+def _progress(weights: "Weights") -> "_Bar | _Lines":
+    return _Bar(weights) if sys.stderr.isatty() else _Lines(weights)
+
+
+class _Bar:
+    """A bar on a terminal; drawn by the caller's own thread, since a fork follows."""
+
+    def __init__(self, weights: "Weights") -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+        self._total = weights.size_bytes
+        self._rich = Progress(
+            TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
+            console=Console(stderr=True), auto_refresh=False, transient=True,
+        )  # fmt: skip
+        self._task = self._rich.add_task(weights.name, total=self._total)
+
+    def __enter__(self) -> "_Bar":
+        self._rich.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._rich.stop()
+
+    def advance_to(self, received_bytes: int) -> None:
+        self._rich.update(self._task, completed=min(received_bytes, self._total), refresh=True)
+
+    def say(self, line: str) -> None:
+        self._rich.console.print(line, markup=False, highlight=False)
+
+
+class _Lines:
+    """Plain lines where nobody watches a terminal."""
+
+    def __init__(self, weights: "Weights") -> None:
+        self._name = weights.name
+        self._total = weights.size_bytes
+        self._step = 0
+
+    def __enter__(self) -> "_Lines":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        sys.stderr.flush()
+
+    def advance_to(self, received_bytes: int) -> None:
+        step = min(_PLAIN_STEPS, received_bytes * _PLAIN_STEPS // self._total)
+        if step > self._step:
+            self._step = step
+            self.say(f"{self._name}: {step * 100 // _PLAIN_STEPS} %")
+
+    def say(self, line: str) -> None:
+        click.echo(line, err=True)

@@ -1,0 +1,54 @@
+"""`hermesctl queue`: what waits behind the running turn of a session, and how to change it."""
+
+from typing import Literal, get_args
+
+import click
+
+from hermesctl.client import Client
+from hermesctl.render import Column, ago, one_line
+from hermesctl.rows import as_json, print_json, print_rows
+from ipc.endpoints import Places
+from ipc.messages import Done, Queue, Table
+
+Act = Literal["list", "drop", "clear", "resume"]
+_SAID = {"drop": "dropped", "clear": "cleared", "resume": "resumed"}
+_COLUMNS = (
+    Column("message", "message"),
+    Column("held", "held", rank=2),
+    Column("kind", "kind", rank=2),
+    Column("busy", "busy", rank=3),
+    Column("at", "waiting", ago, right=True, rank=1),
+    Column("text", "text", wide=True, rank=1),
+)
+_EXAMPLES = """\b
+Examples:
+  hermesctl queue demo
+  hermesctl queue demo drop m_17
+  hermesctl queue demo clear
+  hermesctl queue demo resume
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("session")
+@click.argument("act", type=click.Choice(get_args(Act)), default="list")
+@click.argument("message", required=False)
+@as_json
+@click.pass_obj
+def queue(places: Places, session: str, act: Act, message: str | None, form: str) -> None:
+    """Show or change what waits behind a running turn."""
+    if (act == "drop") != (message is not None):
+        raise click.UsageError("drop takes the id of one message; the other acts take none")
+    client = Client(places)
+    try:
+        if act == "list":
+            rows = client.ask(Queue(session), Table).rows
+            print_rows(form, rows, _COLUMNS, f"nothing waits in {session}")
+            return
+        done = client.ask(Queue(session, act, message), Done)
+    finally:
+        client.close()
+    if form == "json":
+        print_json({"session": session, "act": act, "turns": done.turns, "note": done.note})
+    else:
+        print(one_line(done.note) or f"{session}: {_SAID[act]}")

@@ -1,0 +1,60 @@
+"""`hermesctl send`: submits a message and stays with the turn that answers it."""
+
+import os
+import sys
+from typing import get_args
+
+import click
+
+from hermesctl.ctrlc import CtrlC
+from hermesctl.feed import Feed
+from hermesctl.sending import JsonLines, Sending, Shown, Voice
+from ipc.endpoints import Places
+from ipc.messages import BusyMode, Submit
+
+_MODES = get_args(BusyMode)
+_EXAMPLES = """\b
+Examples:
+  hermesctl send demo "What is the capital of France?"
+  git diff | hermesctl send review -
+  hermesctl send demo "Stop that, do this" --busy interrupt
+  hermesctl send demo "Once only" --id order-17 --json
+
+\b
+Exit codes: 0 answered, 3 interrupted, 4 the turn failed, 5 refused.
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("session")
+@click.argument("text")
+@click.option("--busy", type=click.Choice(_MODES), help="What to do to a running turn.")
+@click.option("--id", "key", metavar="KEY", help="The same key twice is one message.")
+@click.option(
+    "--no-wait", "until", flag_value="accepted", default="end", help="Print the message's id and leave."
+)
+@click.option("--json", "form", flag_value="json", default="words", help="Print one event a line.")
+@click.pass_obj
+def send(
+    places: Places, session: str, text: str, busy: BusyMode | None, key: str | None, until: str, form: str
+) -> int:
+    """Say something to a session and stream the answer.
+
+    TEXT of - is read from standard input. Ctrl-C interrupts the turn; a second one leaves at once.
+    """
+    words = sys.stdin.read() if text == "-" else text
+    if not words.strip():
+        raise click.UsageError("the message is empty")
+    submit = Submit(session, words, key or f"hermesctl-{os.urandom(12).hex()}", busy)
+    shown: Shown = JsonLines() if form == "json" else Voice()
+    with CtrlC() as ctrl_c:
+        feed = Feed(places, session, None, ctrl_c.wake)
+        try:
+            sending = Sending(feed, submit, shown, ctrl_c)
+            accepted = sending.submit()
+            if until == "accepted":
+                print(accepted.message)
+                return 0
+            return sending.follow_to_the_end()
+        finally:
+            feed.close()

@@ -1,0 +1,123 @@
+"""`hermesctl start`: returns when the supervisor is ready, or with its last words and its exit code."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import click
+
+from hermesctl.commands.run import supervisor_line
+from hermesctl.commands.status import read_status
+from hermesctl.errors import CommandError, NotRunning
+from hermesctl.exits import Exit
+from hermesctl.process import Ending
+from hermesctl.render import plain
+from hermesctl.waiting import Waiting
+from ipc.endpoints import Places, is_listening, make_private
+
+# Between two looks at a starting supervisor; its end is noticed at once.
+_LOOK_SECONDS = 0.05
+# The last words of a process that ended: what fits a screen.
+_LAST_LINES = 12
+_LAST_BYTES = 16 * 1024
+_EXAMPLES = """\b
+Examples:
+  hermesctl start
+  hermesctl --home ./trial start --timeout 300
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.option(
+    "--timeout",
+    "timeout_seconds",
+    type=click.FloatRange(min=0.1),
+    default=120.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for it to be ready.",
+)
+@click.pass_context
+def start(ctx: click.Context, timeout_seconds: float) -> None:
+    """Start the supervisor in the background and return when it is ready."""
+    places: Places = ctx.obj
+    if is_listening(places.control):
+        print(f"already running, pid {plain(read_status(places).get('pid'))}")
+        return
+    make_private(places.state)
+    make_private(places.logs)
+    log = places.logs / "supervisor.log"
+    born_at = log.stat().st_size if log.exists() else 0
+    process = _spawn(supervisor_line(ctx), log)
+    ending = Ending(process.pid)
+    try:
+        _wait_until_ready(places, process, ending, timeout_seconds, log, born_at)
+    finally:
+        ending.close()
+    print(f"started, pid {process.pid}; the log is {log}")
+
+
+def _spawn(line: list[str], log: Path) -> "subprocess.Popen[bytes]":
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        return subprocess.Popen(
+            line, stdin=subprocess.DEVNULL, stdout=descriptor, stderr=descriptor, start_new_session=True
+        )
+    finally:
+        os.close(descriptor)
+
+
+def _wait_until_ready(
+    places: Places,
+    process: "subprocess.Popen[bytes]",
+    ending: Ending,
+    timeout_seconds: float,
+    log: Path,
+    born_at: int,
+) -> None:
+    waiting = Waiting()
+    deadline = time.monotonic() + timeout_seconds
+    while time.monotonic() < deadline:
+        if ending.within(_LOOK_SECONDS):
+            raise _ended_early(process.wait(), log, born_at)
+        what = _what_is_missing(places)
+        if what is None:
+            return
+        waiting.say(what)
+    raise NotRunning(
+        f"the supervisor (pid {process.pid}) is not ready after {timeout_seconds:g} s",
+        f"hermesctl status shows how far it is; the log is {log}",
+    )
+
+
+def _what_is_missing(places: Places) -> str | None:
+    """What a person is told while the supervisor is not ready; None once it is."""
+    if not is_listening(places.control):
+        return "waiting for the supervisor to open its socket"
+    try:
+        row = read_status(places)
+    except NotRunning:
+        return "waiting for the supervisor to answer"
+    if row.get("state") == "ready":
+        return None
+    return f"{plain(row.get('state'))}: model {plain(row.get('model'))}"
+
+
+def _ended_early(status: int, log: Path, born_at: int) -> CommandError:
+    """Its own code where it chose one, so that 75 and 78 reach scripts."""
+    how = f"exit code {status}" if status >= 0 else f"signal {-status}"
+    words = "".join(f"\n    {line}" for line in _last_lines(log, born_at))
+    return CommandError(
+        f"the supervisor ended while it started ({how}){words}",
+        f"the whole log is {log}",
+        status if status > 0 else Exit.BUG,
+    )
+
+
+def _last_lines(log: Path, born_at: int) -> list[str]:
+    with log.open("rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(born_at, end - _LAST_BYTES))
+        text = file.read(_LAST_BYTES).decode(errors="replace")
+    return text.splitlines()[-_LAST_LINES:]

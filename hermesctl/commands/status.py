@@ -1,0 +1,71 @@
+"""`hermesctl status`: the service in a few lines, and what it would like you to do."""
+
+import sys
+from typing import Any
+
+import click
+
+from hermesctl.errors import NotRunning
+from hermesctl.render import age, one_line, paint, paint_state, plain, size
+from hermesctl.rows import as_json, print_json, read
+from ipc.endpoints import Places
+from ipc.messages import Show
+
+_VALUE_INDENT = 12
+_EXAMPLES = """\b
+Examples:
+  hermesctl status
+  hermesctl status --json
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@as_json
+@click.pass_obj
+def status(places: Places, form: str) -> None:
+    """Show how the supervisor is doing."""
+    row = read_status(places)
+    if form == "json":
+        print_json(row)
+    else:
+        print("\n".join(_lines(row)))
+
+
+def read_status(places: Places) -> dict[str, Any]:
+    rows = read(places, Show("status"))
+    if not rows:
+        raise NotRunning("the supervisor does not say how it is", "hermesctl stop, then hermesctl start")
+    return rows[0]
+
+
+def _lines(row: dict[str, Any]) -> list[str]:
+    def of(key: str) -> str:
+        return plain(row.get(key))
+
+    state = of("state")
+    head = f"hermes supervisor {of('version')} · pid {of('pid')} · up {age(row.get('uptime_seconds'))}"
+    facts = (
+        ("model", of("model")),
+        ("workers", f"{of('busy')} busy · {of('idle')} idle · {of('seats')} seats + {of('spares')} spare"),
+        ("turns", f"{of('running')} running · {of('queued')} queued · {of('turns_ended')} ended"),
+        ("sessions", f"{of('sessions_live')} live · {of('waiting')} messages waiting"),
+        ("memory", size(row.get("memory_bytes"))),
+        ("cell", of("cell")),
+        ("home", of("home")),
+        ("epoch", of("epoch")),
+    )
+    lines = [f"{paint_state(state, sys.stdout)} · {head}"]
+    lines += [f"  {paint(f'{name:<9}', 'dim', sys.stdout)} {_folded(value)}" for name, value in facts]
+    hints = row.get("hints") or ()
+    return lines + [paint(f"  hint: {one_line(hint)}", "yellow", sys.stdout) for hint in hints]
+
+
+def _folded(value: str) -> str:
+    """A long value goes on under its own beginning, where a terminal would break it anywhere."""
+    if not sys.stdout.isatty():
+        return value
+    import os
+    import textwrap
+
+    room = max(20, os.get_terminal_size(sys.stdout.fileno()).columns - _VALUE_INDENT)
+    return ("\n" + " " * _VALUE_INDENT).join(textwrap.wrap(value, room) or [value])

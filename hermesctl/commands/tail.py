@@ -1,0 +1,69 @@
+"""`hermesctl tail`: events as they happen; goes on by itself when the supervisor comes back."""
+
+import sys
+
+import click
+
+from hermesctl.events import clock, gist, json_line
+from hermesctl.feed import Feed
+from hermesctl.render import aside, one_line, paint
+from ipc.endpoints import Places
+from ipc.messages import Answer, Delta, Event, Noted
+
+# A watcher is left running over nights and upgrades; Ctrl-C ends it.
+_PATIENCE_SECONDS = 7 * 86400.0
+_COLOURS = {
+    "turn.done": "green",
+    "turn.failed": "red",
+    "attempt.lost": "red",
+    "turn.interrupted": "magenta",
+    "turn.opened": "cyan",
+}
+_EXAMPLES = """\b
+Examples:
+  hermesctl tail
+  hermesctl tail demo --after 0
+  hermesctl tail demo --json
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("session", required=False)
+@click.option(
+    "--after", type=click.IntRange(min=0), metavar="SEQ", help="Begin after this seq; 0 is the beginning."
+)
+@click.option(
+    "--json", "form", flag_value="json", default="lines", help="Print one event a line, deltas too."
+)
+@click.pass_obj
+def tail(places: Places, session: str | None, after: int | None, form: str) -> None:
+    """Follow what happens, event by event."""
+    if session is None and after is not None:
+        raise click.UsageError("--after counts within one session: name the SESSION")
+    feed = Feed(places, session, after)
+    try:
+        while True:
+            item = feed.next()
+            if item is not None:
+                _show(item, form)
+            elif feed.is_lost():
+                aside("the supervisor is gone; waiting for it to return …")
+                feed.reconnect(_PATIENCE_SECONDS)
+                aside("the supervisor is back")
+    finally:
+        feed.close()
+
+
+def _show(item: Answer, form: str) -> None:
+    if form == "json" and isinstance(item, Event | Delta | Noted):
+        print(json_line(item), flush=True)
+    elif isinstance(item, Event):
+        print(_line(item), flush=True)
+    elif isinstance(item, Noted):
+        aside(f"{'':12}  {one_line(item.turn)}  {one_line(item.text)}")
+
+
+def _line(event: Event) -> str:
+    kind = paint(f"{event.type:<18}", _COLOURS.get(event.type, "dim"), sys.stdout)
+    at = paint(clock(event.at), "dim", sys.stdout)
+    return f"{at}  {one_line(event.session):<12}  {event.seq:>4}  {kind}  {gist(event)}"

@@ -1,0 +1,39 @@
+"""`hermesctl turns`: one row per turn, filtered by state and session."""
+
+import click
+
+from hermesctl.render import Column, ago, cut_middle
+from hermesctl.rows import as_json, print_rows, read
+from ipc.endpoints import Places
+from ipc.messages import Show
+
+_STATES = ("queued", "running", "asking", "done", "failed", "interrupted")
+_COLUMNS = (
+    Column("turn", "turn", wide=True, shorten=cut_middle),
+    Column("session", "session", wide=True, shorten=cut_middle, rank=5),
+    Column("state", "state", state=True),
+    Column("attempts", "attempts", right=True, rank=4),
+    Column("worker", "worker", right=True, rank=2),
+    Column("pid", "pid", right=True, rank=3),
+    Column("opened_at", "opened", ago, right=True),
+    Column("ended_at", "ended", ago, right=True, rank=1),
+    Column("error", "error", wide=True, rank=1),
+)
+_EXAMPLES = """\b
+Examples:
+  hermesctl turns
+  hermesctl turns --state running
+  hermesctl turns --session demo --json
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.option("--state", type=click.Choice(_STATES), help="Only turns in this state.")
+@click.option("--session", metavar="SESSION", help="Only turns of this session.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Rows at most.")
+@as_json
+@click.pass_obj
+def turns(places: Places, state: str | None, session: str | None, limit: int, form: str) -> None:
+    """List the turns."""
+    rows = read(places, Show("turns", session=session, state=state, limit=limit))
+    print_rows(form, rows, _COLUMNS, "no such turns" if state or session else "no turns yet")

@@ -1,0 +1,114 @@
+"""Events as others read them: the JSON line of the feed, and the gist of each type in a few words."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from hermesctl.render import cut, one_line
+from ipc.messages import Delta, Event, Noted
+
+# Words of an answer that fit beside time, session and type.
+_QUOTE_WIDTH = 60
+_Fields = dict[str, Any]
+
+
+def json_line(item: Event | Delta | Noted) -> str:
+    return msgspec.json.encode(_plain(item)).decode()
+
+
+def _plain(item: Event | Delta | Noted) -> _Fields:
+    if isinstance(item, Event):
+        common = {"seq": item.seq, "session": item.session, "type": item.type, "at": item.at}
+        return common | {name: value for name, value in item.fields.items() if name not in common}
+    if isinstance(item, Delta):
+        place = {"turn": item.turn, "attempt": item.attempt, "offset": item.offset}
+        return {"type": "delta", "session": item.session, **place, "text": item.text}
+    return {
+        "type": "note",
+        "session": item.turn.rpartition("/")[0],
+        "turn": item.turn,
+        "attempt": item.attempt,
+        "text": item.text,
+    }
+
+
+def clock(at: float) -> str:
+    seconds, milliseconds = divmod(round(at * 1000), 1000)
+    return f"{time.strftime('%H:%M:%S', time.localtime(seconds))}.{milliseconds:03d}"
+
+
+def gist(event: Event) -> str:
+    """What happened, in the words of a person; unknown types show their fields."""
+    say = _GISTS.get(event.type)
+    return one_line(say(event.fields)) if say else _all_fields(event.fields)
+
+
+def proof(fields: _Fields) -> str:
+    """How a turn was ended, from the fields of turn.interrupted."""
+    killed = fields.get("killed") or {}
+    count = killed.get("processes") or 0
+    if not count:
+        return "nothing of it was running"
+    noun = "process" if count == 1 else "processes"
+    left = "none left" if killed.get("all_dead") else "some may be left"
+    return f"{count} {noun} ended in {killed.get('ms', '?')} ms, {left} ({killed.get('how', '?')})"
+
+
+def _quote(text: object) -> str:
+    return f"“{cut(one_line(text), _QUOTE_WIDTH)}”"
+
+
+def _all_fields(fields: _Fields) -> str:
+    return one_line(" ".join(f"{name}={cut(one_line(value), 40)}" for name, value in fields.items()))
+
+
+def _accepted(fields: _Fields) -> str:
+    busy = f", {fields['busy']} if busy" if fields.get("busy") else ""
+    words = f" {_quote(fields['text'])}" if fields.get("text") else ""
+    return f"{fields.get('message')} ({fields.get('kind', 'text')}{busy}){words}"
+
+
+def _opened(fields: _Fields) -> str:
+    return f"{fields.get('turn')} answers {', '.join(fields.get('messages') or ())}"
+
+
+def _attempt_opened(fields: _Fields) -> str:
+    where = f"worker {fields.get('worker')}, pid {fields.get('pid')}"
+    return f"{fields.get('turn')} attempt {fields.get('attempt')} on {where}"
+
+
+def _tool_finished(fields: _Fields) -> str:
+    how = "done" if fields.get("ok") else "failed"
+    return f"{fields.get('turn')} {fields.get('name') or fields.get('call')} {how} in {fields.get('ms')} ms"
+
+
+def _done(fields: _Fields) -> str:
+    usage = fields.get("usage") or {}
+    spent = usage.get("output_tokens")
+    return f"{fields.get('turn')} {_quote(fields.get('text', ''))}" + (f" ({spent} tokens)" if spent else "")
+
+
+def _failed(fields: _Fields) -> str:
+    hint = f" (hint: {fields['hint']})" if fields.get("hint") else ""
+    return f"{fields.get('turn')} {fields.get('error')}{hint}"
+
+
+_GISTS: dict[str, Callable[[_Fields], str]] = {
+    "message.accepted": _accepted,
+    "message.dropped": lambda fields: f"{fields.get('message')} by {fields.get('by')}",
+    "session.held": lambda fields: f"{fields.get('waiting')} waiting until the next message or a resume",
+    "transcript.ready": lambda fields: f"{fields.get('message')} {_quote(fields.get('text', ''))}",
+    "transcript.failed": lambda fields: f"{fields.get('message')} {fields.get('reason')}",
+    "turn.opened": _opened,
+    "attempt.opened": _attempt_opened,
+    "attempt.lost": lambda f: f"{f.get('turn')} attempt {f.get('attempt')}: {f.get('reason')}",
+    "tool.started": lambda fields: f"{fields.get('turn')} {fields.get('name')} {fields.get('summary')}",
+    "tool.finished": _tool_finished,
+    "question.asked": lambda fields: f"{fields.get('turn')} {_quote(fields.get('text', ''))}",
+    "turn.steered": lambda fields: f"{fields.get('turn')} took in {fields.get('message')}",
+    "turn.done": _done,
+    "turn.interrupted": lambda fields: f"{fields.get('turn')} by {fields.get('by')}: {proof(fields)}",
+    "turn.failed": _failed,
+}

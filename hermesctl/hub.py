@@ -1,0 +1,16 @@
+"""`python -m hermesctl.hub REPOSITORY REVISION FOLDER FILE...`: files of the model hub by its library."""
+
+import sys
+from importlib import import_module
+
+
+def main() -> None:
+    """An error ends the process with its traceback, whose last line names the fault."""
+    repository, revision, folder, *names = sys.argv[1:]
+    library = import_module("huggingface_hub")
+    for name in names:
+        library.hf_hub_download(repository, name, revision=revision, local_dir=folder)
+
+
+if __name__ == "__main__":
+    main()

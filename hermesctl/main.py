@@ -1,0 +1,162 @@
+"""From the typed line to the command; a command's module is imported only when that command is used."""
+
+import os
+import sys
+from importlib import import_module
+from types import TracebackType
+from typing import NoReturn
+
+import click
+
+from hermesctl.errors import CommandError
+from hermesctl.exits import Exit
+
+# Name and one-line help, in the order people meet them; `--help` needs no module to show this.
+COMMANDS = {
+    "run": "Run the supervisor in the foreground.",
+    "start": "Start the supervisor in the background and return when it is ready.",
+    "stop": "Stop the supervisor and return when it has ended.",
+    "status": "Show how the supervisor is doing.",
+    "send": "Say something to a session and stream the answer.",
+    "interrupt": "Stop a running turn now, with everything it has started.",
+    "queue": "Show or change what waits behind a running turn.",
+    "tail": "Follow what happens, event by event.",
+    "sessions": "List the sessions.",
+    "turns": "List the turns.",
+    "workers": "List the workers: what each one does and costs.",
+    "services": "List the services beside the workers.",
+    "models": "List and fetch the weights of the embedded models.",
+    "version": "Print the version.",
+}
+_EXAMPLES = """\b
+Examples:
+  hermesctl start
+  hermesctl send demo "What is the capital of France?"
+  hermesctl status
+"""
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and loads the one that is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(import_module(f"hermesctl.commands.{cmd_name}"), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # Caught here because click itself would end the process with the code of a bug.
+            return _nobody_reads()
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise _unknown(args[0])
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=LazyGroup,
+    epilog=_EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--home",
+    metavar="DIR",
+    envvar="HERMES_SUPERVISOR_HOME",
+    help="Folder that holds config, state and sockets of one instance.  [env: HERMES_SUPERVISOR_HOME]",
+)
+@click.pass_context
+def hermesctl(ctx: click.Context, home: str | None) -> None:
+    """Control the hermes supervisor: sessions, turns and the workers that answer them."""
+    from ipc.endpoints import find_places
+
+    ctx.obj = find_places(home)
+
+
+def main() -> NoReturn:
+    """Runs one command and exits with its code; every failure is one sentence and a hint."""
+    sys.excepthook = _report_bug
+    _tolerate_narrow_encodings()
+    sys.exit(_run())
+
+
+def _run() -> int:
+    from ipc.errors import WireError
+
+    try:
+        code = hermesctl.main(prog_name="hermesctl", standalone_mode=False)
+        sys.stdout.flush()
+    except CommandError as error:
+        return _complain(error.fault, error.hint, error.code)
+    except WireError as error:
+        return _complain(error.fault, error.hint, _code_of(error))
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return Exit.USAGE
+    except click.UsageError as error:
+        line = error.ctx.command_path if error.ctx else "hermesctl"
+        return _complain(error.format_message(), f"{line} --help", Exit.USAGE)
+    except click.ClickException as error:
+        return _complain(error.format_message(), "hermesctl --help", error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        return Exit.CTRL_C
+    except BrokenPipeError:
+        return _nobody_reads()
+    return code if isinstance(code, int) else Exit.DONE
+
+
+def _complain(fault: str, hint: str, code: int) -> int:
+    print(f"hermesctl: {fault}\n  hint: {hint}", file=sys.stderr)
+    return code
+
+
+def _nobody_reads() -> int:
+    """Output ends without a word; the interpreter's own flush at exit finds an open place."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return Exit.BROKEN_PIPE
+
+
+def _code_of(error: Exception) -> int:
+    from ipc.errors import FrameTooLarge, PlaceError
+
+    if isinstance(error, FrameTooLarge):
+        return Exit.REFUSED
+    return Exit.SETTINGS if isinstance(error, PlaceError) else Exit.BUG
+
+
+def _unknown(name: str) -> CommandError:
+    import difflib
+
+    near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
+    hint = f"did you mean `hermesctl {near[0]}`?" if near else "hermesctl --help lists the commands"
+    return CommandError(f"there is no command '{name}'", hint, Exit.USAGE)
+
+
+def _report_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Python exits with 1 after this hook."""
+    if os.environ.get("HERMES_DEBUG") == "1":
+        sys.__excepthook__(kind, error, trace)
+        return
+    words = " ".join(str(error).split()) or "no message"
+    _complain(f"{kind.__name__}: {words}; this is a bug", "HERMES_DEBUG=1 shows where it happened", Exit.BUG)
+
+
+def _tolerate_narrow_encodings() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")

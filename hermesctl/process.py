@@ -1,0 +1,26 @@
+"""Waiting for a process to end by its pidfd, so that a recycled pid is never mistaken for it."""
+
+import os
+import select
+
+
+class Ending:
+    """The end of one process, if it still lives."""
+
+    def __init__(self, pid: int) -> None:
+        try:
+            self._descriptor: int | None = os.pidfd_open(pid)
+        except ProcessLookupError:
+            self._descriptor = None
+
+    def within(self, seconds: float) -> bool:
+        """Whether the process is gone, waiting that long at most."""
+        if self._descriptor is None:
+            return True
+        readable, _, _ = select.select([self._descriptor], [], [], seconds)
+        return bool(readable)
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None

@@ -1,0 +1,203 @@
+"""How things look: sizes, ages, colours, tables that fit the terminal; plain where nobody watches."""
+
+import os
+import sys
+import time
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+NOTHING = "–"
+_GAP = "  "
+# Everything a terminal could take for a command; line breaks and tabs stay.
+_CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), *range(127, 160)), "�") | {13: ""}
+_SGR = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "magenta": "35",
+    "cyan": "36",
+}
+_COLOUR_OF = {
+    **dict.fromkeys(("ready", "idle", "done", "free", "alive", "ok"), "green"),
+    **dict.fromkeys(("running", "busy", "occupied"), "cyan"),
+    **dict.fromkeys(
+        ("starting", "warming", "queued", "waiting", "asking", "held", "stopping", "late", "silent"), "yellow"
+    ),
+    **dict.fromkeys(("failed", "lost", "dying", "refused", "dead", "stuck"), "red"),
+    "interrupted": "magenta",
+    **dict.fromkeys(("resting", "at rest", "off"), "dim"),
+}
+
+
+def is_coloured(stream: IO[str]) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def paint(text: str, colour: str, stream: IO[str]) -> str:
+    return f"\x1b[{_SGR[colour]}m{text}\x1b[0m" if colour and is_coloured(stream) else text
+
+
+def paint_state(text: str, stream: IO[str]) -> str:
+    return paint(text, _COLOUR_OF.get(text.strip(), ""), stream)
+
+
+def aside(text: str) -> None:
+    """A remark beside the output: to stderr, dim."""
+    print(paint(harmless(text), "dim", sys.stderr), file=sys.stderr, flush=True)
+
+
+def harmless(text: str) -> str:
+    """Text that cannot command the terminal it is shown on."""
+    return text.translate(_CONTROLS)
+
+
+def one_line(value: object) -> str:
+    return " ".join(harmless(str(value)).split())
+
+
+def plain(value: object) -> str:
+    if value is None or value == "":
+        return NOTHING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(one_line, value)) or NOTHING
+    return f"{value:g}" if isinstance(value, float) else one_line(value)
+
+
+def size(value: object) -> str:
+    """Bytes as a person reads them: 43 MiB."""
+    if not isinstance(value, int | float):
+        return plain(value)
+    amount = float(value)
+    for unit in ("B", "KiB", "MiB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if amount >= 10 or unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} GiB"
+
+
+def age(value: object) -> str:
+    """Seconds as a person reads them: 45s, 3m 20s, 2h 5m, 4d 1h."""
+    if not isinstance(value, int | float):
+        return plain(value)
+    seconds = int(value)
+    if seconds < 60:
+        return f"{value:.1f}s" if isinstance(value, float) and value < 10 else f"{seconds}s"
+    if seconds < 3600:
+        return f"{seconds // 60}m {seconds % 60}s"
+    if seconds < 86400:
+        return f"{seconds // 3600}h {seconds % 3600 // 60}m"
+    return f"{seconds // 86400}d {seconds % 86400 // 3600}h"
+
+
+def ago(value: object) -> str:
+    """A moment (seconds since 1970) as the time that has passed since."""
+    return age(max(0, int(time.time() - value))) if isinstance(value, int | float) else plain(value)
+
+
+def percent(value: object) -> str:
+    return f"{value:.0f}%" if isinstance(value, int | float) else plain(value)
+
+
+def liveness(value: object) -> str:
+    """A kind of life: its word, or how long ago its last sign was."""
+    return age(value) if isinstance(value, int | float) and not isinstance(value, bool) else plain(value)
+
+
+def width(text: str) -> int:
+    """Terminal cells a text takes: wide East Asian characters and emoji take two, combining marks none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1
+        for sign in text
+    )
+
+
+def cut(text: str, room: int) -> str:
+    """The beginning of a text, with a sign where it was cut."""
+    if width(text) <= room:
+        return text
+    kept = ""
+    for sign in text:
+        if width(kept + sign) > room - 1:
+            break
+        kept += sign
+    return kept + "…"
+
+
+def cut_middle(text: str, room: int) -> str:
+    """Both ends of a name: what it is of, and its number."""
+    if width(text) <= room:
+        return text
+    tail = cut(text[::-1], room // 2)[::-1]
+    return cut(text, room - width(tail) + 1)[:-1] + tail
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column. Where space is short, `wide` ones are cut, then the highest `rank` is left out."""
+
+    key: str
+    heading: str
+    show: Callable[[object], str] = plain
+    rank: int = 0
+    wide: bool = False
+    shorten: Callable[[str, int], str] = cut
+    right: bool = False
+    state: bool = False
+
+
+# How a table gives way, step by step: wide columns are cut down to the first number, then columns of at least
+# the second rank are left out. A little of everything goes before all of anything.
+_CONCESSIONS = ((24, 3), (12, 1), (6, 1))
+
+
+def table(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> str:
+    """The rows under their headings; on a terminal no wider than it is."""
+    cells = {column: [column.show(row.get(column.key)) for row in rows] for column in columns}
+    shown = [column for column in columns if not _is_spare(column, cells[column])]
+    widths = {column: max(map(width, (column.heading, *cells[column]))) for column in shown}
+    if stream.isatty():
+        _fit(widths, os.get_terminal_size(stream.fileno()).columns or 80)
+    heads = [_pad(column.heading.upper(), widths[column], column.right) for column in widths]
+    lines = [paint(_GAP.join(heads).rstrip(), "dim", stream)]
+    for index in range(len(rows)):
+        row = [_cell(column, cells[column][index], widths[column], stream) for column in widths]
+        lines.append(_GAP.join(row).rstrip())
+    return "\n".join(lines)
+
+
+def _is_spare(column: Column, cells: Sequence[str]) -> bool:
+    """A column of lesser rank in which no row says anything."""
+    return column.rank > 0 and bool(cells) and all(cell == NOTHING for cell in cells)
+
+
+def _fit(widths: dict[Column, int], room: int) -> None:
+    """Narrows the table until a row fits, or nothing more can be given up."""
+
+    def excess() -> int:
+        return sum(widths.values()) + len(_GAP) * (len(widths) - 1) - room
+
+    for floor, rank in _CONCESSIONS:
+        while excess() > 0 and (wide := [c for c in widths if c.wide and widths[c] > floor]):
+            widths[max(wide, key=lambda column: widths[column])] -= 1
+        while excess() > 0 and (least := max(widths, key=lambda column: column.rank)).rank >= rank:
+            del widths[least]
+
+
+def _cell(column: Column, text: str, room: int, stream: IO[str]) -> str:
+    padded = _pad(column.shorten(text, room), room, column.right)
+    if text == NOTHING:
+        return paint(padded, "dim", stream)
+    return paint(padded, _COLOUR_OF.get(text, ""), stream) if column.state else padded
+
+
+def _pad(text: str, room: int, right: bool) -> str:
+    space = " " * (room - width(text))
+    return space + text if right else text + space

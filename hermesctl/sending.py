@@ -1,0 +1,170 @@
+"""One message on its way: which turn answers it, what is shown of that turn, and how it ended."""
+
+from typing import Protocol
+
+from hermesctl.ctrlc import CtrlC
+from hermesctl.errors import CommandError
+from hermesctl.events import gist, json_line, proof
+from hermesctl.exits import Exit
+from hermesctl.feed import Feed
+from hermesctl.render import aside
+from hermesctl.speech import Speech
+from ipc.messages import Accepted, Answer, Delta, Done, Event, Interrupt, Noted, Queue, Refused, Submit
+
+# A supervisor that restarts is back within seconds; one that is not will not be waited for.
+_RETURN_SECONDS = 60.0
+_RESULTS = {"turn.done": Exit.DONE, "turn.interrupted": Exit.INTERRUPTED}
+# Events that end a message without a turn.
+_GIVEN_UP = frozenset({"message.refused", "message.dropped", "transcript.failed"})
+
+
+class Shown(Protocol):
+    """Where the answering turn is shown."""
+
+    def show(self, item: Event | Delta | Noted) -> None: ...
+
+    def remark(self, text: str) -> None: ...
+
+    def join_at(self, offset: int) -> None: ...
+
+
+class Voice:
+    """Shows the answering turn to a person: words to stdout, the rest beside them."""
+
+    def __init__(self) -> None:
+        self._speech = Speech()
+
+    def show(self, item: Event | Delta | Noted) -> None:
+        if isinstance(item, Delta):
+            self._speech.take(item)
+        elif isinstance(item, Noted):
+            self.remark(f"· {item.text}")
+        else:
+            self._show_event(item)
+
+    def remark(self, text: str) -> None:
+        self._speech.aside(text)
+
+    def join_at(self, offset: int) -> None:
+        self._speech.join_at(offset)
+
+    def _show_event(self, event: Event) -> None:
+        fields = event.fields
+        match event.type:
+            case "turn.done":
+                self._speech.finish(str(fields.get("text") or ""))
+            case "turn.interrupted":
+                self._speech.finish(str(fields.get("partial") or ""))
+                self.remark(f"{fields.get('turn')} interrupted: {proof(fields)}")
+            case "turn.failed":
+                self._speech.end_line()
+            case "attempt.lost":
+                self._speech.lose(int(fields.get("attempt") or 0))
+                self.remark(f"attempt {fields.get('attempt')} was lost: {fields.get('reason')}")
+            case "tool.started" | "tool.finished" | "question.asked" | "transcript.ready":
+                self.remark(f"· {gist(event)}")
+
+
+class JsonLines:
+    """Shows the answering turn to a program: one event a line."""
+
+    def show(self, item: Event | Delta | Noted) -> None:
+        print(json_line(item), flush=True)
+
+    def remark(self, text: str) -> None:
+        aside(text)
+
+    def join_at(self, offset: int) -> None:
+        """Programs get every delta with its offset and judge for themselves."""
+
+
+class Sending:
+    """Submits one message and stays with it until its turn has ended."""
+
+    def __init__(self, feed: Feed, submit: Submit, shown: Shown, ctrl_c: CtrlC) -> None:
+        self._feed = feed
+        self._submit = submit
+        self._shown = shown
+        self._ctrl_c = ctrl_c
+        self._message = ""
+        self._turn: str | None = None
+        # Where each turn of the session stands, for a message that joins one on its way.
+        self._spoken: dict[str, int] = {}
+        self._stop_asked_of: str | None = None
+        self._withdrawal: int | None = None
+        self._exit: Exit | None = None
+
+    def submit(self) -> Accepted:
+        accepted = self._feed.client.ask(self._submit, Accepted)
+        self._message = accepted.message
+        if accepted.again:
+            self._feed.rewind(max(0, accepted.seq - 1))
+        return accepted
+
+    def follow_to_the_end(self) -> Exit:
+        while self._exit is None:
+            if self._ctrl_c.presses:
+                self._stop()
+            item = self._feed.next()
+            if item is not None:
+                self._take(item)
+            elif self._feed.is_lost():
+                self._shown.remark("the supervisor is gone; waiting for it to return …")
+                self._feed.reconnect(_RETURN_SECONDS)
+                self._stop_asked_of = self._withdrawal = None
+        return self._exit
+
+    def _take(self, item: Answer) -> None:
+        match item:
+            case Event():
+                self._take_event(item)
+            case Delta():
+                if item.turn == self._turn:
+                    self._shown.show(item)
+                self._spoken = {item.turn: item.offset + len(item.text)}
+            case Noted() if item.turn == self._turn:
+                self._shown.show(item)
+            case Refused() if self._turn is not None:
+                self._shown.remark(f"not interrupted: {item.error} ({item.hint})")
+            case Done() if self._withdrawal is not None and self._turn is None:
+                self._exit = self._taken_back()
+
+    def _take_event(self, event: Event) -> None:
+        fields = event.fields
+        is_ours = self._message in (fields.get("message"), *(fields.get("messages") or ()))
+        if is_ours and event.type in ("turn.opened", "turn.steered"):
+            self._turn = fields["turn"]
+            self._shown.join_at(self._spoken.get(fields["turn"], 0))
+        if is_ours or (self._turn is not None and fields.get("turn") == self._turn):
+            self._shown.show(event)
+            self._exit = self._ending(event)
+
+    def _ending(self, event: Event) -> Exit | None:
+        """Done and interrupted are results; a failure ends the command with its reason."""
+        fields = event.fields
+        if event.type in _GIVEN_UP:
+            if self._withdrawal is not None:
+                return self._taken_back()
+            reason = (
+                fields.get("reason") or fields.get("error") or f"dropped by {fields.get('by', 'somebody')}"
+            )
+            hint = fields.get("hint") or "send it again"
+            raise CommandError(f"{self._message} will not be answered: {reason}", hint, Exit.REFUSED)
+        if event.type == "turn.failed":
+            error, hint = fields.get("error", "no reason was given"), fields.get("hint") or "hermesctl status"
+            raise CommandError(f"{fields['turn']} failed: {error}", hint, Exit.TURN_FAILED)
+        return _RESULTS.get(event.type)
+
+    def _taken_back(self) -> Exit:
+        self._shown.remark(f"{self._message} was taken back before its turn")
+        return Exit.INTERRUPTED
+
+    def _stop(self) -> None:
+        """Asks once for the end of the turn, or for the message back while it has none."""
+        session = self._submit.session
+        if self._turn is not None and self._stop_asked_of != self._turn:
+            self._stop_asked_of = self._turn
+            self._shown.remark(f"interrupting {self._turn} … (Ctrl-C again leaves at once)")
+            self._feed.client.post(Interrupt(session, by="hermesctl", expect_turn=self._turn))
+        elif self._turn is None and self._withdrawal is None:
+            self._withdrawal = self._feed.client.post(Queue(session, "drop", self._message))

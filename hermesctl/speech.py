@@ -1,0 +1,78 @@
+"""An answer as it is spoken: every word once and in order, whatever the stream repeats or misses."""
+
+import sys
+
+from hermesctl.render import aside, harmless
+from ipc.messages import Delta
+
+
+class Speech:
+    """Prints one turn's words to stdout. After a gap it waits for a piece that closes it, or for the end."""
+
+    def __init__(self) -> None:
+        self._attempt = 0
+        self._begin = 0
+        self._said = ""
+        self._is_gapped = False
+        self._line_open = False
+
+    def join_at(self, offset: int) -> None:
+        """What the turn had said before belongs to somebody else's message."""
+        self._begin = offset
+
+    def take(self, delta: Delta) -> None:
+        if delta.attempt > self._attempt:
+            self._attempt = delta.attempt
+            if self._said or self._is_gapped:
+                self._start_afresh()
+        if delta.attempt < self._attempt:
+            return
+        position = self._begin + len(self._said)
+        if delta.offset <= position:
+            self._is_gapped = False
+            self._say(delta.text[position - delta.offset :])
+        elif not self._is_gapped:
+            self._is_gapped = True
+            self.aside("part of the stream was missed; it is shown as soon as it is known")
+
+    def lose(self, attempt: int) -> None:
+        """The attempt counts no more; what still arrives of it is an echo."""
+        self._attempt = max(self._attempt, attempt + 1)
+        self._start_afresh()
+
+    def _start_afresh(self) -> None:
+        """Another attempt says it all again, from the beginning."""
+        self.end_line()
+        self._begin = 0
+        self._said = ""
+        self._is_gapped = False
+
+    def finish(self, text: str) -> None:
+        """Prints what of the whole text was not shown yet."""
+        whole = text[self._begin :]
+        if whole.startswith(self._said):
+            self._say(whole[len(self._said) :])
+        elif not self._said.startswith(whole):
+            self._start_afresh()
+            self._say(text)
+        self.end_line()
+
+    def aside(self, text: str) -> None:
+        """A remark that does not run into the words."""
+        if self._line_open and sys.stdout.isatty():
+            self.end_line()
+        aside(text)
+
+    def end_line(self) -> None:
+        if self._line_open:
+            self._write("\n")
+
+    def _say(self, text: str) -> None:
+        if text:
+            self._said += text
+            self._write(text)
+
+    def _write(self, text: str) -> None:
+        sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)
+        sys.stdout.flush()
+        self._line_open = not text.endswith("\n")

@@ -1,0 +1,107 @@
+"""Where everything lies: config, state and sockets of one instance; folders are 0700 and ours alone."""
+
+import hashlib
+import os
+import socket
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from ipc.errors import PlaceError
+
+# sun_path holds 108 bytes with its terminator; the longest socket name here needs 24 of them.
+_RUNTIME_PATH_MAX = 80
+
+
+@dataclass(frozen=True)
+class Places:
+    """The folders of one instance."""
+
+    config: Path
+    state: Path
+    runtime: Path
+
+    @property
+    def settings_file(self) -> Path:
+        return self.config / "hermes.toml"
+
+    @property
+    def journal(self) -> Path:
+        return self.state / "journal.db"
+
+    @property
+    def lock(self) -> Path:
+        return self.state / "lock"
+
+    @property
+    def models(self) -> Path:
+        return self.state / "models"
+
+    @property
+    def logs(self) -> Path:
+        return self.state / "logs"
+
+    @property
+    def control(self) -> str:
+        return str(self.runtime / "control.sock")
+
+    @property
+    def workers(self) -> Path:
+        """The one part of the runtime folder that a cell can see."""
+        return self.runtime / "workers"
+
+    @property
+    def frames(self) -> str:
+        return str(self.workers / "frames.sock")
+
+    @property
+    def pulse(self) -> str:
+        return str(self.workers / "pulse.sock")
+
+    @property
+    def services(self) -> str:
+        return str(self.runtime / "services.sock")
+
+
+def find_places(home: str | None) -> Places:
+    """`home`, else HERMES_SUPERVISOR_HOME, puts all under one folder; otherwise the XDG folders."""
+    chosen = home or os.environ.get("HERMES_SUPERVISOR_HOME")
+    if chosen:
+        root = Path(chosen).expanduser().resolve()
+        return Places(config=root, state=root, runtime=_short(root / "run"))
+    own = Path("~").expanduser()
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or own / ".config") / "hermes-supervisor"
+    state = Path(os.environ.get("XDG_STATE_HOME") or own / ".local" / "state") / "hermes-supervisor"
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    return Places(config, state, _short(Path(runtime) / "hermes-supervisor" if runtime else state / "run"))
+
+
+def make_private(folder: Path) -> None:
+    """Makes the folder 0700, or refuses one that belongs to somebody else."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder.stat().st_uid != os.geteuid():
+            raise PlaceError(f"{folder} belongs to another user", "choose another folder with --home")
+        folder.chmod(0o700)
+    except OSError as error:
+        raise PlaceError(
+            f"cannot use {folder}: {error.strerror}", "choose another folder with --home"
+        ) from None
+
+
+def is_listening(path: str) -> bool:
+    """Whether a process accepts connections there (a socket file may outlive its process)."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(path)
+        except OSError:
+            return False
+    return True
+
+
+def _short(runtime: Path) -> Path:
+    """The folder itself, or a short private stand-in where its path is too long for a socket."""
+    if len(os.fsencode(runtime)) <= _RUNTIME_PATH_MAX:
+        return runtime
+    name = hashlib.blake2b(os.fsencode(runtime), digest_size=6).hexdigest()
+    return Path(tempfile.gettempdir()) / f"hermes-supervisor-{os.geteuid()}-{name}"

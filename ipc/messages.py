@@ -1,0 +1,382 @@
+"""Every message of the protocol, one tagged union per direction; docs/protocol.md says when each is sent.
+
+Structs are frozen and their tags are short: a tag is on the wire with every token.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+from ipc.parts import AgentSpec as AgentSpec
+from ipc.parts import ModelEndpoint as ModelEndpoint
+from ipc.parts import Part as Part
+from ipc.parts import PastAttempt as PastAttempt
+from ipc.parts import PastTurn as PastTurn
+from ipc.parts import Said as Said
+from ipc.parts import ToolClass as ToolClass
+from ipc.parts import ToolTrace as ToolTrace
+from ipc.parts import Usage as Usage
+
+BusyMode = Literal["interrupt", "queue", "steer", "collect"]
+
+
+class Message(msgspec.Struct, frozen=True, tag_field="t", omit_defaults=True):
+    """What all messages share: frozen, tagged by `t`, defaults left out."""
+
+
+# --- worker -> supervisor -----------------------------------------------------------------------------------
+
+
+class Hello(Message, frozen=True, tag="hello"):
+    """First frame of an incarnation: who it is, by the numbers it was forked with."""
+
+    epoch: int
+    seat: int
+    incarnation: int
+
+
+class Ready(Message, frozen=True, tag="ready"):
+    """The worker takes an Assign now."""
+
+
+class Beat(Message, frozen=True, tag="beat"):
+    """The worker's event loop turned; sent on its own schedule, also between turns."""
+
+
+class Delta(Message, frozen=True, tag="d"):
+    """Words as they are spoken. Goes to clients byte for byte as the worker made it."""
+
+    session: str
+    turn: str
+    attempt: int
+    offset: int
+    text: str
+
+
+class ToolStarted(Message, frozen=True, tag="tool"):
+    """Written down before the tool runs: the worker waits for the acknowledgement of this frame."""
+
+    turn: str
+    attempt: int
+    call: str
+    name: str
+    summary: str
+    arguments: str
+    repeat: ToolClass
+    offset: int = 0
+
+
+class ToolFinished(Message, frozen=True, tag="toolend"):
+    turn: str
+    attempt: int
+    call: str
+    ok: bool
+    ms: int
+    result: str
+
+
+class Noted(Message, frozen=True, tag="note"):
+    """Something a watcher should know while it happens (a retry, a wait): fleeting, never history."""
+
+    turn: str
+    attempt: int
+    text: str
+
+
+class Steered(Message, frozen=True, tag="steered"):
+    """The running agent has taken in a message that was handed to it by Steer."""
+
+    turn: str
+    attempt: int
+    message: str
+
+
+class Finished(Message, frozen=True, tag="done"):
+    turn: str
+    attempt: int
+    text: str
+    usage: Usage = Usage()
+
+
+class Failed(Message, frozen=True, tag="failed"):
+    """The attempt ended without an answer. `again` says whether another attempt could do better."""
+
+    turn: str
+    attempt: int
+    error: str
+    hint: str
+    again: bool = False
+
+
+FromWorker = Hello | Ready | Beat | Delta | ToolStarted | ToolFinished | Noted | Steered | Finished | Failed
+
+
+# --- supervisor -> worker -----------------------------------------------------------------------------------
+
+
+class Assign(Message, frozen=True, tag="assign"):
+    """Answer these messages. `history` is the session so far; `tried` the earlier attempts at this turn."""
+
+    session: str
+    turn: str
+    attempt: int
+    say: tuple[Said, ...]
+    agent: AgentSpec
+    model: ModelEndpoint
+    history: tuple[PastTurn, ...] = ()
+    tried: tuple[PastAttempt, ...] = ()
+
+
+class Ack(Message, frozen=True, tag="ack"):
+    """Every frame up to and including `frame` is safe: durable where it must be, delivered where fleeting."""
+
+    frame: int
+
+
+class Steer(Message, frozen=True, tag="steer"):
+    """A message for the running turn, to be taken in at its next tool boundary."""
+
+    turn: str
+    attempt: int
+    message: str
+    text: str
+
+
+class Retire(Message, frozen=True, tag="retire"):
+    """Finish nothing, take nothing, exit."""
+
+
+ToWorker = Assign | Ack | Steer | Retire
+
+
+# --- client -> supervisor (first part of the frame is a request number the answer repeats) ------------------
+
+
+class Submit(Message, frozen=True, tag="submit"):
+    """Say something to a session. `key` makes it idempotent; `busy` overrides the session's mode."""
+
+    session: str
+    text: str
+    key: str
+    busy: BusyMode | None = None
+    expect_turn: str | None = None
+
+
+class Interrupt(Message, frozen=True, tag="interrupt"):
+    """Stop the running turn of a session (of every session when None); `drop` empties the queue too."""
+
+    session: str | None
+    by: str
+    expect_turn: str | None = None
+    drop: bool = False
+
+
+class Queue(Message, frozen=True, tag="queue"):
+    """Read or change what waits behind the running turn."""
+
+    session: str
+    act: Literal["list", "drop", "clear", "resume"] = "list"
+    message: str | None = None
+
+
+class Follow(Message, frozen=True, tag="follow"):
+    """Send the durable events of a session (of all when None) after `after`, then live ones and deltas.
+
+    `after` of None means from now on. A follow ends when the client goes or falls too far behind.
+    """
+
+    session: str | None
+    after: int | None = None
+
+
+class Unfollow(Message, frozen=True, tag="unfollow"):
+    """End the follow that was started under request number `follow`."""
+
+    follow: int
+
+
+class Show(Message, frozen=True, tag="show"):
+    """Read a table. `state` and `session` filter where the table has them."""
+
+    what: Literal["status", "sessions", "turns", "workers", "services"]
+    session: str | None = None
+    state: str | None = None
+    limit: int = 100
+
+
+class Stop(Message, frozen=True, tag="stop"):
+    """End the service; running turns are left for resume."""
+
+
+Request = Submit | Interrupt | Queue | Follow | Unfollow | Show | Stop
+
+
+# --- supervisor -> client (first part: the request number) --------------------------------------------------
+
+
+class Accepted(Message, frozen=True, tag="accepted"):
+    """The message is durable. `seq` is where it stands in the feed; `again` says it was known by its key."""
+
+    message: str
+    seq: int
+    again: bool = False
+
+
+class Done(Message, frozen=True, tag="ok"):
+    """The request was carried out; `turns` names the turns it touched, in order."""
+
+    turns: tuple[str, ...] = ()
+    note: str = ""
+
+
+class Refused(Message, frozen=True, tag="refused"):
+    """Nothing was changed. `error` names the fault, `hint` the remedy."""
+
+    error: str
+    hint: str
+    retry_after_seconds: float | None = None
+
+
+class Table(Message, frozen=True, tag="table"):
+    """Rows of what Show asked for, as plain mappings; status is one row."""
+
+    rows: tuple[dict[str, Any], ...]
+
+
+class Event(Message, frozen=True, tag="e"):
+    """One durable event of a session's feed."""
+
+    seq: int
+    session: str
+    type: str
+    at: float
+    fields: dict[str, Any]
+
+
+class Following(Message, frozen=True, tag="following"):
+    """The follow stands; `seq` is the session's last durable event at this moment (0 when following all)."""
+
+    seq: int
+
+
+class Cut(Message, frozen=True, tag="cut"):
+    """The reader was too slow and the follow has ended; follow again with `after` set to the last seq."""
+
+    reason: str
+
+
+Answer = Accepted | Done | Refused | Table | Event | Delta | Noted | Following | Cut
+
+
+# --- service child <-> supervisor ---------------------------------------------------------------------------
+
+
+class ServiceStart(Message, frozen=True, tag="start"):
+    """First line on a service's standard input: what it is to be. The key never touches argv or environ."""
+
+    name: str
+    incarnation: int
+    endpoint: str
+    identity: str
+    options: dict[str, Any]
+    # The child compares it with its real parent, so that a supervisor that died meanwhile is noticed.
+    parent_pid: int
+
+    def __repr__(self) -> str:
+        """Without identity and options, which hold keys: a repr ends up in logs."""
+        return f"ServiceStart(name={self.name!r}, incarnation={self.incarnation})"
+
+
+class ServiceState(Message, frozen=True, tag="state"):
+    """Where the service stands; `address` once it serves; `hint` when it cannot."""
+
+    state: Literal["starting", "warming", "ready", "failed"]
+    detail: str = ""
+    hint: str = ""
+    address: str = ""
+
+
+FromService = ServiceState | Beat
+
+
+# --- zygote <-> supervisor (one datagram a message on a private socket pair) --------------------------------
+
+
+class CellSpec(Part, frozen=True):
+    """How a worker and all it starts are held; `hide` are folders it must not see into, except for `show`."""
+
+    kind: Literal["pidns", "cgroup", "sweep"]
+    hide: tuple[str, ...] = ()
+    show: tuple[str, ...] = ()
+    cgroup: str = ""
+    memory_bytes_max: int = 0
+    processes_max: int = 0
+    files_max: int = 0
+
+
+class Prepare(Message, frozen=True, tag="prepare"):
+    """First message to a zygote: what its cells are like. It tries one and says whether that works here."""
+
+    cell: CellSpec
+
+
+class Fork(Message, frozen=True, tag="fork"):
+    """Make a worker. `identity` is its unguessable name on the socket at `endpoint`.
+
+    The descriptor of its log travels with this datagram: the file itself may be hidden from the zygote.
+    """
+
+    epoch: int
+    seat: int
+    incarnation: int
+    identity: str
+    endpoint: str
+    pulse_endpoint: str
+    log_path: str
+    cell: CellSpec
+
+
+ToZygote = Prepare | Fork
+
+
+class CellWorks(Message, frozen=True, tag="works"):
+    """The cell of Prepare was tried and holds; warming up begins."""
+
+
+class CellFails(Message, frozen=True, tag="fails"):
+    """The kernel does not allow the cell of Prepare; the zygote ends."""
+
+    error: str
+
+
+class Warm(Message, frozen=True, tag="warm"):
+    """Everything is imported and one rehearsal turn was run; forks take milliseconds from here on."""
+
+    ms: int
+
+
+class Forked(Message, frozen=True, tag="forked"):
+    """The cell's first process exists; its pidfd travels with this datagram."""
+
+    incarnation: int
+
+
+class Running(Message, frozen=True, tag="running"):
+    """Sent by the cell's first process: the worker itself exists; its pidfd travels with this datagram."""
+
+    incarnation: int
+
+
+class ForkFailed(Message, frozen=True, tag="noforked"):
+    incarnation: int
+    error: str
+
+
+class Exited(Message, frozen=True, tag="exited"):
+    """A cell's first process was reaped, nothing is left; `status` as os.waitstatus_to_exitcode has it."""
+
+    incarnation: int
+    status: int
+
+
+FromZygote = CellWorks | CellFails | Warm | Forked | Running | ForkFailed | Exited

@@ -1,0 +1,74 @@
+"""The pieces that messages are made of; none of them travels alone."""
+
+from typing import Any, Literal
+
+import msgspec
+
+# What repeating a tool call would do to the world: nothing, the same again, or harm.
+ToolClass = Literal["pure", "idempotent", "unsafe"]
+
+
+class Part(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A piece of a message that never travels alone."""
+
+
+class ModelEndpoint(Part, frozen=True):
+    """Where a worker finds the language model."""
+
+    base_url: str
+    name: str
+    api_key: str = ""
+
+    def __repr__(self) -> str:
+        """Without the key: a repr ends up in logs."""
+        return f"ModelEndpoint(base_url={self.base_url!r}, name={self.name!r})"
+
+
+class AgentSpec(Part, frozen=True):
+    """Which agent answers: its name in hermes.toml, its kind and its options."""
+
+    name: str
+    kind: str
+    options: dict[str, Any] = {}
+
+
+class ToolTrace(Part, frozen=True):
+    """A tool call of an earlier attempt; `result` is None when nobody knows how it ended."""
+
+    call: str
+    name: str
+    arguments: str
+    repeat: ToolClass
+    result: str | None = None
+    ok: bool = False
+    # Text the attempt had spoken before the call began: it orders words and deeds.
+    offset: int = 0
+
+
+class PastAttempt(Part, frozen=True):
+    """What one attempt said and did, in order; `cut` says why it did not finish ("" when it did)."""
+
+    text: str
+    tools: tuple[ToolTrace, ...] = ()
+    cut: str = ""
+
+
+class PastTurn(Part, frozen=True):
+    """An earlier turn of the session, as the next one's history."""
+
+    said: tuple[str, ...]
+    attempts: tuple[PastAttempt, ...]
+
+
+class Said(Part, frozen=True):
+    """A message of a person that a turn answers."""
+
+    message: str
+    text: str
+
+
+class Usage(Part, frozen=True):
+    """Tokens a turn has cost, as the model server counted them."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0

@@ -1,0 +1,193 @@
+"""The only place that touches ZeroMQ: raw sockets the loop drains; a send that cannot be made is said.
+
+ZeroMQ's file descriptor is edge-triggered: it wakes once for any number of frames, and a send may swallow the
+wake. So every wake drains until nothing is left, and every send asks for one more drain.
+"""
+
+import enum
+import os
+from collections.abc import Callable
+from typing import TypeVar
+
+import zmq
+
+from ipc.codec import FRAME_BYTES_MAX
+from ipc.errors import PlaceError
+
+# Frames queued to one peer before it counts as full: some seconds of a fast stream, a few megabytes at most.
+SEND_FRAMES_MAX = 4096
+# Frames waiting to be read from one peer; beyond it the peer's own sends wait.
+RECEIVE_FRAMES_MAX = 4096
+# Frames handled in one wake before other work of the loop gets its turn.
+_DRAIN_MAX = 512
+# Plain numbers: joining two of the library's flags costs more than handing a part over.
+_NOW = int(zmq.NOBLOCK)
+_NOW_AND_MORE = int(zmq.NOBLOCK | zmq.SNDMORE)
+
+Receive = Callable[[list[bytes]], None]
+_Kept = TypeVar("_Kept", "LoopSocket", "BlockingSocket")
+
+
+class Sent(enum.Enum):
+    """What became of a send."""
+
+    SENT = "sent"
+    GONE = "gone"
+    FULL = "full"
+
+
+class Wire:
+    """A ZeroMQ context; one per process, made after any fork."""
+
+    def __init__(self) -> None:
+        self._context = zmq.Context()
+        self._sockets: list[LoopSocket | BlockingSocket] = []
+
+    def router(self, path: str, receive: Receive, *, handover: bool = False) -> "LoopSocket":
+        """A bound ROUTER. Every frame starts with a part that is the peer's identity, both ways."""
+        socket = self._socket(zmq.ROUTER)
+        socket.set(zmq.ROUTER_MANDATORY, 1)
+        socket.set(zmq.ROUTER_HANDOVER, int(handover))
+        _bind_private(socket, path)
+        return self._kept(LoopSocket(socket, receive))
+
+    def dealer(self, path: str, identity: str, receive: Receive) -> "LoopSocket":
+        return self._kept(LoopSocket(self._dealer(path, identity), receive))
+
+    def blocking(self, path: str, identity: str) -> "BlockingSocket":
+        """A DEALER for programs without an event loop."""
+        return self._kept(BlockingSocket(self._dealer(path, identity)))
+
+    def echo(self, path: str, identity: str) -> None:
+        """Sends back whatever arrives, without the interpreter lock. Blocks: run it in a daemon thread."""
+        try:
+            with self._dealer(path, identity) as socket:
+                zmq.proxy(socket, socket)
+        except zmq.ContextTerminated:
+            return
+
+    def close(self) -> None:
+        """Drops every socket at once; what was not delivered is not waited for.
+
+        An echo's socket belongs to its thread and must be closed there: ending the context tells it to.
+        """
+        for socket in self._sockets:
+            socket.close()
+        self._sockets.clear()
+        self._context.term()
+
+    def _kept(self, socket: _Kept) -> _Kept:
+        self._sockets.append(socket)
+        return socket
+
+    def _socket(self, kind: int) -> "zmq.Socket[bytes]":
+        socket = self._context.socket(kind)
+        socket.set(zmq.LINGER, 0)
+        socket.set(zmq.SNDHWM, SEND_FRAMES_MAX)
+        socket.set(zmq.RCVHWM, RECEIVE_FRAMES_MAX)
+        # The second line of defence: the codec refuses earlier and by name, this drops who ignores it.
+        socket.set(zmq.MAXMSGSIZE, FRAME_BYTES_MAX + 1024)
+        return socket
+
+    def _dealer(self, path: str, identity: str) -> "zmq.Socket[bytes]":
+        socket = self._socket(zmq.DEALER)
+        socket.set(zmq.ROUTING_ID, identity.encode())
+        socket.connect(f"ipc://{path}")
+        return socket
+
+
+class LoopSocket:
+    """A socket whose frames reach `receive` as soon as the loop is free."""
+
+    def __init__(self, socket: "zmq.Socket[bytes]", receive: Receive) -> None:
+        # Here, because hermesctl has no loop and asyncio would be half of its start-up time.
+        from asyncio import get_running_loop
+
+        self._socket = socket
+        self._receive = receive
+        self._loop = get_running_loop()
+        self._drain_wanted = False
+        self._closed = False
+        self._descriptor = int(socket.get(zmq.FD))
+        self._loop.add_reader(self._descriptor, self._drain)
+        self._want_drain()
+
+    def send(self, parts: list[bytes]) -> Sent:
+        """Never blocks. GONE: no such peer. FULL: it reads too slowly; nothing of this frame was sent."""
+        try:
+            # Only the first part can be refused: once that is taken, so are the others.
+            for part in parts[:-1]:
+                self._socket.send(part, _NOW_AND_MORE)
+            self._socket.send(parts[-1], _NOW)
+        except zmq.Again:
+            return Sent.FULL
+        except zmq.ZMQError as error:
+            if error.errno == zmq.EHOSTUNREACH:
+                return Sent.GONE
+            raise
+        finally:
+            self._want_drain()
+        return Sent.SENT
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            if not self._loop.is_closed():
+                self._loop.remove_reader(self._descriptor)
+            self._socket.close(0)
+
+    def _want_drain(self) -> None:
+        if not self._drain_wanted:
+            self._drain_wanted = True
+            self._loop.call_soon(self._drain)
+
+    def _drain(self) -> None:
+        self._drain_wanted = False
+        if self._closed:
+            return
+        for _ in range(_DRAIN_MAX):
+            try:
+                parts = self._socket.recv_multipart(_NOW)
+            except zmq.Again:
+                return
+            self._receive(parts)
+            if self._closed:
+                return
+        self._want_drain()
+
+
+class BlockingSocket:
+    """A socket for hermesctl: plain calls with a time limit."""
+
+    def __init__(self, socket: "zmq.Socket[bytes]") -> None:
+        self._socket = socket
+
+    def send(self, parts: list[bytes]) -> None:
+        self._socket.send_multipart(parts)
+
+    def receive(self, timeout_seconds: float | None) -> list[bytes] | None:
+        """The next frame, or None when the time is over."""
+        timeout = -1 if timeout_seconds is None else max(0, int(timeout_seconds * 1000))
+        return self._socket.recv_multipart() if self._socket.poll(timeout) else None
+
+    def fileno(self) -> int:
+        """Readable at most once per arrival: after it wakes, call `receive(0)` until it gives None."""
+        return int(self._socket.get(zmq.FD))
+
+    def close(self) -> None:
+        self._socket.close(0)
+
+
+def _bind_private(socket: "zmq.Socket[bytes]", path: str) -> None:
+    """Binds so that the socket file is 0600 from its first instant."""
+    before = os.umask(0o177)
+    try:
+        socket.bind(f"ipc://{path}")
+    except zmq.ZMQError as error:
+        # An open socket that nobody knows would keep the context from ever ending.
+        socket.close(0)
+        raise PlaceError(
+            f"cannot listen on {path}: {error.strerror}", "check the folder's owner and mode"
+        ) from None
+    finally:
+        os.umask(before)

@@ -1,0 +1,73 @@
+"""`python -m model_service`: orders on standard input, then a model server until the supervisor ends it.
+
+SIGTERM keeps its default action, which ends the process at once even while the weights load.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+
+from ipc.messages import ServiceStart, ServiceState
+from model_service.life import Line, die_with
+
+_PULL = "hermesctl models pull {}"
+_OTHER_MODEL = "set base_url, name and api_key_env under [model] in hermes.toml to use another model"
+
+
+class CannotServe(Exception):
+    """The model cannot be served; `hint` mends it."""
+
+    def __init__(self, fault: str, hint: str) -> None:
+        super().__init__(fault)
+        self.hint = hint
+
+
+def main() -> None:
+    start = msgspec.json.decode(sys.stdin.buffer.readline(), type=ServiceStart)
+    die_with(start.parent_pid)
+    line = Line(start)
+    line.say(ServiceState("starting"))
+    try:
+        serve(start, line)
+    except CannotServe as error:
+        line.say(ServiceState("failed", detail=str(error), hint=error.hint))
+    except Exception as error:
+        print(f"model_service: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        line.say(ServiceState("failed", detail=f"the model server did not start: {error}", hint=_OTHER_MODEL))
+    # An exit would drop the frame that says why; the supervisor ends this process once it has read it.
+    line.beat_for_ever()
+
+
+def serve(start: ServiceStart, line: Line) -> None:
+    """Returns only by an error."""
+    try:
+        from model_service.llama import Llama, Options
+    except ImportError as error:
+        raise CannotServe(f"llama.cpp cannot be loaded: {error}", "pip install xllamacpp") from None
+    options = msgspec.convert(start.options, Options)
+    check_weights(Path(options.model_path), options.model_bytes, options.alias)
+    line.say(ServiceState("warming", detail=f"loading {options.alias}"))
+    llama = Llama(options)
+    llama.warm_up()
+    line.say(ServiceState("ready", detail=options.alias, address=llama.address))
+    line.beat_for_ever()
+
+
+def check_weights(path: Path, size_bytes: int, alias: str) -> None:
+    """Cheap, at every start; the checksum was compared when the weights were pulled."""
+    try:
+        found = os.stat(path).st_size
+    except OSError as error:
+        raise CannotServe(
+            f"the weights of {alias} cannot be read: {error.strerror}", _PULL.format(alias)
+        ) from None
+    if found != size_bytes:
+        raise CannotServe(
+            f"the weights of {alias} are {found:,} bytes instead of {size_bytes:,}", _PULL.format(alias)
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""The only place that touches xllamacpp: an OpenAI-compatible server on loopback, closed without its key."""
+
+from typing import Any
+
+import msgspec
+import xllamacpp  # type: ignore[import-untyped]
+
+from model_service.cpus import available_cpus
+
+# One slot per CPU keeps the cores busy; beyond a few, each answer only becomes slower than a reader.
+_SLOTS_MAX = 4
+# Prompts kept for reuse. llama.cpp's own limit of 8 GiB would be most of a small machine.
+_PROMPT_CACHE_MEBIBYTES = 128
+# A small model that has begun to repeat itself does not stop on its own.
+_ANSWER_TOKENS_MAX = 1024
+# The model's makers advise these; they hold where a request names no others.
+_TEMPERATURE = 0.2
+_TOP_P = 0.9
+# Errors only: lower levels print prompts.
+_LOG_ERRORS = 1
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What the supervisor hands to this service; the key comes on standard input and is never shown."""
+
+    model_path: str
+    alias: str
+    api_key: str
+    model_bytes: int
+    # Of one conversation; every slot has as much.
+    context_tokens: int = 4096
+
+
+class Llama:
+    """A running server. Loading holds the interpreter, so nothing else of this process moves meanwhile."""
+
+    def __init__(self, options: Options) -> None:
+        self._server = xllamacpp.Server(_parameters(options))
+
+    @property
+    def address(self) -> str:
+        """Where OpenAI clients point their base URL."""
+        return f"{self._server.listening_address}/v1"
+
+    def warm_up(self) -> None:
+        """One token through the whole model reads in the weights: the first person need not wait for that."""
+        request = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 1, "temperature": 0}
+        answer = self._server.handle_chat_completions(request)
+        if not isinstance(answer, dict) or "choices" not in answer:
+            raise RuntimeError("the model gave no answer to its first question")
+
+
+def _parameters(options: Options) -> Any:
+    cpus = available_cpus()
+    slots = min(cpus, _SLOTS_MAX)
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = options.model_path
+    parameters.model_alias = {options.alias}
+    parameters.n_ctx = options.context_tokens * slots
+    parameters.n_parallel = slots
+    parameters.n_predict = _ANSWER_TOKENS_MAX
+    parameters.cpuparams.n_threads = cpus
+    parameters.cpuparams_batch.n_threads = cpus
+    parameters.cache_ram_mib = _PROMPT_CACHE_MEBIBYTES
+    # The template inside the weights puts a system prompt before every question that has none, and with it
+    # the quantised model answers a plain question in nonsense. The bare form of the same template does not.
+    parameters.chat_template = "chatml"
+    parameters.sampling.temp = _TEMPERATURE
+    parameters.sampling.top_p = _TOP_P
+    parameters.verbosity = _LOG_ERRORS
+    _shut_doors(parameters, options.api_key)
+    return parameters
+
+
+def _shut_doors(parameters: Any, api_key: str) -> None:
+    """Loopback, a free port, one key, no web pages, no other site's scripts, no downloads."""
+    parameters.hostnames = ["127.0.0.1"]
+    parameters.port = 0
+    parameters.api_keys = [api_key]
+    parameters.ui = False
+    parameters.cors_origins = "http://127.0.0.1"
+    parameters.cors_origins_explicit = True
+    parameters.cors_credentials = False
+    parameters.endpoint_slots = False
+    parameters.endpoint_props = False
+    parameters.endpoint_metrics = False
+    parameters.offline = True

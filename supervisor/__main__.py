@@ -1,0 +1,66 @@
+"""`python -m supervisor`: arguments, settings and the journal's lock, then one life of the service."""
+
+import argparse
+import asyncio
+import os
+import sys
+from typing import NoReturn
+
+import uvloop
+
+from ipc.endpoints import Places, find_places, make_private
+from ipc.errors import WireError
+from supervisor.app import App
+from supervisor.journal.errors import JournalError, JournalLocked
+from supervisor.journal.journal import Journal
+from supervisor.settings import Settings, load
+from supervisor.settings_file import SettingsError
+
+# The exit codes scripts and systemd rely on.
+_EXIT_BUG, _EXIT_LOCKED, _EXIT_SETTINGS = 1, 75, 78
+
+
+def main() -> NoReturn:
+    parser = argparse.ArgumentParser(
+        prog="hermes-supervisor", description="Run the supervisor in the foreground."
+    )
+    parser.add_argument(
+        "--home", metavar="DIR", help="put config, state and sockets of this instance under DIR"
+    )
+    places = find_places(parser.parse_args().home)
+    try:
+        settings = load(places.settings_file)
+        make_private(places.state)
+        journal = Journal.open(places.journal, places.lock)
+    except (SettingsError, WireError) as error:
+        _leave(_EXIT_SETTINGS, error.fault, error.hint)
+    except JournalLocked as error:
+        _leave(_EXIT_LOCKED, error.fault, error.hint)
+    except JournalError as error:
+        _leave(_EXIT_BUG, error.fault, error.hint)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        status = runner.run(_live(places, settings, journal))
+    sys.stderr.flush()
+    # The journal is closed and every child is gone: an interpreter's farewell could only hang.
+    os._exit(status)
+
+
+async def _live(places: Places, settings: Settings, journal: Journal) -> int:
+    try:
+        return await App(places, settings, journal).run()
+    except (SettingsError, WireError) as error:
+        _complain(error.fault, error.hint)
+        return _EXIT_SETTINGS
+
+
+def _leave(status: int, fault: str, hint: str) -> NoReturn:
+    _complain(fault, hint)
+    sys.exit(status)
+
+
+def _complain(fault: str, hint: str) -> None:
+    print(f"hermes-supervisor: {fault}\n  hint: {hint}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""The one function that knows every rule: an event comes in, what to remember and what to do comes out.
+
+One order, always: handle the event, expire what is overdue, open turns, place them. Handlers never open or
+place, so none can forget to.
+"""
+
+import heapq
+from typing import assert_never
+
+from supervisor.core import inbox, placing, pool, recovery, turns
+from supervisor.core.effects import Carried, Decision
+from supervisor.core.events import (
+    DrainAsked,
+    DropAsked,
+    Event,
+    Failed,
+    Finished,
+    InterruptAsked,
+    ModelChanged,
+    Noted,
+    Recovered,
+    ResumeAsked,
+    Spoke,
+    Steered,
+    StopAsked,
+    TextArrived,
+    Ticked,
+    ToolFinished,
+    ToolStarted,
+    UndrainAsked,
+    WorkerAlive,
+    WorkerDied,
+    WorkerReady,
+    WorkerStarted,
+    WorkerUnreachable,
+)
+from supervisor.core.ledger import Ledger
+from supervisor.core.model import Due, LifeDue, Model, ReadyDue, RestDue, SilenceDue, State, TurnDue
+
+
+def decide(state: State, event: Event, now: float) -> Decision:
+    ledger = Ledger(state, now)
+    _handle(ledger, event)
+    _expire(ledger)
+    placing.open_turns(ledger)
+    placing.place(ledger)
+    return ledger.decision()
+
+
+def next_deadline(state: State) -> float | None:
+    """When `decide` wants to be called next even if nothing happens."""
+    return state.deadlines[0][0] if state.deadlines else None
+
+
+def _handle(ledger: Ledger, event: Event) -> None:
+    match event:
+        case Spoke() | ToolStarted() | ToolFinished() | Noted() | Steered() | Finished() | Failed():
+            turns.frame(ledger, event)
+        case TextArrived():
+            inbox.text_arrived(ledger, event)
+        case InterruptAsked():
+            inbox.interrupt_asked(ledger, event)
+        case DropAsked():
+            inbox.drop_asked(ledger, event)
+        case ResumeAsked():
+            inbox.resume_asked(ledger, event)
+        case WorkerAlive():
+            pool.alive(ledger, event)
+        case WorkerReady():
+            pool.ready(ledger, event)
+        case WorkerStarted():
+            pool.started(ledger, event)
+        case WorkerDied():
+            _worker_died(ledger, event)
+        case WorkerUnreachable():
+            _worker_unreachable(ledger, event)
+        case ModelChanged():
+            ledger.state.model = Model(event.state, event.error, event.hint)
+        case Recovered():
+            recovery.recovered(ledger)
+        case StopAsked():
+            recovery.stop_asked(ledger)
+        case DrainAsked():
+            ledger.state.draining = True
+            ledger.answer = Carried(note="draining: running turns finish, no new one starts")
+        case UndrainAsked():
+            ledger.state.draining = False
+            ledger.answer = Carried(note="taking turns again")
+        case Ticked():
+            pass
+        case _:
+            assert_never(event)
+
+
+def _worker_died(ledger: Ledger, event: WorkerDied) -> None:
+    """First what it means for the turn, then what it means for the seat."""
+    worker = ledger.state.workers.get(event.seat)
+    if worker is None or worker.incarnation != event.incarnation or worker.is_empty:
+        return
+    turns.worker_gone(ledger, worker, event.proof, event.words)
+    pool.emptied(ledger, worker, event)
+
+
+def _worker_unreachable(ledger: Ledger, event: WorkerUnreachable) -> None:
+    """What cannot be reached cannot be trusted to be idle: it is killed, and its turn goes elsewhere."""
+    worker = pool.current(ledger.state, event.who)
+    if worker is not None:
+        pool.kill(ledger, worker, event.reason)
+
+
+def _expire(ledger: Ledger) -> None:
+    deadlines = ledger.state.deadlines
+    while deadlines and deadlines[0][0] <= ledger.now:
+        _due(ledger, heapq.heappop(deadlines)[2])
+
+
+def _due(ledger: Ledger, due: Due) -> None:
+    match due:
+        case TurnDue():
+            turns.overdue(ledger, due)
+        case SilenceDue():
+            turns.silent(ledger, due)
+        case ReadyDue():
+            pool.not_ready(ledger, due)
+        case LifeDue():
+            pool.look_for_life(ledger, due)
+        case RestDue():
+            pool.rested(ledger, due)
+        case _:
+            assert_never(due)

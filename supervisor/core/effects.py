@@ -1,0 +1,82 @@
+"""What to do: effects as data, performed only after the records of the same decision are committed."""
+
+from dataclasses import dataclass
+
+from supervisor.core.model import Message, Who
+from supervisor.core.records import Record
+
+
+@dataclass(frozen=True, slots=True)
+class StartWorker:
+    seat: int
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class KillWorker:
+    """End the worker's whole cell; the outcome returns as WorkerDied."""
+
+    seat: int
+    incarnation: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssignTurn:
+    """Hand a turn to a worker, with the history the journal has of the session."""
+
+    who: Who
+    session: str
+    turn: str
+    attempt: int
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SteerTurn:
+    who: Who
+    turn: str
+    attempt: int
+    message: str
+    text: str
+
+
+Effect = StartWorker | KillWorker | AssignTurn | SteerTurn
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Answer to a sender: the message is remembered at `seq`; `again` when it was known already."""
+
+    message: str
+    seq: int
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """Answer: carried out; the turns it touched, and a word when there was nothing to do."""
+
+    turns: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """Answer: nothing was changed; the fault and the remedy."""
+
+    error: str
+    hint: str
+    retry_after_seconds: float | None = None
+
+
+Answer = Taken | Carried | Denied
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Remember the records, then perform the effects and give the answer."""
+
+    records: tuple[Record, ...]
+    effects: tuple[Effect, ...]
+    answer: Answer | None

@@ -1,0 +1,219 @@
+"""What happened: everything that can be told to `decide`. Frames of workers carry their fence."""
+
+from dataclasses import dataclass
+
+from supervisor.core.model import BusyMode, ModelState, Proof, Who
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """The journal was loaded and what an earlier life left running has been swept away."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextArrived:
+    """Somebody said something. `known_seq` is set when the journal already has a message of this id."""
+
+    session: str
+    message: str
+    key: str
+    text: str
+    busy: BusyMode
+    expect_turn: str | None = None
+    known_seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InterruptAsked:
+    """Stop what runs in a session; `expect_turn` makes a late one harmless."""
+
+    session: str
+    by: str
+    expect_turn: str | None = None
+    drop: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropAsked:
+    """Drop one waiting message, or all of them when `message` is None."""
+
+    session: str
+    message: str | None
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeAsked:
+    """Let go what an interrupt held."""
+
+    session: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStarted:
+    """The process exists; it is not ready yet."""
+
+    seat: int
+    incarnation: int
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerDied:
+    """The process and everything in its cell is gone, as the proof says."""
+
+    seat: int
+    incarnation: int
+    proof: Proof
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerReady:
+    who: Who
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerAlive:
+    """A sign of life: `pulse` comes from the process without its interpreter, `loop` from its event loop."""
+
+    who: Who
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerUnreachable:
+    """A frame could not be sent to the worker."""
+
+    who: Who
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spoke:
+    who: Who
+    turn: str
+    attempt: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    who: Who
+    turn: str
+    attempt: int
+    call: str
+    name: str
+    summary: str
+    arguments: str
+    repeat: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinished:
+    who: Who
+    turn: str
+    attempt: int
+    call: str
+    ok: bool
+    ms: int
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """The attempt told its watchers something: progress, and nothing to remember."""
+
+    who: Who
+    turn: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Steered:
+    who: Who
+    turn: str
+    attempt: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    who: Who
+    turn: str
+    attempt: int
+    text: str
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The attempt gave up; `again` says that another attempt could do better."""
+
+    who: Who
+    turn: str
+    attempt: int
+    error: str
+    hint: str
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChanged:
+    state: ModelState
+    error: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceChanged:
+    """A service child has a new state; `app` turns the model's into ModelChanged."""
+
+    service: str
+    state: str
+    address: str
+    detail: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class DrainAsked:
+    """Take no new turns."""
+
+
+@dataclass(frozen=True, slots=True)
+class UndrainAsked:
+    """Take turns again."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopAsked:
+    """The service ends in order: what runs is left for the next start and not counted as a loss."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """Time passed; a deadline may be due."""
+
+
+Frame = Spoke | ToolStarted | ToolFinished | Noted | Steered | Finished | Failed
+Event = (
+    Recovered
+    | TextArrived
+    | InterruptAsked
+    | DropAsked
+    | ResumeAsked
+    | WorkerStarted
+    | WorkerDied
+    | WorkerReady
+    | WorkerAlive
+    | WorkerUnreachable
+    | Frame
+    | ModelChanged
+    | DrainAsked
+    | UndrainAsked
+    | StopAsked
+    | Ticked
+)

@@ -1,0 +1,131 @@
+"""What is said to a session: taken in, held, dropped, and what it does to a running turn."""
+
+from supervisor.core import turns
+from supervisor.core.effects import Carried, Denied, Taken
+from supervisor.core.events import DropAsked, InterruptAsked, ResumeAsked, TextArrived
+from supervisor.core.ledger import Ledger
+from supervisor.core.model import BusyMode, Message, Session, State
+from supervisor.core.records import MessageAccepted, MessageDropped, SessionHeld, SessionReleased
+
+
+def text_arrived(ledger: Ledger, event: TextArrived) -> None:
+    """Take a message in exactly once; refuse it by name when it cannot be kept or comes too late."""
+    session = ledger.state.sessions.setdefault(event.session, Session(event.session))
+    if event.known_seq is not None:
+        ledger.answer = Taken(event.message, event.known_seq, again=True)
+        return
+    ledger.answer = _too_late(session, event.expect_turn) or _too_many(ledger.state, session)
+    if ledger.answer is None:
+        _take(ledger, session, event)
+
+
+def _take(ledger: Ledger, session: Session, event: TextArrived) -> None:
+    message = Message(event.message, event.text, event.busy, ledger.now)
+    ledger.tell(
+        session,
+        MessageAccepted,
+        message=message.id,
+        key=event.key,
+        kind="text",
+        text=message.text,
+        busy=message.busy.value,
+    )
+    ledger.answer = Taken(message.id, session.seq, again=False)
+    session.waiting.append(message)
+    _release(ledger, session)
+    if message.busy is BusyMode.INTERRUPT:
+        turns.interrupt(ledger, session, by=message.id)
+    if session.turn is None:
+        ledger.state.openable[session.name] = None
+    else:
+        turns.steer(ledger, session.turn, message)
+
+
+def _too_late(session: Session, expect_turn: str | None) -> Denied | None:
+    """A request made for a certain turn must not touch another one."""
+    running = session.turn.id if session.turn else None
+    if expect_turn is None or expect_turn == running:
+        return None
+    now = f"{running} runs now" if running else "nothing runs now"
+    return Denied(
+        f"turn {expect_turn} is over, {now}", "look again with `hermesctl sessions`, then repeat without it"
+    )
+
+
+def _too_many(state: State, session: Session) -> Denied | None:
+    limit = state.policy.waiting_max
+    if len(session.waiting) < limit:
+        return None
+    error = f"{limit} messages wait in session {session.name} already"
+    return Denied(
+        error, f"wait, or drop some with `hermesctl queue {session.name} clear`", retry_after_seconds=5.0
+    )
+
+
+def interrupt_asked(ledger: Ledger, event: InterruptAsked) -> None:
+    """Stop the running turn; what waits is held until the next message, so that nothing starts by itself."""
+    session = ledger.state.sessions.get(event.session)
+    if session is None:
+        ledger.answer = Carried(note=f"nothing runs in session {event.session}")
+        return
+    ledger.answer = _too_late(session, event.expect_turn)
+    if ledger.answer is not None:
+        return
+    if event.drop:
+        _drop(ledger, session, None, event.by)
+    if session.waiting and not session.held:
+        session.held = True
+        ledger.tell(session, SessionHeld, waiting=len(session.waiting))
+    stopped = turns.interrupt(ledger, session, event.by)
+    if stopped:
+        ledger.answer = Carried(turns=(stopped,))
+    elif session.turn:
+        ledger.answer = Carried(turns=(session.turn.id,), note="it is being interrupted already")
+    else:
+        ledger.answer = Carried(note=f"nothing runs in session {event.session}")
+
+
+def drop_asked(ledger: Ledger, event: DropAsked) -> None:
+    session = ledger.state.sessions.get(event.session)
+    dropped = _drop(ledger, session, event.message, event.by) if session else 0
+    if dropped == 0 and event.message is not None:
+        error = f"message {event.message} does not wait in session {event.session}"
+        ledger.answer = Denied(error, f"list what waits with `hermesctl queue {event.session}`")
+    else:
+        ledger.answer = Carried(note=f"{dropped} dropped")
+
+
+def _drop(ledger: Ledger, session: Session, message_id: str | None, by: str) -> int:
+    """Take back one waiting message, or all. Each ends visibly."""
+    chosen = [message for message in session.waiting if message_id in (None, message.id)]
+    for message in chosen:
+        session.waiting.remove(message)
+        ledger.tell(session, MessageDropped, message=message.id, by=by)
+    if not session.waiting:
+        _release(ledger, session)
+    return len(chosen)
+
+
+def resume_asked(ledger: Ledger, event: ResumeAsked) -> None:
+    session = ledger.state.sessions.get(event.session)
+    if session is None or not session.held:
+        ledger.answer = Carried(note=f"nothing is held in session {event.session}")
+        return
+    ledger.answer = Carried(note=f"{len(session.waiting)} go on")
+    _release(ledger, session)
+    if session.turn is None:
+        ledger.state.openable[session.name] = None
+
+
+def _release(ledger: Ledger, session: Session) -> None:
+    if session.held:
+        session.held = False
+        ledger.tell(session, SessionReleased)
+
+
+def put_to_rest(state: State, names: set[str]) -> None:
+    """Forget sessions that have nothing open. Only after the commit: from then on the journal has them."""
+    for name in names:
+        session = state.sessions.get(name)
+        if session is not None and session.is_at_rest:
+            del state.sessions[name]

@@ -1,0 +1,263 @@
+"""The nouns of the house: what the supervisor knows. Durable parts change only together with a record."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class BusyMode(StrEnum):
+    """What a message does to a running turn."""
+
+    INTERRUPT = "interrupt"
+    QUEUE = "queue"
+    STEER = "steer"
+    COLLECT = "collect"
+
+
+class TurnState(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+
+class WorkerState(StrEnum):
+    STARTING = "starting"
+    IDLE = "idle"
+    BUSY = "busy"
+    DYING = "dying"
+    RESTING = "resting"
+    FAILED = "failed"
+
+
+class ModelState(StrEnum):
+    """Whether turns can be given a language model."""
+
+    WAITING = "waiting"
+    READY = "ready"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The settings that rules depend on."""
+
+    busy_seats: int = 2
+    spares: int = 1
+    turns_per_worker_max: int = 200
+    attempts_max: int = 3
+    waiting_max: int = 1000
+    resume: str = "auto"
+    freshness_seconds: float = 3600.0
+    deadline_seconds: float = 1800.0
+    silence_seconds: float = 300.0
+    start_seconds: float = 30.0
+    # The pulse needs no interpreter lock, so only a stopped or starved process misses it this long.
+    pulse_seconds: float = 15.0
+    rest_seconds_max: float = 30.0
+    starts_failed_max: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """The fence of a process: which supervisor's life, which seat, which process in it."""
+
+    epoch: int
+    seat: int
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What a kill did: how many processes it ended, whether all, how long it took and by what means."""
+
+    processes: int
+    all_dead: bool
+    ms: float
+    how: str
+
+
+# A turn that no process had begun: there was nothing to kill.
+NOTHING_TO_KILL = Proof(processes=0, all_dead=True, ms=0.0, how="not started")
+
+
+@dataclass(slots=True)
+class Message:
+    """Something said to a session that no turn has taken yet."""
+
+    id: str
+    text: str
+    busy: BusyMode
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a stopped attempt will end its turn, once its processes are gone."""
+
+    state: TurnState
+    by: str = ""
+    error: str = ""
+    hint: str = ""
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One worker's try at a turn. It is open until it has a verdict or leaves the turn."""
+
+    number: int
+    who: Who
+    opened_at: float
+    said: str = ""
+    calls: dict[str, str] = field(default_factory=dict)  # open tool calls: call -> name
+    verdict: Verdict | None = None
+    progress_at: float = 0.0  # fleeting
+
+
+@dataclass(slots=True)
+class Turn:
+    """The answer owed to one message, or to a collected few."""
+
+    id: str
+    session: str
+    messages: tuple[Message, ...]
+    opened_at: float
+    attempts: int = 0
+    losses: int = 0
+    content_at: float = 0.0
+    started_at: float | None = None  # fleeting: the time a turn may take is counted anew in every life
+    said_before: str = ""  # by the latest lost attempt
+    attempt: Attempt | None = None
+
+    @property
+    def state(self) -> TurnState:
+        return TurnState.RUNNING if self.attempt else TurnState.QUEUED
+
+
+@dataclass(slots=True)
+class Session:
+    """One conversation: one open turn at most, and what waits behind it."""
+
+    name: str
+    seq: int = 0
+    turns: int = 0
+    held: bool = False
+    waiting: deque[Message] = field(default_factory=deque)
+    turn: Turn | None = None
+
+    @property
+    def is_at_rest(self) -> bool:
+        return self.turn is None and not self.waiting and not self.held
+
+    @property
+    def state(self) -> str:
+        if self.turn is not None:
+            return "occupied"
+        if self.held:
+            return "held"
+        return "free"
+
+
+@dataclass(slots=True)
+class Worker:
+    """A seat in the pool and the process in it. Fleeting: a restart begins with empty seats."""
+
+    seat: int
+    incarnation: int = 0
+    state: WorkerState = WorkerState.RESTING
+    pid: int = 0
+    session: str | None = None
+    turns: int = 0
+    since: float = 0.0
+    starts_failed: int = 0
+    pulse_at: float = 0.0
+    loop_at: float = 0.0
+    why: str = ""  # why it is being killed
+    words: str = ""  # its last words, kept for whoever asks what went wrong
+
+    @property
+    def is_empty(self) -> bool:
+        return self.state in (WorkerState.RESTING, WorkerState.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnDue:
+    """The whole turn has had its time."""
+
+    session: str
+    turn: str
+
+
+@dataclass(frozen=True, slots=True)
+class SilenceDue:
+    """An attempt may have made no progress for too long."""
+
+    session: str
+    turn: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyDue:
+    """A worker that is starting, or has just finished, should be ready by now."""
+
+    seat: int
+    incarnation: int
+    turns: int
+
+
+@dataclass(frozen=True, slots=True)
+class LifeDue:
+    """Time to look for a worker's signs of life."""
+
+    seat: int
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class RestDue:
+    """A seat has rested long enough to try again."""
+
+    seat: int
+    incarnation: int
+
+
+Due = TurnDue | SilenceDue | ReadyDue | LifeDue | RestDue
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What is known of the language model; a failed one has a reason and a remedy."""
+
+    state: ModelState = ModelState.WAITING
+    error: str = ""
+    hint: str = ""
+
+
+@dataclass(slots=True)
+class State:
+    """All that `decide` knows. `sessions` and what hangs on them is durable, the rest fleeting."""
+
+    policy: Policy
+    epoch: int = 0
+    sessions: dict[str, Session] = field(default_factory=dict)
+    workers: dict[int, Worker] = field(default_factory=dict)
+    model: Model = field(default_factory=Model)
+    draining: bool = False
+    incarnations: int = 0
+    # Ready-sets, so that a decision costs the same for any number of sessions. Dicts keep order.
+    openable: dict[str, None] = field(default_factory=dict)
+    queued: deque[str] = field(default_factory=deque)
+    idle: dict[int, None] = field(default_factory=dict)
+    busy: dict[int, None] = field(default_factory=dict)
+    deadlines: list[tuple[float, int, Due]] = field(default_factory=list)
+    deadlines_made: int = 0
+
+
+def turn_id(session: str, number: int) -> str:
+    return f"{session}/{number}"
+
+
+def session_of(turn: str) -> str:
+    return turn.rpartition("/")[0]

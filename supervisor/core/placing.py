@@ -1,0 +1,84 @@
+"""The two steps every decision ends with: open turns where sessions are free, place them on workers."""
+
+from collections import deque
+
+from supervisor.core import turns
+from supervisor.core.ledger import Ledger
+from supervisor.core.model import (
+    NOTHING_TO_KILL,
+    BusyMode,
+    Message,
+    ModelState,
+    Session,
+    Turn,
+    TurnState,
+    Verdict,
+    session_of,
+    turn_id,
+)
+from supervisor.core.records import TurnOpened
+
+
+def open_turns(ledger: Ledger) -> None:
+    """Each free session with something waiting gets a turn, in the order in which sessions became free."""
+    state = ledger.state
+    if state.draining:
+        return
+    while state.openable:
+        name = next(iter(state.openable))
+        del state.openable[name]
+        session = state.sessions.get(name)
+        while session and session.turn is None and session.waiting and not session.held:
+            _open(ledger, session)
+
+
+def _open(ledger: Ledger, session: Session) -> None:
+    messages = _gather(session.waiting)
+    session.turns += 1
+    turn = Turn(turn_id(session.name, session.turns), session.name, messages, ledger.now)
+    turn.content_at = max(message.at for message in messages)
+    session.turn = turn
+    ids = tuple(message.id for message in messages)
+    ledger.tell(session, TurnOpened, turn=turn.id, number=session.turns, messages=ids)
+    if _is_superseded(messages, session.waiting):
+        verdict = Verdict(TurnState.INTERRUPTED, by=session.waiting[0].id)
+        turns.close(ledger, session, turn, verdict, NOTHING_TO_KILL)
+    else:
+        ledger.state.queued.append(turn.id)
+
+
+def _gather(waiting: deque[Message]) -> tuple[Message, ...]:
+    """The next message, or the collected run of messages at the head."""
+    messages = [waiting.popleft()]
+    if messages[0].busy is BusyMode.COLLECT:
+        while waiting and waiting[0].busy is BusyMode.COLLECT:
+            messages.append(waiting.popleft())
+    return tuple(messages)
+
+
+def _is_superseded(messages: tuple[Message, ...], waiting: deque[Message]) -> bool:
+    """Interrupts that came while the last turn was dying: only the newest of them is worth starting."""
+    return bool(waiting) and messages[0].busy is waiting[0].busy is BusyMode.INTERRUPT
+
+
+def place(ledger: Ledger) -> None:
+    """Queued turns go to idle workers, first come first served, up to the number of busy seats."""
+    state = ledger.state
+    if state.draining or state.model.state is ModelState.WAITING:
+        return
+    while state.queued and (_has_seat(ledger) or state.model.state is ModelState.FAILED):
+        queued = state.queued.popleft()
+        session = state.sessions.get(session_of(queued))
+        turn = session.turn if session else None
+        if session is None or turn is None or turn.id != queued:
+            continue  # it was closed while it queued
+        if state.model.state is ModelState.FAILED:
+            turns.fail(ledger, session, turn, state.model.error, state.model.hint)
+            open_turns(ledger)
+        else:
+            turns.open_attempt(ledger, session, turn, state.workers[next(iter(state.idle))])
+
+
+def _has_seat(ledger: Ledger) -> bool:
+    state = ledger.state
+    return bool(state.idle) and len(state.busy) < state.policy.busy_seats

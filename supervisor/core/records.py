@@ -1,0 +1,204 @@
+"""What to remember: one record per durable change. One with a seq is also an event of the session's feed."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from supervisor.core.model import Proof, Verdict, Who
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What all records share. `type` is the event's name in the feed; untold records have none and seq 0."""
+
+    type: ClassVar[str] = ""
+    session: str
+    at: float
+    seq: int = 0
+
+    def fields(self) -> dict[str, Any]:
+        """What the feed tells beyond seq, session, type and at."""
+        return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageAccepted(Record):
+    type: ClassVar[str] = "message.accepted"
+    message: str
+    key: str
+    kind: str
+    text: str
+    busy: str
+
+    def fields(self) -> dict[str, Any]:
+        return {"message": self.message, "kind": self.kind, "busy": self.busy, "text": self.text}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageDropped(Record):
+    """A waiting message was taken back before any turn answered it."""
+
+    type: ClassVar[str] = "message.dropped"
+    message: str
+    by: str
+
+    def fields(self) -> dict[str, Any]:
+        return {"message": self.message, "by": self.by}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionHeld(Record):
+    """What waits stays waiting until the next message or a resume."""
+
+    type: ClassVar[str] = "session.held"
+    waiting: int
+
+    def fields(self) -> dict[str, Any]:
+        return {"waiting": self.waiting}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionReleased(Record):
+    type: ClassVar[str] = "session.released"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnOpened(Record):
+    type: ClassVar[str] = "turn.opened"
+    turn: str
+    number: int
+    messages: tuple[str, ...]
+
+    def fields(self) -> dict[str, Any]:
+        return {"turn": self.turn, "messages": list(self.messages)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptOpened(Record):
+    type: ClassVar[str] = "attempt.opened"
+    turn: str
+    attempt: int
+    who: Who
+    pid: int
+
+    def fields(self) -> dict[str, Any]:
+        return {"turn": self.turn, "attempt": self.attempt, "worker": self.who.seat, "pid": self.pid}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptSpoke(Record):
+    """Words, in the order they were spoken; the feed has shown them as deltas already."""
+
+    turn: str
+    attempt: int
+    offset: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptStopped(Record):
+    """The attempt counts no more; its turn closes by the verdict as soon as its processes are gone."""
+
+    turn: str
+    attempt: int
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptLost(Record):
+    """The attempt ended without a word. `losses` is the turn's count of losses that weigh against it."""
+
+    type: ClassVar[str] = "attempt.lost"
+    turn: str
+    attempt: int
+    reason: str
+    losses: int
+
+    def fields(self) -> dict[str, Any]:
+        return {"turn": self.turn, "attempt": self.attempt, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallStarted(Record):
+    type: ClassVar[str] = "tool.started"
+    turn: str
+    attempt: int
+    call: str
+    name: str
+    summary: str
+    arguments: str
+    repeat: str
+    offset: int
+
+    def fields(self) -> dict[str, Any]:
+        return {"turn": self.turn, "call": self.call, "name": self.name, "summary": self.summary}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallFinished(Record):
+    type: ClassVar[str] = "tool.finished"
+    turn: str
+    attempt: int
+    call: str
+    name: str
+    ok: bool
+    ms: int
+    result: str
+
+    def fields(self) -> dict[str, Any]:
+        return {"turn": self.turn, "call": self.call, "name": self.name, "ok": self.ok, "ms": self.ms}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnSteered(Record):
+    type: ClassVar[str] = "turn.steered"
+    turn: str
+    attempt: int
+    message: str
+
+    def fields(self) -> dict[str, Any]:
+        return {"turn": self.turn, "message": self.message}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnDone(Record):
+    type: ClassVar[str] = "turn.done"
+    turn: str
+    attempt: int
+    text: str
+    input_tokens: int
+    output_tokens: int
+
+    def fields(self) -> dict[str, Any]:
+        usage = {"input_tokens": self.input_tokens, "output_tokens": self.output_tokens}
+        return {"turn": self.turn, "text": self.text, "usage": usage}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnInterrupted(Record):
+    type: ClassVar[str] = "turn.interrupted"
+    turn: str
+    attempt: int
+    by: str
+    partial: str
+    killed: Proof
+
+    def fields(self) -> dict[str, Any]:
+        killed = {
+            "processes": self.killed.processes,
+            "all_dead": self.killed.all_dead,
+            "ms": round(self.killed.ms, 1),
+            "how": self.killed.how,
+        }
+        return {"turn": self.turn, "by": self.by, "partial": self.partial, "killed": killed}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnFailed(Record):
+    type: ClassVar[str] = "turn.failed"
+    turn: str
+    attempt: int
+    error: str
+    hint: str
+
+    def fields(self) -> dict[str, Any]:
+        return {"turn": self.turn, "error": self.error, "hint": self.hint}

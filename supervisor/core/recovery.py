@@ -1,0 +1,54 @@
+"""What a new life does with the old one's unfinished turns: it puts them back on the road or ends them."""
+
+from supervisor.core import pool, turns
+from supervisor.core.effects import Carried
+from supervisor.core.ledger import Ledger
+from supervisor.core.model import Policy, Proof, Session, Turn
+
+# The start has swept away every process of the life before; nobody counted them.
+_SWEPT = Proof(processes=0, all_dead=True, ms=0.0, how="restart")
+
+
+def recovered(ledger: Ledger) -> None:
+    """First event of a life, before any door is open."""
+    for session in list(ledger.state.sessions.values()):
+        if session.turn is not None:
+            _settle(ledger, session, session.turn)
+        if session.turn is None and session.waiting:
+            ledger.state.openable[session.name] = None
+    pool.fill(ledger)
+    ledger.answer = Carried(note="recovered")
+
+
+def _settle(ledger: Ledger, session: Session, turn: Turn) -> None:
+    if turn.attempt is not None and turn.attempt.verdict is not None:
+        turns.close(ledger, session, turn, turn.attempt.verdict, _SWEPT)
+        return
+    if turn.attempt is not None:
+        turns.lose(ledger, session, turn, "the supervisor ended while it ran")
+    elif _reason_to_end(ledger.state.policy, turn, ledger.now) is None:
+        ledger.state.queued.append(turn.id)
+    if session.turn is not None:
+        reason = _reason_to_end(ledger.state.policy, turn, ledger.now)
+        if reason is not None:
+            turns.fail(ledger, session, turn, reason, "send the message again if it still matters")
+
+
+def _reason_to_end(policy: Policy, turn: Turn, now: float) -> str | None:
+    """Why the turn is not taken up again; by the age of what was really said or done, never of a marker."""
+    if now - turn.content_at > policy.freshness_seconds:
+        return f"not resumed: older than {policy.freshness_seconds:.0f} s when the service came back"
+    if policy.resume == "never" and turn.attempts > 0:
+        return 'not resumed: the service ended while it ran and [turns] resume is "never"'
+    return None
+
+
+def stop_asked(ledger: Ledger) -> None:
+    """The end of a life, in order: what runs is left for the next one."""
+    ledger.state.draining = True
+    ledger.answer = Carried(note="stopping; what runs is taken up at the next start")
+    for worker in ledger.state.workers.values():
+        session = ledger.state.sessions.get(worker.session) if worker.session is not None else None
+        turn = session.turn if session else None
+        if session and turn and turn.attempt and turn.attempt.verdict is None:
+            turns.leave(ledger, session, turn, "the service was stopped")

@@ -1,0 +1,312 @@
+"""The life of a turn: attempts open, speak, use tools and end. Only the open attempt is listened to."""
+
+from supervisor.core import pool
+from supervisor.core.effects import AssignTurn, SteerTurn
+from supervisor.core.events import Failed, Finished, Frame, Spoke, Steered, ToolFinished, ToolStarted
+from supervisor.core.ledger import Ledger
+from supervisor.core.model import (
+    NOTHING_TO_KILL,
+    Attempt,
+    BusyMode,
+    Message,
+    Proof,
+    Session,
+    SilenceDue,
+    State,
+    Turn,
+    TurnDue,
+    TurnState,
+    Verdict,
+    Who,
+    Worker,
+    WorkerState,
+)
+from supervisor.core.records import (
+    AttemptLost,
+    AttemptOpened,
+    AttemptSpoke,
+    AttemptStopped,
+    ToolCallFinished,
+    ToolCallStarted,
+    TurnDone,
+    TurnFailed,
+    TurnInterrupted,
+    TurnSteered,
+)
+
+
+def running(state: State, who: Who, turn_id: str, number: int) -> tuple[Session, Turn, Attempt] | None:
+    """The open attempt a frame speaks of, or None when the frame is an echo."""
+    worker = pool.current(state, who)
+    session = state.sessions.get(worker.session) if worker and worker.session is not None else None
+    turn = session.turn if session else None
+    attempt = turn.attempt if turn else None
+    if session is None or turn is None or attempt is None or attempt.verdict is not None:
+        return None
+    if turn.id != turn_id or attempt.number != number or attempt.who != who:
+        return None
+    return session, turn, attempt
+
+
+def open_attempt(ledger: Ledger, session: Session, turn: Turn, worker: Worker) -> None:
+    """Give the turn to an idle worker."""
+    state = ledger.state
+    turn.attempts += 1
+    who = pool.fence(state, worker)
+    turn.attempt = Attempt(turn.attempts, who, ledger.now, progress_at=ledger.now)
+    worker.state, worker.session = WorkerState.BUSY, session.name
+    state.idle.pop(worker.seat, None)
+    state.busy[worker.seat] = None
+    ledger.tell(session, AttemptOpened, turn=turn.id, attempt=turn.attempts, who=who, pid=worker.pid)
+    ledger.perform(AssignTurn(who, session.name, turn.id, turn.attempts, turn.messages))
+    for message in session.waiting:
+        steer(ledger, turn, message)
+    if turn.started_at is None:
+        turn.started_at = ledger.now
+        ledger.remind(ledger.now + state.policy.deadline_seconds, TurnDue(session.name, turn.id))
+    silence = SilenceDue(session.name, turn.id, turn.attempts)
+    ledger.remind(ledger.now + state.policy.silence_seconds, silence)
+
+
+def steer(ledger: Ledger, turn: Turn, message: Message) -> None:
+    """Offer a waiting message to the running attempt. Until the agent has taken it in, it stays waiting."""
+    attempt = turn.attempt
+    if message.busy is BusyMode.STEER and attempt is not None and attempt.verdict is None:
+        ledger.perform(SteerTurn(attempt.who, turn.id, attempt.number, message.id, message.text))
+
+
+def frame(ledger: Ledger, event: Frame) -> None:
+    """What the running attempt says or does; of anything else, nothing happens."""
+    found = running(ledger.state, event.who, event.turn, event.attempt)
+    if found is None:
+        return
+    session, turn, attempt = found
+    attempt.progress_at = ledger.now
+    match event:
+        case Spoke():
+            _spoke(ledger, session, turn, event.text)
+        case ToolStarted():
+            _tool_started(ledger, session, turn, event)
+        case ToolFinished():
+            _tool_finished(ledger, session, turn, event)
+        case Steered():
+            _steered(ledger, session, turn, event.message)
+        case Finished():
+            _finished(ledger, session, turn, event)
+        case Failed():
+            _failed(ledger, session, turn, event)
+
+
+def _spoke(ledger: Ledger, session: Session, turn: Turn, text: str) -> None:
+    attempt = turn.attempt
+    assert attempt is not None
+    offset = len(attempt.said)
+    ledger.note(session, AttemptSpoke, turn=turn.id, attempt=attempt.number, offset=offset, text=text)
+    attempt.said += text
+    turn.content_at = ledger.now
+
+
+def _tool_started(ledger: Ledger, session: Session, turn: Turn, event: ToolStarted) -> None:
+    attempt = turn.attempt
+    assert attempt is not None
+    attempt.calls[event.call] = event.name
+    turn.content_at = ledger.now
+    ledger.tell(
+        session,
+        ToolCallStarted,
+        turn=turn.id,
+        attempt=attempt.number,
+        call=event.call,
+        name=event.name,
+        summary=event.summary,
+        arguments=event.arguments,
+        repeat=event.repeat,
+        offset=event.offset,
+    )
+
+
+def _tool_finished(ledger: Ledger, session: Session, turn: Turn, event: ToolFinished) -> None:
+    attempt = turn.attempt
+    assert attempt is not None
+    name = attempt.calls.pop(event.call, None)
+    if name is None:
+        return
+    turn.content_at = ledger.now
+    ledger.tell(
+        session,
+        ToolCallFinished,
+        turn=turn.id,
+        attempt=attempt.number,
+        call=event.call,
+        name=name,
+        ok=event.ok,
+        ms=event.ms,
+        result=event.result,
+    )
+
+
+def _steered(ledger: Ledger, session: Session, turn: Turn, message_id: str) -> None:
+    message = next((each for each in session.waiting if each.id == message_id), None)
+    if message is None or turn.attempt is None:
+        return
+    session.waiting.remove(message)
+    turn.messages += (message,)
+    turn.content_at = ledger.now
+    ledger.tell(session, TurnSteered, turn=turn.id, attempt=turn.attempt.number, message=message.id)
+
+
+def _finished(ledger: Ledger, session: Session, turn: Turn, event: Finished) -> None:
+    _give_back(ledger, event.who)
+    ledger.tell(
+        session,
+        TurnDone,
+        turn=turn.id,
+        attempt=event.attempt,
+        text=event.text,
+        input_tokens=event.input_tokens,
+        output_tokens=event.output_tokens,
+    )
+    _leave(ledger, session)
+
+
+def _failed(ledger: Ledger, session: Session, turn: Turn, event: Failed) -> None:
+    _give_back(ledger, event.who)
+    if event.again and turn.losses + 1 < ledger.state.policy.attempts_max:
+        _try_again(ledger, session, turn, event.error, losses=turn.losses + 1)
+    else:
+        fail(ledger, session, turn, event.error, event.hint)
+
+
+def _give_back(ledger: Ledger, who: Who) -> None:
+    """The seat is free again; its worker says Ready when it can take the next turn."""
+    worker = ledger.state.workers[who.seat]
+    worker.session = None
+    worker.turns += 1
+    ledger.state.busy.pop(worker.seat, None)
+    pool.expect_ready(ledger, worker)
+
+
+def interrupt(ledger: Ledger, session: Session, by: str) -> str | None:
+    """Stop the session's turn now. Returns the turn it stops, or None when there is none to stop."""
+    turn = session.turn
+    if turn is None or (turn.attempt and turn.attempt.verdict):
+        return None
+    if turn.attempt is None:
+        close(ledger, session, turn, Verdict(TurnState.INTERRUPTED, by=by), NOTHING_TO_KILL)
+    else:
+        stop(ledger, session, turn, Verdict(TurnState.INTERRUPTED, by=by), "interrupt")
+    return turn.id
+
+
+def stop(ledger: Ledger, session: Session, turn: Turn, verdict: Verdict, why: str) -> None:
+    """End the running attempt by killing its cell. The turn closes when the proof has come."""
+    attempt = turn.attempt
+    assert attempt is not None
+    attempt.verdict = verdict
+    ledger.note(session, AttemptStopped, turn=turn.id, attempt=attempt.number, verdict=verdict)
+    pool.kill(ledger, ledger.state.workers[attempt.who.seat], why)
+
+
+def worker_gone(ledger: Ledger, worker: Worker, proof: Proof, words: str) -> None:
+    """The worker of a running turn is dead: close the turn by its verdict, or count the attempt as lost."""
+    session = ledger.state.sessions.get(worker.session) if worker.session is not None else None
+    turn = session.turn if session else None
+    if session is None or turn is None or turn.attempt is None:
+        return
+    if turn.attempt.verdict is not None:
+        close(ledger, session, turn, turn.attempt.verdict, proof)
+    else:
+        lose(ledger, session, turn, worker.why or words)
+
+
+def lose(ledger: Ledger, session: Session, turn: Turn, reason: str) -> None:
+    """The attempt is gone without a word: try again, unless the turn has cost too many workers already."""
+    if turn.losses + 1 < ledger.state.policy.attempts_max:
+        _try_again(ledger, session, turn, reason, losses=turn.losses + 1)
+        return
+    _put_back(ledger, session, turn, reason, losses=turn.losses + 1)
+    fail(
+        ledger,
+        session,
+        turn,
+        f"lost {turn.losses} times, last: {reason}",
+        "look at the worker's last words with `hermesctl workers`, then send the message again",
+    )
+
+
+def _try_again(ledger: Ledger, session: Session, turn: Turn, reason: str, losses: int) -> None:
+    _put_back(ledger, session, turn, reason, losses)
+    ledger.state.queued.appendleft(turn.id)
+
+
+def leave(ledger: Ledger, session: Session, turn: Turn, reason: str) -> None:
+    """Leave the turn for a later life; that it did not end is nobody's fault, so it weighs nothing."""
+    _put_back(ledger, session, turn, reason, turn.losses)
+
+
+def _put_back(ledger: Ledger, session: Session, turn: Turn, reason: str, losses: int) -> None:
+    attempt = turn.attempt
+    assert attempt is not None
+    ledger.tell(session, AttemptLost, turn=turn.id, attempt=attempt.number, reason=reason, losses=losses)
+    turn.said_before, turn.losses, turn.attempt = attempt.said, losses, None
+
+
+def fail(ledger: Ledger, session: Session, turn: Turn, error: str, hint: str) -> None:
+    ledger.tell(session, TurnFailed, turn=turn.id, attempt=turn.attempts, error=error, hint=hint)
+    _leave(ledger, session)
+
+
+def close(ledger: Ledger, session: Session, turn: Turn, verdict: Verdict, proof: Proof) -> None:
+    """End a stopped turn in the state its verdict names."""
+    if verdict.state is TurnState.FAILED:
+        fail(ledger, session, turn, verdict.error, verdict.hint)
+        return
+    partial = turn.attempt.said if turn.attempt else turn.said_before
+    ledger.tell(
+        session,
+        TurnInterrupted,
+        turn=turn.id,
+        attempt=turn.attempts,
+        by=verdict.by,
+        partial=partial,
+        killed=proof,
+    )
+    _leave(ledger, session)
+
+
+def _leave(ledger: Ledger, session: Session) -> None:
+    """The session is free: whatever waits may open the next turn."""
+    session.turn = None
+    if session.waiting:
+        ledger.state.openable[session.name] = None
+
+
+def overdue(ledger: Ledger, due: TurnDue) -> None:
+    """The whole turn took too long: it fails, and what it started is killed."""
+    session = ledger.state.sessions.get(due.session)
+    turn = session.turn if session else None
+    if session is None or turn is None or turn.id != due.turn:
+        return
+    error = f"it took longer than {ledger.state.policy.deadline_seconds:.0f} s"
+    verdict = Verdict(
+        TurnState.FAILED, error=error, hint="raise [turns] deadline in hermes.toml, or ask for less"
+    )
+    if turn.attempt is None:
+        close(ledger, session, turn, verdict, NOTHING_TO_KILL)
+    elif turn.attempt.verdict is None:
+        stop(ledger, session, turn, verdict, "deadline")
+
+
+def silent(ledger: Ledger, due: SilenceDue) -> None:
+    """Look for progress of the attempt; without any, its worker is killed and the attempt counts as lost."""
+    session = ledger.state.sessions.get(due.session)
+    turn = session.turn if session else None
+    attempt = turn.attempt if turn else None
+    if turn is None or attempt is None or turn.id != due.turn or attempt.number != due.attempt:
+        return
+    limit = ledger.state.policy.silence_seconds
+    due_at = attempt.progress_at + limit
+    if ledger.now < due_at:  # The same sum as in the reminder: a rounded difference could ask again for ever.
+        ledger.remind(due_at, due)
+    elif attempt.verdict is None:
+        pool.kill(ledger, ledger.state.workers[attempt.who.seat], f"no progress for {limit:.0f} s")

@@ -1,0 +1,175 @@
+"""Who listens from which seq: durable events from the journal, words from memory; slow readers are cut.
+
+A follower is behind, and fed from the journal in pages, or level, and fed as things happen. A send that
+cannot be made puts it behind again; words it missed in that time come back with the event that ends the
+turn.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ipc import messages as wire
+from ipc.codec import encode
+from ipc.sockets import LoopSocket, Sent
+from supervisor.core.records import Record
+
+# Events read from the journal at a time: a page is some hundred kilobytes at most and a fraction of a send
+# queue.
+_PAGE_EVENTS = 256
+# How often a follower that is behind is tried again, and for how long without any progress.
+_RETRY_SECONDS = 0.02
+_PATIENCE_SECONDS = 30.0
+
+
+class Told(Protocol):
+    """A durable event as the journal has it."""
+
+    @property
+    def seq(self) -> int: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def at(self) -> float: ...
+    @property
+    def fields(self) -> dict[str, Any]: ...
+
+
+class History(Protocol):
+    """A page of events may be shorter than asked for; only an empty one means that there is no more."""
+
+    def events_after(self, session: str, seq: int, limit: int) -> Sequence[Told]: ...
+    def session_seq(self, session: str) -> int: ...
+
+
+@dataclass(slots=True, eq=False)
+class _Follower:
+    """One follow of one client; a `session` of None means all; `seq` is the last durable event sent."""
+
+    identity: bytes
+    request: bytes
+    session: str | None
+    seq: int
+    is_level: bool = False
+    stuck_seconds: float = 0.0
+
+
+class Feed:
+    """Hands out what is durable once it is durable, and words as they are spoken."""
+
+    def __init__(self, history: History, spoken: Callable[[str], wire.Delta | None]) -> None:
+        self._history = history
+        self._spoken = spoken
+        self._loop = asyncio.get_running_loop()
+        self._followers: dict[tuple[bytes, bytes], _Follower] = {}
+        self._by_session: dict[str | None, dict[_Follower, None]] = {}
+        self._behind: dict[_Follower, None] = {}
+        self._retry: asyncio.TimerHandle | None = None
+
+    def open(self, socket: LoopSocket) -> None:
+        self._socket = socket
+
+    def follow(self, identity: bytes, request: bytes, session: str | None, after: int | None) -> None:
+        """Begin with everything after `after`, or with what happens from now on when it is None."""
+        last = self._history.session_seq(session) if session is not None else 0
+        follower = _Follower(identity, request, session, last if after is None else after)
+        self.unfollow(identity, request)
+        self._followers[identity, request] = follower
+        self._by_session.setdefault(session, {})[follower] = None
+        self._send(follower, encode(wire.Following(last)))
+        if session is None:
+            follower.is_level = True
+        else:
+            self._catch_up(follower)
+
+    def unfollow(self, identity: bytes, request: bytes) -> None:
+        follower = self._followers.pop((identity, request), None)
+        if follower is None:
+            return
+        self._behind.pop(follower, None)
+        listeners = self._by_session[follower.session]
+        del listeners[follower]
+        if not listeners:
+            del self._by_session[follower.session]
+
+    def publish(self, records: Sequence[Record]) -> None:
+        """Tell what has just become durable."""
+        for record in records:
+            if not record.type or not (self._by_session.get(record.session) or self._by_session.get(None)):
+                continue
+            event = wire.Event(record.seq, record.session, record.type, record.at, record.fields())
+            frame = encode(event)
+            for follower in self._level(record.session):
+                self._tell(follower, record.seq, frame)
+
+    def delta(self, session: str, frame: bytes) -> None:
+        """Words, or another fleeting frame. A follower that cannot take it now goes without."""
+        for follower in self._level(session):
+            if self._socket.send([follower.identity, follower.request, frame]) is Sent.GONE:
+                self.unfollow(follower.identity, follower.request)
+
+    def _level(self, session: str) -> list[_Follower]:
+        one, every = self._by_session.get(session), self._by_session.get(None)
+        found = [*one] if one else []
+        if every:
+            found += every
+        return [follower for follower in found if follower.is_level]
+
+    def _tell(self, follower: _Follower, seq: int, frame: bytes) -> None:
+        if follower.session is not None and seq <= follower.seq:
+            return
+        if self._send(follower, frame) is Sent.SENT:
+            follower.seq = seq
+
+    def _send(self, follower: _Follower, frame: bytes) -> Sent:
+        sent = self._socket.send([follower.identity, follower.request, frame])
+        if sent is Sent.GONE:
+            self.unfollow(follower.identity, follower.request)
+        elif sent is Sent.FULL:
+            self._fall_behind(follower)
+        return sent
+
+    def _fall_behind(self, follower: _Follower) -> None:
+        follower.is_level = False
+        if (
+            follower.session is None
+        ):  # seqs count within a session, so a follow of all has no place to go on from
+            self._cut(follower)
+            return
+        self._behind[follower] = None
+        if self._retry is None:
+            self._retry = self._loop.call_later(_RETRY_SECONDS, self._try_behind)
+
+    def _try_behind(self) -> None:
+        self._retry = None
+        for follower in list(self._behind):
+            before = follower.seq
+            self._catch_up(follower)
+            follower.stuck_seconds = 0.0 if follower.seq > before else follower.stuck_seconds + _RETRY_SECONDS
+            if follower.stuck_seconds > _PATIENCE_SECONDS:
+                self._cut(follower)
+
+    def _cut(self, follower: _Follower) -> None:
+        """End the follow. The word of it may be lost too; a client that hears nothing asks again."""
+        self.unfollow(follower.identity, follower.request)
+        frame = encode(wire.Cut("it read too slowly"))
+        self._socket.send([follower.identity, follower.request, frame])
+
+    def _catch_up(self, follower: _Follower) -> None:
+        """Send one page; more waits for the next try, so that a long history does not hold up the loop."""
+        assert follower.session is not None
+        session = follower.session
+        for told in self._history.events_after(session, follower.seq, _PAGE_EVENTS):
+            event = wire.Event(told.seq, session, told.type, told.at, told.fields)
+            if self._send(follower, encode(event)) is not Sent.SENT:
+                return
+            follower.seq = told.seq
+        if follower.seq < self._history.session_seq(session):
+            self._fall_behind(follower)
+            return
+        self._behind.pop(follower, None)
+        follower.is_level = True
+        spoken = self._spoken(session)
+        if spoken is not None:
+            self._send(follower, encode(spoken))

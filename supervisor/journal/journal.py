@@ -1,0 +1,186 @@
+"""The journal on disk: locked, migrated, a new life counted; written by one thread, read by the caller's.
+
+WAL with synchronous=FULL: a commit whose awaitable has returned is there after a power cut.
+"""
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from supervisor.core.model import Policy, Session, State
+from supervisor.core.records import Record
+from supervisor.journal import lock as locking
+from supervisor.journal.errors import JournalError, JournalUnwritable, damaged, named
+from supervisor.journal.groups import Commit, Groups
+from supervisor.journal.load import load, wake
+from supervisor.journal.migrate import migrate, refuse_newer
+from supervisor.journal.read import Reads
+from supervisor.journal.rows import Rows
+from supervisor.journal.writer import Writer
+
+# One process writes, so a lock inside SQLite is held for the blink of a backup or a recovery at most.
+_BUSY_SECONDS = 5.0
+# Every statement of this room stays prepared.
+_STATEMENTS_KEPT = 256
+# Every page of a file up to this size is looked at on each start; a bigger one by `check` when asked.
+CHECKED_AT_START_BYTES_MAX = 16 * 1024 * 1024
+# Each finding names a page or a row; more of them say nothing new.
+_FINDINGS_MAX = 10
+
+
+class Journal:
+    """One file, one process. Reads happen in the calling thread and see every commit that has returned."""
+
+    def __init__(
+        self, path: Path, lock: int, writing: sqlite3.Connection, reading: sqlite3.Connection
+    ) -> None:
+        self._path = path
+        self._lock = lock
+        self._writing = writing
+        self._reading = reading
+        self._rows = Rows(reading, str(path))
+        self._writer = Writer(writing, str(path))
+        self.epoch = epoch_of(writing)
+        self.read = Reads(self._rows)
+        self._groups = Groups(self._writer)
+
+    @classmethod
+    def open(cls, path: Path, lock: Path) -> "Journal":
+        """Take the lock first, so that no second process ever touches the file; then begin a new life."""
+        with ExitStack() as undo:
+            descriptor = locking.take(lock)
+            undo.callback(os.close, descriptor)
+            try:
+                journal = cls(path, descriptor, *_connect(path, undo))
+            except sqlite3.Error as error:
+                raise named(error, str(path)) from error
+            undo.pop_all()
+            return journal
+
+    @property
+    def transactions(self) -> int:
+        """How many transactions this life has committed."""
+        return self._writer.transactions
+
+    def load(self, policy: Policy) -> State:
+        """Every session with something open, as the last life left it."""
+        return load(self._rows, policy, self.epoch)
+
+    def wake(self, session: str) -> Session | None:
+        """A session that is not in memory, or None when it never was."""
+        return wake(self._rows, session)
+
+    def message_seq(self, message: str) -> int | None:
+        """Where a message stands in its session's feed, or None when it is not known."""
+        return self.read.message_seq(message)
+
+    def commit(self, records: Sequence[Record]) -> "asyncio.Future[None]":
+        """Write all or none. Commits that wait at the same moment share a transaction, in their order."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+
+        def deliver(error: JournalError | None) -> None:
+            if future.done():
+                return
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
+
+        self._groups.put(Commit(records, deliver, loop))
+        return future
+
+    def commit_now(self, records: Sequence[Record]) -> None:
+        """The same, waiting for it in this thread."""
+        outcome: Future[JournalError | None] = Future()
+        self._groups.put(Commit(records, outcome.set_result, None))
+        error = outcome.result()
+        if error is not None:
+            raise error
+
+    def check(self) -> tuple[str, ...]:
+        """Look at every page; what is wrong, in SQLite's words. Takes as long as the file is big."""
+        return _findings(self._reading)
+
+    def close(self) -> None:
+        """Write what waits, fold the log into the file, give the lock back. A second call does nothing."""
+        if self._lock < 0:
+            return
+        self._groups.stop()
+        self._reading.close()
+        # If that fails, the log still has everything.
+        with suppress(sqlite3.Error):
+            self._writing.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        self._writing.close()
+        os.close(self._lock)
+        self._lock = -1
+
+
+def _connect(path: Path, undo: ExitStack) -> tuple[sqlite3.Connection, sqlite3.Connection]:
+    """The writing and the reading connection, of a file that is sound and has its newest shape."""
+    _make(path)
+    writing = connect(str(path))
+    undo.callback(writing.close)
+    refuse_newer(writing, str(path))
+    writing.execute("PRAGMA synchronous = FULL")
+    # The writing thread carries the log over when it has nothing else to do, not in the middle of a commit.
+    writing.execute("PRAGMA wal_autocheckpoint = 0")
+    if writing.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
+        fault = f"the journal {path} cannot keep a write-ahead log on this file system"
+        raise JournalUnwritable(fault, "put it on a local disk")
+    _check_at_start(writing, path)
+    migrate(writing, str(path))
+    begin_life(writing)
+    reading = connect(f"{path.absolute().as_uri()}?mode=ro")
+    undo.callback(reading.close)
+    return writing, reading
+
+
+def connect(database: str) -> sqlite3.Connection:
+    """Transactions are written out, and the connection may be used by whichever thread's turn it is."""
+    return sqlite3.connect(
+        database,
+        timeout=_BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=_STATEMENTS_KEPT,
+        uri=database.startswith("file:"),
+    )
+
+
+def begin_life(connection: sqlite3.Connection) -> None:
+    """Count one more life, before anything of it can be seen."""
+    connection.execute("UPDATE life SET epoch = epoch + 1")
+
+
+def epoch_of(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT epoch FROM life").fetchone()[0])
+
+
+def _make(path: Path) -> None:
+    """SQLite would make the file readable for others; its log takes over the rights of the file."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        fault = f"the journal {path} cannot be opened ({error.strerror})"
+        raise JournalUnwritable(fault, "look at the rights on the file and its folder") from error
+
+
+def _check_at_start(connection: sqlite3.Connection, path: Path) -> None:
+    if path.stat().st_size > CHECKED_AT_START_BYTES_MAX:
+        return
+    findings = _findings(connection)
+    if findings:
+        raise damaged(str(path), findings[0])
+
+
+def _findings(connection: sqlite3.Connection) -> tuple[str, ...]:
+    try:
+        found = connection.execute(f"PRAGMA quick_check({_FINDINGS_MAX})").fetchall()
+    except sqlite3.DatabaseError as error:
+        return (str(error),)
+    return tuple(row[0] for row in found if row[0] != "ok")

@@ -1,0 +1,35 @@
+"""One process has the journal: an flock held for life, with the owner's pid written in the locked file."""
+
+import fcntl
+import os
+from pathlib import Path
+
+from supervisor.journal.errors import JournalLocked, JournalUnwritable
+
+# A pid and a newline; whatever else is in the file is not ours.
+_PID_BYTES_MAX = 32
+
+
+def take(path: Path) -> int:
+    """Take the lock or say who has it. The descriptor returned is the lock: closing it gives it back."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        fault = f"the lock {path} cannot be opened ({error.strerror})"
+        raise JournalUnwritable(fault, "look at the rights on its folder") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        pid = _pid(descriptor)
+        os.close(descriptor)
+        raise JournalLocked(
+            f"another supervisor has {path} (pid {pid or 'unknown'})", "stop it, or use another --home", pid
+        ) from None
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    return descriptor
+
+
+def _pid(descriptor: int) -> int:
+    words = os.pread(descriptor, _PID_BYTES_MAX, 0).split()
+    return int(words[0]) if words and words[0].isdigit() else 0

@@ -1,0 +1,45 @@
+"""The shape of the file: numbered scripts, applied in order, each in one transaction with its number."""
+
+import sqlite3
+from importlib import resources
+
+from supervisor.journal.errors import JournalTooNew
+
+
+def steps() -> list[tuple[int, str]]:
+    """Every migration as (number, script), in order and without a gap."""
+    folder = resources.files("supervisor.journal") / "schema"
+    files = sorted(
+        (each for each in folder.iterdir() if each.name.endswith(".sql")), key=lambda each: each.name
+    )
+    return [(int(each.name.partition("_")[0]), each.read_text(encoding="utf-8")) for each in files]
+
+
+def refuse_newer(connection: sqlite3.Connection, journal: str) -> None:
+    """A file of a later version is left as it is."""
+    found, newest = version(connection), steps()[-1][0]
+    if found > newest:
+        fault = f"the journal {journal} has schema {found}, this version knows {newest} at most"
+        raise JournalTooNew(fault, "install the version that wrote it, or a later one")
+
+
+def migrate(connection: sqlite3.Connection, journal: str) -> None:
+    """Bring the file to the shape this version knows."""
+    refuse_newer(connection, journal)
+    found = version(connection)
+    for number, script in steps():
+        if number > found:
+            _apply(connection, number, script)
+
+
+def version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _apply(connection: sqlite3.Connection, number: int, script: str) -> None:
+    try:
+        connection.executescript(f"BEGIN IMMEDIATE;\n{script}\nPRAGMA user_version = {number};\nCOMMIT;")
+    except sqlite3.Error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

@@ -1,0 +1,183 @@
+"""Reads for the doors: what a feed, a table, a story or an attempt's history needs, each bounded."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from sqlite3 import Row
+from typing import Any
+
+from supervisor.journal.history import history, tried
+from supervisor.journal.past import AttemptPast, TurnPast
+from supervisor.journal.rows import Rows
+
+# A page of events ends early after this many characters: events may carry long texts, memory must not.
+_PAGE_CHARACTERS_MAX = 1_000_000
+# Rows fetched at a time while the page is not full; overshoots it by so many events at most.
+_FETCH_ROWS = 32
+# A story is read by a person.
+_STORY_ROWS_MAX = 1000
+
+EVENTS_AFTER = """
+    SELECT position, session, seq, type, at, body FROM events
+    WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?"""
+EVENTS_OF_ALL_AFTER = """
+    SELECT position, session, seq, type, at, body FROM events
+    WHERE position > ? ORDER BY position LIMIT ?"""
+LAST_POSITION = "SELECT max(position) AS position FROM events"
+SESSION_SEQ = "SELECT seq FROM sessions WHERE name = ?"
+MESSAGE_SEQ = "SELECT seq FROM messages WHERE id = ?"
+SESSIONS_PAGE = """
+    SELECT name, seq, turns, held, created_at, last_at FROM sessions INDEXED BY sessions_recent
+    ORDER BY last_at DESC LIMIT ?"""
+_TURN_COLUMNS = """
+    id, session, number, state, messages, opened_at, ended_at, attempts, losses, error, hint,
+    ended_by, input_tokens, output_tokens, killed"""
+TURNS_OPEN = f"""
+    SELECT {_TURN_COLUMNS} FROM turns INDEXED BY turns_open
+    WHERE state IN ('queued', 'running') AND (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR session = ?2)
+    ORDER BY position DESC LIMIT ?3"""
+TURNS_UNHAPPY = f"""
+    SELECT {_TURN_COLUMNS} FROM turns INDEXED BY turns_unhappy
+    WHERE state IN ('failed', 'interrupted') AND state = ?1 AND (?2 IS NULL OR session = ?2)
+    ORDER BY position DESC LIMIT ?3"""
+TURNS_OF_SESSION = f"""
+    SELECT {_TURN_COLUMNS} FROM turns
+    WHERE session = ?2 AND (?1 IS NULL OR state = ?1) ORDER BY number DESC LIMIT ?3"""
+TURNS_OF_ALL = f"""
+    SELECT {_TURN_COLUMNS} FROM turns
+    WHERE (?1 IS NULL OR state = ?1) ORDER BY position DESC LIMIT ?3"""
+TURN = f"SELECT {_TURN_COLUMNS}, text FROM turns WHERE id = ?"
+TURN_ATTEMPTS = """
+    SELECT number, epoch, seat, incarnation, pid, state, said, verdict, verdict_by, reason,
+        opened_at, ended_at
+    FROM attempts WHERE turn = ? ORDER BY number LIMIT ?"""
+TURN_TOOLS = """
+    SELECT attempt, call, name, summary, repeat, state, ok, ms, at FROM tool_calls
+    WHERE turn = ? ORDER BY attempt, position LIMIT ?"""
+TURN_MESSAGES = """
+    SELECT messages.id, messages.kind, messages.busy, messages.state, messages.seq, messages.at
+    FROM json_each(?) AS listed CROSS JOIN messages ON messages.id = listed.value
+    ORDER BY listed.key LIMIT ?"""
+MESSAGE = """
+    SELECT id, session, key, kind, busy, state, turn, seq, at, ended_by, ended_at
+    FROM messages WHERE id = ?"""
+COUNTS = """
+    SELECT what, number FROM tallies
+    UNION ALL SELECT state, count(*) FROM turns INDEXED BY turns_open
+        WHERE state IN ('queued', 'running') GROUP BY state
+    UNION ALL SELECT 'waiting', count(*) FROM messages INDEXED BY messages_waiting WHERE state = 'waiting'
+    UNION ALL SELECT 'held', count(*) FROM sessions INDEXED BY sessions_held WHERE held = 1"""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One durable event; `position` orders the events of all sessions, `seq` those of its own."""
+
+    position: int
+    session: str
+    seq: int
+    type: str
+    at: float
+    fields: dict[str, Any]
+
+
+class Reads:
+    """Everything that is read while the service runs. Sees every commit that has returned."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def events_after(self, session: str, seq: int, limit: int) -> list[Told]:
+        """The next events of a session; fewer than `limit` when they are long, none when there is no more."""
+        return self._page(
+            lambda last, rows: (EVENTS_AFTER, (session, last.seq if last else seq, rows)), limit
+        )
+
+    def events_of_all_after(self, position: int, limit: int) -> list[Told]:
+        """The same over all sessions, in the order in which they were written."""
+        return self._page(
+            lambda last, rows: (EVENTS_OF_ALL_AFTER, (last.position if last else position, rows)), limit
+        )
+
+    def _page(
+        self, query: Callable[[Told | None, int], tuple[str, tuple[Any, ...]]], limit: int
+    ) -> list[Told]:
+        told: list[Told] = []
+        characters = 0
+        while len(told) < limit and characters < _PAGE_CHARACTERS_MAX:
+            found = self._rows.all(*query(told[-1] if told else None, min(_FETCH_ROWS, limit - len(told))))
+            told.extend(map(_told, found))
+            characters += sum(len(row["body"]) for row in found)
+            if len(found) < _FETCH_ROWS:
+                break
+        return told
+
+    def last_position(self) -> int:
+        row = self._rows.one(LAST_POSITION)
+        return int(row["position"] or 0) if row else 0
+
+    def session_seq(self, session: str) -> int:
+        """The session's last durable event; 0 when nothing was ever said to it."""
+        row = self._rows.one(SESSION_SEQ, (session,))
+        return int(row["seq"]) if row else 0
+
+    def message_seq(self, message: str) -> int | None:
+        row = self._rows.one(MESSAGE_SEQ, (message,))
+        return int(row["seq"]) if row else None
+
+    def history(
+        self, session: str, before_turn: int, turns_max: int, characters_max: int
+    ) -> tuple[TurnPast, ...]:
+        """Ended turns before turn number `before_turn`, oldest first, the newest that fit the limits."""
+        return history(self._rows, session, before_turn, turns_max, characters_max)
+
+    def tried(self, turn: str, before_attempt: int) -> tuple[AttemptPast, ...]:
+        """Earlier attempts of an open turn."""
+        return tried(self._rows, turn, before_attempt)
+
+    def sessions_page(self, limit: int) -> list[dict[str, Any]]:
+        """The sessions that spoke or were spoken to last."""
+        return [dict(row) for row in self._rows.all(SESSIONS_PAGE, (limit,))]
+
+    def turns_page(self, state: str | None, session: str | None, limit: int) -> list[dict[str, Any]]:
+        """Turns, newest first."""
+        if state in ("queued", "running"):
+            query = TURNS_OPEN
+        elif state in ("failed", "interrupted"):
+            query = TURNS_UNHAPPY
+        else:
+            query = TURNS_OF_ALL if session is None else TURNS_OF_SESSION
+        return [_turn_row(row) for row in self._rows.all(query, (state, session, limit))]
+
+    def turn_story(self, turn: str) -> dict[str, Any] | None:
+        """A turn with its messages, attempts and tool calls, without what people said."""
+        row = self._rows.one(TURN, (turn,))
+        if row is None:
+            return None
+        found = {
+            "messages": self._rows.all(TURN_MESSAGES, (row["messages"], _STORY_ROWS_MAX)),
+            "tried": self._rows.all(TURN_ATTEMPTS, (turn, _STORY_ROWS_MAX)),
+            "tools": self._rows.all(TURN_TOOLS, (turn, _STORY_ROWS_MAX)),
+        }
+        return _turn_row(row) | {name: [dict(each) for each in rows] for name, rows in found.items()}
+
+    def message_story(self, message: str) -> dict[str, Any] | None:
+        """A message and where it ended, without its text."""
+        row = self._rows.one(MESSAGE, (message,))
+        return dict(row) if row else None
+
+    def counts(self) -> dict[str, int]:
+        """Sessions ever; turns ended by state; what is queued, running, waiting and held now."""
+        counted = {row["what"]: int(row["number"]) for row in self._rows.all(COUNTS)}
+        return {"queued": 0, "running": 0} | counted
+
+
+def _told(row: Row) -> Told:
+    return Told(row["position"], row["session"], row["seq"], row["type"], row["at"], json.loads(row["body"]))
+
+
+def _turn_row(row: Row) -> dict[str, Any]:
+    values = dict(row)
+    values["messages"] = json.loads(values["messages"])
+    values["killed"] = json.loads(values["killed"]) if values["killed"] else None
+    return values

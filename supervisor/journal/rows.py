@@ -1,0 +1,28 @@
+"""The reading side of a connection: named columns, and SQLite's errors in our words."""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from supervisor.journal.errors import named
+
+
+class Rows:
+    """Reads, each bounded by its caller's SQL."""
+
+    def __init__(self, connection: sqlite3.Connection, journal: str) -> None:
+        self._connection = connection
+        self._journal = journal
+
+    def all(self, sql: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
+        try:
+            cursor = self._connection.cursor()
+            cursor.row_factory = sqlite3.Row
+            return cursor.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise named(error, self._journal) from error
+
+    def one(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Row | None:
+        """The first row. Read to its end, so that no read is left open to hold back a checkpoint."""
+        found = self.all(sql, values)
+        return found[0] if found else None

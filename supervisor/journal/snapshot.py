@@ -1,0 +1,80 @@
+"""The part of State that must survive a restart, as a value: memory and journal may never differ in it."""
+
+from dataclasses import dataclass
+
+from supervisor.core.model import Attempt, Message, Session, State, Turn, Verdict, Who
+
+
+@dataclass(frozen=True, slots=True)
+class DurableMessage:
+    id: str
+    text: str
+    busy: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class DurableAttempt:
+    number: int
+    who: Who
+    opened_at: float
+    said: str
+    calls: frozenset[tuple[str, str]]
+    verdict: Verdict | None
+
+
+@dataclass(frozen=True, slots=True)
+class DurableTurn:
+    id: str
+    messages: tuple[DurableMessage, ...]
+    opened_at: float
+    attempts: int
+    losses: int
+    content_at: float
+    said_before: str
+    attempt: DurableAttempt | None
+
+
+@dataclass(frozen=True, slots=True)
+class DurableSession:
+    name: str
+    seq: int
+    turns: int
+    held: bool
+    waiting: tuple[DurableMessage, ...]
+    turn: DurableTurn | None
+
+
+def durable(state: State) -> dict[str, DurableSession]:
+    """Sessions that are not at rest. The others may be in memory or not: the journal has them."""
+    return {name: session_of(each) for name, each in state.sessions.items() if not each.is_at_rest}
+
+
+def session_of(session: Session) -> DurableSession:
+    waiting = tuple(_message(each) for each in session.waiting)
+    turn = _turn(session.turn) if session.turn else None
+    return DurableSession(session.name, session.seq, session.turns, session.held, waiting, turn)
+
+
+def _message(message: Message) -> DurableMessage:
+    return DurableMessage(message.id, message.text, message.busy.value, message.at)
+
+
+def _turn(turn: Turn) -> DurableTurn:
+    return DurableTurn(
+        turn.id,
+        tuple(_message(each) for each in turn.messages),
+        turn.opened_at,
+        turn.attempts,
+        turn.losses,
+        turn.content_at,
+        turn.said_before,
+        _attempt(turn.attempt) if turn.attempt else None,
+    )
+
+
+def _attempt(attempt: Attempt) -> DurableAttempt:
+    calls = frozenset(attempt.calls.items())
+    return DurableAttempt(
+        attempt.number, attempt.who, attempt.opened_at, attempt.said, calls, attempt.verdict
+    )

@@ -1,0 +1,271 @@
+"""The SQL of every record. A write names in its WHERE the state it was decided on: that is its fence."""
+
+import json
+from dataclasses import dataclass, fields
+from operator import attrgetter
+from typing import Any
+
+from supervisor.core.records import (
+    AttemptLost,
+    AttemptOpened,
+    AttemptSpoke,
+    AttemptStopped,
+    MessageAccepted,
+    MessageDropped,
+    Record,
+    SessionHeld,
+    SessionReleased,
+    ToolCallFinished,
+    ToolCallStarted,
+    TurnDone,
+    TurnFailed,
+    TurnInterrupted,
+    TurnOpened,
+    TurnSteered,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Changes exactly one row; none means that memory is ahead of disk."""
+
+    name: str
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class EachMessage:
+    """A Write for every message of the record, as `message`; the latest time returned is `content_at`."""
+
+    name: str
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Follows a fenced write and changes whatever is there, also nothing."""
+
+    sql: str
+
+
+Statement = Write | EachMessage | Sweep
+
+# --- what every told record does ----------------------------------------------------------------------------
+
+FIRST_TOLD = (
+    Write(
+        "session.made",
+        """INSERT INTO sessions (name, seq, turns, held, created_at, last_at)
+           VALUES (:session, 1, 0, 0, :at, :at)""",
+    ),
+    Sweep("UPDATE tallies SET number = number + 1 WHERE what = 'sessions'"),
+)
+NEXT_TOLD = (
+    Write(
+        "session.told",
+        "UPDATE sessions SET seq = :seq, last_at = :at WHERE name = :session AND seq = :seq - 1",
+    ),
+)
+EVENT = """INSERT INTO events (session, seq, at, type, body) VALUES (?, ?, ?, ?, ?)"""
+
+# --- pieces that several records share ----------------------------------------------------------------------
+
+_OPEN_ATTEMPT = """id = :turn AND session = :session AND state = 'running' AND attempts = :attempt
+    AND EXISTS (SELECT 1 FROM attempts WHERE turn = :turn AND number = :attempt AND state = 'open')"""
+_CONTENT = Write("turn.content", f"UPDATE turns SET content_at = :at WHERE {_OPEN_ATTEMPT}")
+_CALLS_UNKNOWN = Sweep(
+    """UPDATE tool_calls SET state = 'unknown'
+       WHERE turn = :turn AND attempt = :attempt AND state = 'started'"""
+)
+# A turn runs exactly as long as its latest attempt is open or stopped; a queued one has none to close.
+_AS_ATTEMPT_ALLOWS = """
+    AND attempts = :attempt AND state = CASE WHEN EXISTS (
+            SELECT 1 FROM attempts WHERE turn = :turn AND number = :attempt AND state IN ('open', 'stopped')
+        ) THEN 'running' ELSE 'queued' END"""
+
+# --- by record ----------------------------------------------------------------------------------------------
+
+STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
+    MessageAccepted: (
+        Write(
+            "message.kept",
+            """INSERT INTO messages (id, session, key, kind, text, busy, state, seq, at)
+               VALUES (:message, :session, :key, :kind, :text, :busy, 'waiting', :seq, :at)""",
+        ),
+    ),
+    MessageDropped: (
+        Write(
+            "message.dropped",
+            """UPDATE messages SET state = 'dropped', ended_by = :by, ended_at = :at
+               WHERE id = :message AND session = :session AND state = 'waiting'""",
+        ),
+    ),
+    SessionHeld: (Write("session.held", "UPDATE sessions SET held = 1 WHERE name = :session AND held = 0"),),
+    SessionReleased: (
+        Write("session.released", "UPDATE sessions SET held = 0 WHERE name = :session AND held = 1"),
+    ),
+    TurnOpened: (
+        EachMessage(
+            "message.taken",
+            """UPDATE messages SET state = 'taken', turn = :turn
+               WHERE id = :message AND session = :session AND state = 'waiting' RETURNING at""",
+        ),
+        Write(
+            "session.turned",
+            "UPDATE sessions SET turns = :number WHERE name = :session AND turns = :number - 1 AND held = 0",
+        ),
+        Write(
+            "turn.opened",
+            """INSERT INTO turns (id, session, number, state, messages, opened_at, content_at)
+               VALUES (:turn, :session, :number, 'queued', :messages_json, :at, :content_at)""",
+        ),
+    ),
+    AttemptOpened: (
+        Write(
+            "turn.running",
+            """UPDATE turns SET state = 'running', attempts = :attempt
+               WHERE id = :turn AND session = :session AND state = 'queued' AND attempts = :attempt - 1""",
+        ),
+        Write(
+            "attempt.opened",
+            """INSERT INTO attempts (turn, number, epoch, seat, incarnation, pid, state, opened_at)
+               VALUES (:turn, :attempt, :epoch, :seat, :incarnation, :pid, 'open', :at)""",
+        ),
+    ),
+    AttemptSpoke: (
+        Write(
+            "attempt.spoke",
+            """UPDATE attempts SET said = :offset + :length
+               WHERE turn = :turn AND number = :attempt AND state = 'open' AND said = :offset""",
+        ),
+        _CONTENT,
+        Write(
+            "speech.kept",
+            'INSERT INTO speech (turn, attempt, "offset", text) VALUES (:turn, :attempt, :offset, :text)',
+        ),
+    ),
+    AttemptStopped: (
+        Write(
+            "attempt.stopped",
+            """UPDATE attempts SET state = 'stopped', verdict = :verdict_state, verdict_by = :verdict_by,
+                   verdict_error = :verdict_error, verdict_hint = :verdict_hint
+               WHERE turn = :turn AND number = :attempt AND state = 'open'""",
+        ),
+    ),
+    AttemptLost: (
+        Write(
+            "attempt.lost",
+            """UPDATE attempts SET state = 'lost', reason = :reason, ended_at = :at
+               WHERE turn = :turn AND number = :attempt AND state = 'open'""",
+        ),
+        Write(
+            "turn.queued",
+            """UPDATE turns SET state = 'queued', losses = :losses
+               WHERE id = :turn AND session = :session AND state = 'running' AND attempts = :attempt
+                   AND losses <= :losses""",
+        ),
+        _CALLS_UNKNOWN,
+    ),
+    ToolCallStarted: (
+        _CONTENT,
+        Sweep(
+            """UPDATE tool_calls SET state = 'unknown'
+               WHERE turn = :turn AND attempt = :attempt AND call = :call AND state = 'started'"""
+        ),
+        Write(
+            "tool.started",
+            """INSERT INTO tool_calls
+                   (turn, attempt, call, name, summary, arguments, repeat, "offset", state, at)
+               VALUES
+                   (:turn, :attempt, :call, :name, :summary, :arguments, :repeat, :offset, 'started', :at)""",
+        ),
+    ),
+    ToolCallFinished: (
+        _CONTENT,
+        Write(
+            "tool.finished",
+            """UPDATE tool_calls SET state = 'finished', ok = :ok, ms = :ms, result = :result
+               WHERE turn = :turn AND attempt = :attempt AND call = :call AND state = 'started'""",
+        ),
+    ),
+    TurnSteered: (
+        Write(
+            "message.steered",
+            """UPDATE messages SET state = 'taken', turn = :turn
+               WHERE id = :message AND session = :session AND state = 'waiting'""",
+        ),
+        Write(
+            "turn.steered",
+            f"""UPDATE turns SET messages = json_insert(messages, '$[#]', :message), content_at = :at
+                WHERE {_OPEN_ATTEMPT}""",
+        ),
+    ),
+    TurnDone: (
+        Write(
+            "turn.done",
+            f"""UPDATE turns SET state = 'done', ended_at = :at, text = :text,
+                    input_tokens = :input_tokens, output_tokens = :output_tokens
+                WHERE {_OPEN_ATTEMPT}""",
+        ),
+        Write(
+            "attempt.done",
+            """UPDATE attempts SET state = 'done', ended_at = :at
+               WHERE turn = :turn AND number = :attempt AND state = 'open'""",
+        ),
+        _CALLS_UNKNOWN,
+        Sweep("DELETE FROM speech WHERE turn = :turn AND attempt = :attempt"),
+        Sweep("UPDATE tallies SET number = number + 1 WHERE what = 'done'"),
+    ),
+    TurnInterrupted: (
+        Write(
+            "turn.interrupted",
+            f"""UPDATE turns SET state = 'interrupted', ended_at = :at, ended_by = :by, killed = :killed_json
+                WHERE id = :turn AND session = :session {_AS_ATTEMPT_ALLOWS}
+                    AND NOT EXISTS (SELECT 1 FROM attempts WHERE turn = :turn AND number = :attempt
+                        AND (state = 'open' OR (state = 'stopped' AND verdict <> 'interrupted')))""",
+        ),
+        _CALLS_UNKNOWN,
+        Sweep(
+            """UPDATE attempts SET state = 'interrupted', ended_at = :at
+               WHERE turn = :turn AND number = :attempt AND state = 'stopped'"""
+        ),
+        Sweep("UPDATE tallies SET number = number + 1 WHERE what = 'interrupted'"),
+    ),
+    TurnFailed: (
+        Write(
+            "turn.failed",
+            f"""UPDATE turns SET state = 'failed', ended_at = :at, error = :error, hint = :hint
+                WHERE id = :turn AND session = :session {_AS_ATTEMPT_ALLOWS}
+                    AND NOT EXISTS (SELECT 1 FROM attempts WHERE turn = :turn AND number = :attempt
+                        AND state = 'stopped' AND verdict <> 'failed')""",
+        ),
+        _CALLS_UNKNOWN,
+        Sweep(
+            """UPDATE attempts SET state = 'failed', reason = :error, ended_at = :at
+               WHERE turn = :turn AND number = :attempt AND state IN ('open', 'stopped')"""
+        ),
+        Sweep("UPDATE tallies SET number = number + 1 WHERE what = 'failed'"),
+    ),
+}
+
+_NAMES = {kind: tuple(field.name for field in fields(kind)) for kind in STATEMENTS}
+_VALUES = {kind: attrgetter(*names) for kind, names in _NAMES.items()}
+
+
+def parameters(record: Record) -> dict[str, Any]:
+    """What the statements of a record may name: its fields, and the parts of those that are not plain."""
+    kind = type(record)
+    values: dict[str, Any] = dict(zip(_NAMES[kind], _VALUES[kind](record), strict=True))
+    match record:
+        case AttemptOpened(who=who):
+            values.update(epoch=who.epoch, seat=who.seat, incarnation=who.incarnation)
+        case AttemptSpoke(text=text):
+            values["length"] = len(text)
+        case TurnOpened(messages=messages):
+            values["messages_json"] = json.dumps(messages)
+        case AttemptStopped(verdict=verdict):
+            values.update(verdict_state=verdict.state.value, verdict_by=verdict.by)
+            values.update(verdict_error=verdict.error, verdict_hint=verdict.hint)
+        case TurnInterrupted():
+            values["killed_json"] = json.dumps(record.fields()["killed"])
+    return values

@@ -1,0 +1,103 @@
+"""Turns records into rows: a batch is one transaction, and a write that finds no row undoes it all."""
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from supervisor.core.records import Record
+from supervisor.journal.errors import JournalError, JournalFenced, named
+from supervisor.journal.statements import (
+    EVENT,
+    FIRST_TOLD,
+    NEXT_TOLD,
+    STATEMENTS,
+    EachMessage,
+    Statement,
+    Sweep,
+    Write,
+    parameters,
+)
+
+# A record touches this many pages of tables and indexes, by count of the statements, rounded up.
+_PAGES_PER_RECORD = 8
+# Texts are kept twice, as row and as event, so a page holds half of its 4096 bytes in new text.
+_CHARACTERS_PER_PAGE = 2048
+
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+class Writer:
+    """The one writing connection. Used by one thread at a time."""
+
+    def __init__(self, connection: sqlite3.Connection, journal: str) -> None:
+        self._connection = connection
+        self._journal = journal
+        self.transactions = 0
+        # Estimated pages in the write-ahead log that the last checkpoint has not seen.
+        self.pages = 0
+
+    def write(self, records: Sequence[Record]) -> None:
+        """All of the records or, with a JournalError, none."""
+        run = self._connection.execute
+        try:
+            run("BEGIN IMMEDIATE")
+            for record in records:
+                self._apply(record)
+            run("COMMIT")
+        except (sqlite3.Error, UnicodeError, OverflowError) as error:
+            self._undo()
+            raise named(error, self._journal) from error
+        except JournalError:
+            self._undo()
+            raise
+        self.transactions += 1
+
+    def _undo(self) -> None:
+        """After some errors SQLite has rolled back by itself. Nothing is durable without COMMIT."""
+        if self._connection.in_transaction:
+            try:
+                self._connection.execute("ROLLBACK")
+            except sqlite3.Error as error:
+                raise named(error, self._journal) from error
+
+    def _apply(self, record: Record) -> None:
+        values = parameters(record)
+        if record.seq:
+            for told in FIRST_TOLD if record.seq == 1 else NEXT_TOLD:
+                self._run(told, record, values)
+            body = _ENCODE(record.fields())
+            self._connection.execute(EVENT, (record.session, record.seq, record.at, record.type, body))
+        for statement in STATEMENTS[type(record)]:
+            self._run(statement, record, values)
+        characters = sum(len(value) for value in values.values() if isinstance(value, str))
+        self.pages += _PAGES_PER_RECORD + characters // _CHARACTERS_PER_PAGE
+
+    def _run(self, statement: Statement, record: Record, values: dict[str, Any]) -> None:
+        if isinstance(statement, Write):
+            if self._connection.execute(statement.sql, values).rowcount != 1:
+                raise _ahead(statement.name, record, values)
+        elif isinstance(statement, Sweep):
+            self._connection.execute(statement.sql, values)
+        else:
+            values["content_at"] = max(self._each(statement, record, values))
+
+    def _each(self, statement: EachMessage, record: Record, values: dict[str, Any]) -> Iterator[float]:
+        for message in values["messages"]:
+            found = self._connection.execute(statement.sql, {**values, "message": message}).fetchall()
+            if len(found) != 1:
+                raise _ahead(statement.name, record, values)
+            yield found[0][0]
+
+    def checkpoint(self) -> None:
+        """Carry the write-ahead log over into the file. If that fails, the log still has everything."""
+        self.pages = 0
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+
+
+def _ahead(name: str, record: Record, values: dict[str, Any]) -> JournalFenced:
+    where = values.get("turn") or values.get("message") or record.session
+    fault = f"the journal does not have {where} in the state that {name} ends (memory is ahead of disk)"
+    return JournalFenced(fault, "restart the service: what is on disk stands")

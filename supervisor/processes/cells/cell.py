@@ -1,0 +1,58 @@
+"""What every cell can do: say how it is made, strike at once, and finish when nothing is left."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ipc.messages import CellSpec
+from supervisor.processes.tree import Process
+
+
+class CellUnavailable(Exception):
+    """This kind of cell cannot be had here."""
+
+    def __init__(self, fault: str, hint: str) -> None:
+        super().__init__(fault)
+        self.fault = fault
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one worker tree may use; 0 means no limit."""
+
+    memory_bytes_max: int = 0
+    processes_max: int = 0
+    files_max: int = 0
+
+
+@dataclass(slots=True)
+class Held:
+    """A cell that exists: its keeper, and what is known about its end."""
+
+    incarnation: int
+    keeper: Process
+    pidfd: int
+    # Of the worker itself, once its keeper has told of it.
+    worker_pidfd: int | None = None
+    # The keeper has ended: its pidfd became readable.
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+    # The zygote has reaped the keeper and found nothing left of the cell.
+    reaped: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Cell(Protocol):
+    name: str
+    description: str
+
+    def spec(self, incarnation: int) -> CellSpec:
+        """How the cell of this incarnation is to be made; what it needs beforehand is made now."""
+
+    def strike(self, held: Held) -> None:
+        """The first act of the kill; never blocks, may be repeated."""
+
+    async def finish(self, held: Held) -> None:
+        """Returns when it is certain that nothing of the cell is left."""
+
+    def clear(self, incarnation: int) -> None:
+        """Removes what spec made, once the cell is empty or was never used."""

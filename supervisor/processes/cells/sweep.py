@@ -1,0 +1,63 @@
+"""A cell of processes only: the keeper adopts orphans, and a walk ends all below it until none is left."""
+
+import asyncio
+import contextlib
+import signal
+
+from ipc.messages import CellSpec
+from supervisor.processes import tree
+from supervisor.processes.cells.cell import Held, Limits
+
+# Processes ended before other work of the loop gets its turn.
+_SLICE = 64
+# One pass of a walk takes in this many at most; the next pass meets the rest.
+_PASS_MAX = 4096
+_LOOK_AGAIN_SECONDS = 0.001
+
+
+class SweepCell:
+    """The keeper is stopped, so that it can neither fork nor end; it goes last, when none lives below it."""
+
+    name = "sweep"
+    description = (
+        "processes only: nothing survives a kill, but a worker can signal and read what this user can, "
+        "the supervisor's files too"
+    )
+
+    def __init__(self, hide: tuple[str, ...], show: tuple[str, ...], limits: Limits) -> None:
+        self._spec = CellSpec(
+            kind="sweep", memory_bytes_max=limits.memory_bytes_max, files_max=limits.files_max
+        )
+
+    def spec(self, incarnation: int) -> CellSpec:
+        return self._spec
+
+    def strike(self, held: Held) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(held.pidfd, signal.SIGSTOP)
+
+    async def finish(self, held: Held) -> None:
+        while not held.gone.is_set():
+            keeper = tree.living(held.keeper)
+            is_stopped = keeper is not None and keeper.is_stopped
+            if await self._pass(held) == 0 and is_stopped:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(held.pidfd, signal.SIGKILL)
+                await held.gone.wait()
+                return
+            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+        # A keeper that ended by itself has swept; one that was killed has left its orphans to the zygote.
+        await held.reaped.wait()
+
+    async def _pass(self, held: Held) -> int:
+        """Kills all that is seen below the keeper; how many that were."""
+        seen = 0
+        for found in tree.descendants(held.keeper, _PASS_MAX):
+            tree.kill(found.process)
+            seen += 1
+            if seen % _SLICE == 0:
+                await asyncio.sleep(0)
+        return seen
+
+    def clear(self, incarnation: int) -> None:
+        pass

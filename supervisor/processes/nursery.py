@@ -1,0 +1,177 @@
+"""Where workers come from: the best cell that works here, and one zygote, replaced when it dies."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from ipc.messages import CellFails, CellWorks, Fork, FromZygote, Warm
+from supervisor.clock import monotonic
+from supervisor.processes.cells import BEST_FIRST, Cell, CellUnavailable, Limits
+from supervisor.processes.leftovers import Record
+from supervisor.processes.words import how_it_ended, sentence
+from supervisor.processes.zygote import Program, Zygote
+
+# A light interpreter start and a trial fork; more means that the host is in trouble.
+_TRIAL_SECONDS_MAX = 20.0
+_REST_SECONDS_FIRST = 0.2
+_REST_SECONDS_MAX = 30.0
+# A zygote that has served this long was sound: the delay before the next one starts small again.
+_SOUND_SECONDS = 60.0
+# For systemd's ears from the supervisor alone.
+_NOT_FOR_WORKERS = frozenset({"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID"})
+
+
+class NurseryState(StrEnum):
+    CLOSED = "closed"
+    WARMING = "warming"
+    READY = "ready"
+    RESTING = "resting"
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What cells are to be like: `cell` is a kind or "auto"."""
+
+    cell: str
+    hide: tuple[str, ...]
+    show: tuple[str, ...]
+    limits: Limits
+    program: Program
+    environment: Mapping[str, str]
+
+
+class Nursery:
+    """`receive` gets what the zygote says of workers; `lost` why it and all its workers are gone."""
+
+    def __init__(
+        self,
+        wishes: Wishes,
+        log: Path,
+        record: Record,
+        receive: Callable[[FromZygote, int | None], None],
+        lost: Callable[[str], None],
+    ) -> None:
+        self._wishes = wishes
+        self._log = log
+        self._record = record
+        self._receive = receive
+        self._lost = lost
+        self._zygote: Zygote | None = None
+        self._trial: asyncio.Future[str] | None = None
+        self._gone = asyncio.Event()
+        self._rest_seconds = _REST_SECONDS_FIRST
+        self._warm_at: float | None = None
+        self._restart: asyncio.TimerHandle | None = None
+        self.state = NurseryState.CLOSED
+        self.detail = ""
+        self.why_not_better: dict[str, str] = {}
+        self.cell: Cell
+
+    async def open(self) -> None:
+        """Takes the first kind of cell that passes its trial."""
+        wanted = list(BEST_FIRST) if self._wishes.cell == "auto" else [self._wishes.cell]
+        for kind in wanted:
+            try:
+                self.cell = BEST_FIRST[kind](self._wishes.hide, self._wishes.show, self._wishes.limits)
+                await self._try()
+            except CellUnavailable as fault:
+                self.why_not_better[kind] = fault.fault
+            else:
+                return
+        faults = "; ".join(f"{kind}: {fault}" for kind, fault in self.why_not_better.items())
+        raise CellUnavailable(f"workers cannot be held here ({faults})", 'set [workers] cell = "auto"')
+
+    def fork(self, order: Fork, log: int) -> bool:
+        """False when no zygote can take it now."""
+        return self.state is NurseryState.READY and self._zygote is not None and self._zygote.fork(order, log)
+
+    def give_up_zygote(self) -> None:
+        """For a zygote that no longer answers: it and all its workers end; `lost` follows, then a new one."""
+        if self._zygote is not None:
+            self._zygote.end()
+
+    async def close(self, deadline_seconds: float) -> None:
+        """Ends the zygote and everything below it; what does not end in half the time is killed."""
+        self.state = NurseryState.CLOSED
+        if self._restart is not None:
+            self._restart.cancel()
+        if self._zygote is None:
+            return
+        for act in (self._zygote.end, self._zygote.kill):
+            act()
+            try:
+                async with asyncio.timeout(deadline_seconds / 2):
+                    await self._gone.wait()
+                    return
+            except TimeoutError:
+                continue
+
+    async def _try(self) -> None:
+        self._trial = asyncio.get_running_loop().create_future()
+        self._start()
+        try:
+            async with asyncio.timeout(_TRIAL_SECONDS_MAX):
+                fault = await self._trial
+        except TimeoutError:
+            fault = f"no answer from the zygote within {_TRIAL_SECONDS_MAX:.0f} s"
+        self._trial = None
+        if fault:
+            await self.close(_TRIAL_SECONDS_MAX)
+            self.cell.clear(0)
+            raise CellUnavailable(fault, "see `hermesctl doctor`")
+        self.cell.clear(0)
+
+    def _start(self) -> None:
+        environment = {
+            name: value for name, value in self._wishes.environment.items() if name not in _NOT_FOR_WORKERS
+        }
+        self.state = NurseryState.WARMING
+        self.detail = ""
+        self._gone.clear()
+        self._zygote = Zygote(
+            self._wishes.program, self.cell.spec(0), self._log, environment, self._heard, self._ended
+        )
+        self._record.add(self._zygote.process)
+
+    def _heard(self, message: FromZygote, descriptor: int | None) -> None:
+        match message:
+            case CellWorks():
+                self._settle_trial("")
+            case CellFails():
+                self.detail = message.error
+                self._settle_trial(message.error)
+            case Warm():
+                self.state = NurseryState.READY
+                self._warm_at = monotonic()
+                self.cell.clear(0)
+                self._receive(message, descriptor)
+            case _:
+                self._receive(message, descriptor)
+
+    def _settle_trial(self, fault: str) -> None:
+        if self._trial is not None and not self._trial.done():
+            self._trial.set_result(fault)
+
+    def _ended(self, status: int) -> None:
+        zygote, self._zygote = self._zygote, None
+        if zygote is not None:
+            self._record.remove(zygote.process)
+        self._gone.set()
+        words = self.detail or sentence(f"the zygote {how_it_ended(status)}", self._log)
+        if self._trial is not None:
+            self._settle_trial(words)
+            return
+        if self.state is not NurseryState.CLOSED:
+            self._rest(words)
+        self._lost(words)
+
+    def _rest(self, words: str) -> None:
+        if self._warm_at is not None and monotonic() - self._warm_at > _SOUND_SECONDS:
+            self._rest_seconds = _REST_SECONDS_FIRST
+        self._warm_at = None
+        self.state = NurseryState.RESTING
+        self.detail = f"{words}; the next one starts in {self._rest_seconds:.1f} s"
+        self._restart = asyncio.get_running_loop().call_later(self._rest_seconds, self._start)
+        self._rest_seconds = min(2 * self._rest_seconds, _REST_SECONDS_MAX)

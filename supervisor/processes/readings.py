@@ -1,0 +1,77 @@
+"""What worker trees use, read by a thread so that the loop never waits for /proc."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from supervisor.clock import monotonic
+from supervisor.processes import tree
+
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_TREE_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A worker's whole tree. Of memory shared with others it has its part, as the kernel divides it."""
+
+    pid: int
+    memory_bytes: int
+    cpu_percent: float
+    processes: int
+    age_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What the thread needs to know of a cell."""
+
+    keeper: tree.Process
+    pid: int
+    started_at: float
+
+
+class Meter:
+    """Reads all trees at once, and CPU time against the reading before."""
+
+    def __init__(self) -> None:
+        self._ticks: dict[int, tuple[float, int]] = {}
+
+    def read(self, watched: Mapping[int, Watched]) -> dict[int, Reading]:
+        now = monotonic()
+        readings = {}
+        ticks = {}
+        for incarnation, cell in watched.items():
+            members = list(tree.descendants(cell.keeper, _TREE_MAX))
+            total = sum(member.ticks for member in members)
+            since, before = self._ticks.get(incarnation, (cell.started_at, 0))
+            ticks[incarnation] = (now, total)
+            readings[incarnation] = Reading(
+                pid=cell.pid,
+                memory_bytes=sum(_memory_bytes(member.process.pid) for member in members),
+                cpu_percent=_percent(total - before, now - since),
+                processes=len(members),
+                age_seconds=now - cell.started_at,
+            )
+        self._ticks = ticks
+        return readings
+
+
+def _percent(ticks: int, seconds: float) -> float:
+    return max(0.0, 100.0 * ticks / _TICKS_PER_SECOND / seconds) if seconds > 0 else 0.0
+
+
+def _memory_bytes(pid: int) -> int:
+    """The proportional share; where the kernel does not tell it, all that is resident."""
+    try:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
+    except (OSError, IndexError):
+        return 0

@@ -1,0 +1,136 @@
+"""Process trees as /proc tells them; a process is its pid and start time, so a recycled pid is never hit."""
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_ENDED = frozenset("ZXx")
+_STOPPED = "T"
+# A list of a thousand children fits; longer ones are read in parts.
+_READ_BYTES = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process and no other: `started` is in clock ticks since the host's boot."""
+
+    pid: int
+    started: int
+
+
+# Stands for a process that was gone before it could be looked at.
+NOBODY = Process(-1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What /proc/PID/stat says; `ticks` is CPU time of the process and of the children it has reaped."""
+
+    process: Process
+    state: str
+    parent: int
+    threads: int
+    ticks: int
+
+    @property
+    def is_alive(self) -> bool:
+        # The first thread may have ended before the others.
+        return self.state not in _ENDED or self.threads > 1
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.state == _STOPPED
+
+
+def status(pid: int) -> Status | None:
+    """None when there is no such process."""
+    text = _read(f"/proc/{pid}/stat")
+    if not text:
+        return None
+    # The name in the second field may hold blanks and brackets: everything else comes after its last bracket.
+    fields = text[text.rindex(")") + 2 :].split()
+    ticks = sum(int(field) for field in fields[11:15])
+    return Status(Process(pid, int(fields[19])), fields[0], int(fields[1]), int(fields[17]), ticks)
+
+
+def living(process: Process) -> Status | None:
+    """Its status while exactly this process is alive."""
+    now = status(process.pid)
+    return now if now is not None and now.process == process and now.is_alive else None
+
+
+def descendants(top: Process, at_most: int) -> Iterator[Status]:
+    """Every live process below `top`, parents before children. What is forked meanwhile may be missing."""
+    waiting = [top]
+    found = 0
+    while waiting:
+        parent = waiting.pop()
+        for pid in _children(parent):
+            now = status(pid)
+            # One with another parent has the pid of a child that is gone; orphans go to the top.
+            if now is None or now.parent not in (parent.pid, top.pid) or not now.is_alive:
+                continue
+            waiting.append(now.process)
+            yield now
+            found += 1
+            if found == at_most:
+                return
+
+
+def kill(process: Process) -> bool:
+    """SIGKILL to exactly this process; False when it was gone already."""
+    try:
+        pidfd = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return False
+    try:
+        # The descriptor is bound to whatever has the pid now: from here on it is certain whether that is it.
+        if living(process) is None:
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        return True
+    finally:
+        os.close(pidfd)
+
+
+def pid_of(pidfd: int) -> int:
+    """The pid, in the supervisor's own numbering, of the process behind a pidfd; -1 when it was reaped."""
+    for line in Path(f"/proc/self/fdinfo/{pidfd}").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name == "Pid":
+            return int(value)
+    return -1
+
+
+def _children(process: Process) -> list[int]:
+    """The pids of its children, none when the pid is no longer its own."""
+    try:
+        threads = os.listdir(f"/proc/{process.pid}/task")
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    # A child belongs to the thread that forked it.
+    lists = (_read(f"/proc/{process.pid}/task/{thread}/children") for thread in threads)
+    found = [int(pid) for children in lists for pid in children.split()]
+    now = status(process.pid) if found else None
+    return found if now is not None and now.process == process else []
+
+
+def _read(path: str) -> str:
+    """A file of /proc, nothing when its process is gone. Kills wait for this: pathlib takes twice as long."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    parts = []
+    try:
+        while part := os.read(descriptor, _READ_BYTES):
+            parts.append(part)
+    except ProcessLookupError:
+        return ""
+    finally:
+        os.close(descriptor)
+    return b"".join(parts).decode(errors="replace")

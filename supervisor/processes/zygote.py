@@ -1,0 +1,125 @@
+"""The supervisor's hand on the zygote: starts it, gives it orders, and knows when all below it is gone."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ipc.codec import Decoder, encode
+from ipc.errors import WireError
+from ipc.messages import CellSpec, Fork, FromZygote, Prepare
+from supervisor.processes import tree
+
+_DATAGRAM_BYTES_MAX = 64 * 1024
+# The folder that has the worker's package: the zygote finds it wherever the supervisor was started.
+_PACKAGES = Path(__file__).resolve().parents[2]
+_decoder: Decoder[FromZygote] = Decoder(FromZygote)
+
+Receive = Callable[[FromZygote, int | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What the zygote runs: an interpreter, and the modules with `run(fork)` and `rehearse()`."""
+
+    python: str = sys.executable
+    run: str = "worker.main"
+    rehearse: str = "worker.rehearsal"
+
+
+class Zygote:
+    """A running zygote. `receive` gets its messages, each with the descriptor that came along.
+
+    `ended` is called once, with the exit status, when the guard above the zygote has ended: then the zygote,
+    every worker and all they started are gone.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        cell: CellSpec,
+        log: Path,
+        environment: Mapping[str, str],
+        receive: Receive,
+        ended: Callable[[int], None],
+    ) -> None:
+        # The kernel ends the guard with the thread that started it.
+        if threading.current_thread() is not threading.main_thread():
+            raise RuntimeError("start the zygote from the main thread")
+        self._receive = receive
+        self._ended = ended
+        self._loop = asyncio.get_running_loop()
+        self._pair, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._pair.setblocking(False)
+        with theirs, log.open("wb") as output:
+            self._guard = subprocess.Popen(
+                [program.python, "-m", "worker.zygote", str(theirs.fileno()), program.run, program.rehearse],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=[theirs.fileno()],
+                cwd=_PACKAGES,
+                env=dict(environment),
+                start_new_session=True,
+            )
+        self._pidfd = os.pidfd_open(self._guard.pid)
+        found = tree.status(self._guard.pid)
+        self.process = found.process if found else tree.NOBODY
+        self._loop.add_reader(self._pair, self._drain)
+        self._loop.add_reader(self._pidfd, self._guard_ended)
+        # One that has died already is told of by `ended`.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self._pair.send(encode(Prepare(cell)))
+
+    def fork(self, order: Fork, log: int) -> bool:
+        """False when it cannot be sent now; nothing was sent then."""
+        try:
+            socket.send_fds(self._pair, [encode(order)], [log])
+        except (BlockingIOError, BrokenPipeError, ConnectionResetError):
+            return False
+        return True
+
+    def end(self) -> None:
+        """Asks the guard to end everything; `ended` follows."""
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError, OSError):
+            signal.pidfd_send_signal(self._pidfd, number)
+
+    def _drain(self) -> None:
+        while True:
+            try:
+                frame, descriptors, _, _ = socket.recv_fds(self._pair, _DATAGRAM_BYTES_MAX, 1)
+            except (BlockingIOError, ConnectionResetError):
+                return
+            if not frame:
+                self._loop.remove_reader(self._pair)
+                self.end()
+                return
+            try:
+                message = _decoder.decode(frame)
+            except WireError:
+                # Only another version of our own code can be there; nothing it makes is usable.
+                self.end()
+                return
+            self._receive(message, descriptors[0] if descriptors else None)
+
+    def _guard_ended(self) -> None:
+        self._drain()
+        self._loop.remove_reader(self._pidfd)
+        self._loop.remove_reader(self._pair)
+        os.close(self._pidfd)
+        self._pidfd = -1
+        self._pair.close()
+        self._ended(self._guard.wait())

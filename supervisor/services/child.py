@@ -1,0 +1,127 @@
+"""One process of a service: orders on standard input, killed with its whole group, always reaped."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+
+import ipc
+from ipc.messages import ServiceStart
+
+# What a Python program needs to run where its parent runs; keys of model providers are not among it.
+_ENVIRONMENT = (
+    "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "LOGNAME", "PATH",
+    "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX", "PYTHONUTF8", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV",
+)  # fmt: skip
+# A log over this is set aside when the service starts again; the one before it is dropped.
+_LOG_BYTES_MAX = 4 * 1024 * 1024
+# Orders must fit the pipe's buffer, or writing them could block the loop on a child that does not read.
+_ORDERS_BYTES_MAX = 60 * 1024
+_LAST_WORDS_BYTES = 2048
+_LAST_WORDS_CHARACTERS = 200
+
+
+class Child:
+    """A running process. `ended` gets its exit status (negative: the signal) once, after it was reaped.
+
+    Make it from the main thread: the child asks the kernel to die with the thread that made it.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        orders: ServiceStart,
+        log: Path,
+        environment: Iterable[str],
+        ended: Callable[[int], None],
+    ) -> None:
+        line = msgspec.json.encode(orders) + b"\n"
+        if len(line) > _ORDERS_BYTES_MAX:
+            raise ValueError(
+                f"the orders of {orders.name} are {len(line)} bytes, the limit is {_ORDERS_BYTES_MAX}"
+            )
+        self._log = log
+        self._ended = ended
+        output = _open_log(log)
+        try:
+            self._log_offset = os.fstat(output).st_size
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", module],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                env=_environment(environment),
+                cwd="/",
+                start_new_session=True,
+            )
+        finally:
+            os.close(output)
+        self.pid = self._process.pid
+        self._descriptor = os.pidfd_open(self.pid)
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._descriptor, self._exited)
+        self._hand_over(line)
+
+    def ask_to_end(self) -> None:
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Needs nobody's consent; `ended` follows."""
+        self._signal(signal.SIGKILL)
+
+    def last_words(self) -> str:
+        """The last line this process wrote to its log, shortened."""
+        with self._log.open("rb") as log:
+            size = log.seek(0, os.SEEK_END)
+            log.seek(max(self._log_offset, size - _LAST_WORDS_BYTES))
+            lines = log.read(_LAST_WORDS_BYTES).decode(errors="replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")[:_LAST_WORDS_CHARACTERS]
+
+    def _hand_over(self, line: bytes) -> None:
+        assert self._process.stdin is not None
+        try:
+            with self._process.stdin as orders:
+                orders.write(line)
+        except BrokenPipeError:
+            # It has already ended; `ended` will say how.
+            return
+
+    def _signal(self, number: signal.Signals) -> None:
+        """To the process by descriptor, to its group by number: until it is reaped the number is its own."""
+        if self._process.returncode is None:
+            signal.pidfd_send_signal(self._descriptor, number)
+            _signal_group(self.pid, number)
+
+    def _exited(self) -> None:
+        self._loop.remove_reader(self._descriptor)
+        # What it has started must go before its number is given back.
+        _signal_group(self.pid, signal.SIGKILL)
+        status = self._process.wait()
+        os.close(self._descriptor)
+        self._ended(status)
+
+
+def _signal_group(pid: int, number: signal.Signals) -> None:
+    try:
+        os.killpg(pid, number)
+    except ProcessLookupError:
+        return
+
+
+def _environment(further: Iterable[str]) -> dict[str, str]:
+    """The child finds our packages where this process found them, whether they are installed or not."""
+    names = (*_ENVIRONMENT, *further)
+    chosen = {name: os.environ[name] for name in names if name in os.environ}
+    ours = str(Path(ipc.__file__).resolve().parent.parent)
+    return {**chosen, "PYTHONPATH": os.pathsep.join([ours, *filter(None, [os.environ.get("PYTHONPATH")])])}
+
+
+def _open_log(path: Path) -> int:
+    if path.exists() and path.stat().st_size > _LOG_BYTES_MAX:
+        path.replace(path.with_suffix(".log.1"))
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)

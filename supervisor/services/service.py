@@ -1,0 +1,202 @@
+"""The life of one service: starting, warming, ready, resting or failed, stopped; never without a way on.
+
+Frames count only from the identity of the running process, and none counts once its end was decided.
+"""
+
+import asyncio
+import os
+import secrets
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from ipc.messages import Beat, ServiceStart, ServiceState
+from supervisor.clock import monotonic
+from supervisor.core.events import ServiceChanged
+from supervisor.services.child import Child
+from supervisor.services.spec import ServiceSpec
+
+# How often in one silence the watch looks; it also bounds how late a silence is noticed.
+_LOOKS_PER_SILENCE = 4
+
+
+@dataclass(frozen=True)
+class _End:
+    """Why a process was ended, decided before it is dead."""
+
+    detail: str
+    hint: str
+    # Failed when the service itself said that it cannot work; else it may only have had bad luck.
+    state: Literal["resting", "failed"] = "resting"
+
+
+class Service:
+    """One service and at most one process of it."""
+
+    def __init__(
+        self, spec: ServiceSpec, endpoint: str, log: Path, report: Callable[[ServiceChanged], None]
+    ) -> None:
+        self._spec = spec
+        self._endpoint = endpoint
+        self._log = log
+        self._report = report
+        self._loop = asyncio.get_running_loop()
+        self._changed = ServiceChanged(spec.name, "stopped", "", "", "")
+        self._child: Child | None = None
+        self._end: _End | None = None
+        # The one thing this service waits for besides frames: start deadline, next look, or next start.
+        self._timer: asyncio.TimerHandle | None = None
+        self._incarnation = 0
+        self._failures = 0
+        self._started_at = 0.0
+        self._ready_at: float | None = None
+        self._heard_at = 0.0
+        self._look_due_at = 0.0
+        self._closing = False
+        self.identity = ""
+
+    @property
+    def name(self) -> str:
+        return self._spec.name
+
+    @property
+    def alive(self) -> bool:
+        return self._child is not None
+
+    def start(self) -> None:
+        self._incarnation += 1
+        self.identity = secrets.token_hex(16)
+        self._end = None
+        self._ready_at = None
+        self._started_at = monotonic()
+        self._change("starting")
+        orders = ServiceStart(
+            name=self._spec.name,
+            incarnation=self._incarnation,
+            endpoint=self._endpoint,
+            identity=self.identity,
+            options=self._spec.options,
+            parent_pid=os.getpid(),
+        )
+        try:
+            self._child = Child(self._spec.module, orders, self._log, self._spec.environment, self._ended)
+        except OSError as error:
+            self._rest(
+                _End(f"no process could be made: {error.strerror}", "check free memory and process limits")
+            )
+            return
+        self._wait(self._spec.start_deadline_seconds, self._start_overdue)
+
+    def hear(self, message: ServiceState | Beat) -> None:
+        """A frame of the running process."""
+        self._heard_at = monotonic()
+        if self._end is not None or not isinstance(message, ServiceState):
+            return
+        if message.state == "failed":
+            self._kill_for(_End(message.detail, message.hint, "failed"))
+        elif message.state == "ready":
+            self._ready_at = self._heard_at
+            self._change("ready", message.detail, message.hint, message.address)
+            self._look_later()
+        elif self._ready_at is None:
+            self._change(message.state, message.detail, message.hint)
+
+    def end(self, detail: str, hint: str) -> None:
+        """Kills the process for a reason; another one follows."""
+        self._kill_for(_End(detail, hint))
+
+    def ask_to_end(self) -> None:
+        """For good: no start follows."""
+        self._closing = True
+        self._stop_waiting()
+        if self._child is not None:
+            self._child.ask_to_end()
+        else:
+            self._change("stopped")
+
+    def kill(self) -> None:
+        if self._child is not None:
+            self._child.kill()
+
+    def row(self) -> dict[str, Any]:
+        child = self._child
+        return {
+            "service": self._spec.name,
+            "state": self._changed.state,
+            "pid": child.pid if child else None,
+            "address": self._changed.address,
+            "detail": self._changed.detail,
+            "hint": self._changed.hint,
+            "restarts": max(0, self._incarnation - 1),
+            "age_seconds": round(monotonic() - self._started_at, 3) if child else 0.0,
+        }
+
+    def _kill_for(self, end: _End) -> None:
+        """The first reason stands."""
+        if self._child is not None and self._end is None:
+            self._end = end
+            self._child.kill()
+
+    def _start_overdue(self) -> None:
+        limit = self._spec.start_deadline_seconds
+        self.end(f"it was not ready within {limit:g} s", f"see {self._log}")
+
+    def _look_later(self) -> None:
+        pause = self._spec.silence_seconds / _LOOKS_PER_SILENCE
+        self._look_due_at = monotonic() + pause
+        self._wait(pause, self._look)
+
+    def _look(self) -> None:
+        now = monotonic()
+        limit = self._spec.silence_seconds
+        if now - self._look_due_at > limit / _LOOKS_PER_SILENCE:
+            # This process itself stood still: frames may be waiting unread, so silence proves nothing yet.
+            self._heard_at = now
+        if now - self._heard_at > limit:
+            self.end(f"it was not heard for {limit:g} s", f"see {self._log}")
+        else:
+            self._look_later()
+
+    def _ended(self, status: int) -> None:
+        assert self._child is not None
+        last_words = self._child.last_words()
+        self._child = None
+        self.identity = ""
+        self._stop_waiting()
+        if self._closing:
+            self._change("stopped")
+            return
+        end = self._end or _End(_exit_sentence(status, last_words), f"see {self._log}")
+        self._rest(end)
+
+    def _rest(self, end: _End) -> None:
+        policy = self._spec.restart
+        if self._ready_at is not None and monotonic() - self._ready_at >= policy.steady_seconds:
+            self._failures = 0
+        self._failures += 1
+        pause = policy.rest_seconds(self._failures)
+        state = "failed" if self._failures >= policy.failed_after else end.state
+        self._change(state, f"{end.detail}; starts again after {pause:g} s", end.hint)
+        self._wait(pause, self.start)
+
+    def _change(self, state: str, detail: str = "", hint: str = "", address: str = "") -> None:
+        changed = ServiceChanged(self._spec.name, state, address, detail, hint)
+        if changed != self._changed:
+            self._changed = changed
+            self._report(changed)
+
+    def _wait(self, seconds: float, then: Callable[[], None]) -> None:
+        self._stop_waiting()
+        self._timer = self._loop.call_later(seconds, then)
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _exit_sentence(status: int, last_words: str) -> str:
+    how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+    return f"it {how}" + (f": {last_words}" if last_words else "")

@@ -1,0 +1,113 @@
+"""All services of a supervisor and their socket; a frame of an identity that is not running is an echo."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from ipc.codec import Decoder
+from ipc.endpoints import make_private
+from ipc.errors import WireError
+from ipc.messages import FromService
+from ipc.sockets import LoopSocket, Sent, Wire
+from supervisor.core.events import ServiceChanged
+from supervisor.services.service import Service
+from supervisor.services.spec import ServiceSpec
+
+Report = Callable[[ServiceChanged], None]
+# The service's name and a frame of its own tongue; False when it cannot be read.
+Other = Callable[[str, bytes], bool]
+# Of the time to close, the part in which services may end by themselves.
+_OWN_END_SHARE = 0.5
+
+
+def _speaks_no_other_tongue(service: str, frame: bytes) -> bool:
+    return False
+
+
+class Services:
+    """Starts every service, keeps each going, and ends them all. Use it from the loop of the main thread."""
+
+    def __init__(
+        self,
+        specs: Iterable[ServiceSpec],
+        *,
+        wire: Wire,
+        endpoint: str,
+        logs: Path,
+        report: Report,
+        other: Other = _speaks_no_other_tongue,
+    ) -> None:
+        self._specs = tuple(specs)
+        self._wire = wire
+        self._endpoint = endpoint
+        self._logs = logs
+        self._report = report
+        self._other = other
+        self._decoder: Decoder[FromService] = Decoder(FromService)
+        self._services: dict[str, Service] = {}
+        self._socket: LoopSocket | None = None
+        self._changed = asyncio.Event()
+
+    async def open(self) -> None:
+        """Returns when every process was made, not when it is ready: that is reported."""
+        make_private(self._logs)
+        self._socket = self._wire.router(self._endpoint, self._receive)
+        for spec in self._specs:
+            log = self._logs / f"{spec.name}.log"
+            self._services[spec.name] = Service(spec, self._endpoint, log, self._note)
+        for service in self._services.values():
+            service.start()
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [service.row() for service in self._services.values()]
+
+    def send(self, name: str, frame: bytes) -> Sent:
+        """A frame to the running process of a service that speaks more than states and beats."""
+        service = self._services[name]
+        if self._socket is None or not service.identity:
+            return Sent.GONE
+        return self._socket.send([service.identity.encode(), frame])
+
+    async def close(self, deadline_seconds: float) -> None:
+        """Asks all to end, kills what has not ended by half the time, and returns by the deadline."""
+        for service in self._services.values():
+            service.ask_to_end()
+        await self._all_ended(deadline_seconds * _OWN_END_SHARE)
+        for service in self._services.values():
+            service.kill()
+        await self._all_ended(deadline_seconds * (1 - _OWN_END_SHARE))
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    async def _all_ended(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                while any(service.alive for service in self._services.values()):
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            return
+
+    def _note(self, changed: ServiceChanged) -> None:
+        self._changed.set()
+        self._report(changed)
+
+    def _receive(self, parts: list[bytes]) -> None:
+        if len(parts) != 2:
+            return
+        identity, frame = parts
+        service = self._speaker(identity)
+        if service is None:
+            return
+        try:
+            service.hear(self._decoder.decode(frame))
+        except WireError as error:
+            if not self._other(service.name, frame):
+                service.end(f"it sent what cannot be read: {error.fault}", error.hint)
+
+    def _speaker(self, identity: bytes) -> Service | None:
+        """Of a handful of services: looking costs less than a second table that must be kept true."""
+        name = identity.decode(errors="replace")
+        return next((one for one in self._services.values() if one.identity and one.identity == name), None)

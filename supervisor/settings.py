@@ -1,0 +1,270 @@
+"""hermes.toml -> Settings: every key has a default; whatever is wrong is named with its line and remedy."""
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Literal
+
+from ipc.messages import AgentSpec, BusyMode, ModelEndpoint
+from supervisor.settings_file import SettingsError, SettingsFile
+from supervisor.values import (
+    DURATION,
+    LISTEN,
+    POSITIVE,
+    SIZE,
+    SWITCH,
+    TEXT,
+    URL,
+    VARIABLE,
+    key,
+    maybe,
+    one_of,
+    some_of,
+    whole,
+)
+
+CellChoice = Literal["auto", "pidns", "cgroup", "sweep"]
+Resume = Literal["auto", "ask", "never"]
+SttEngine = Literal["faster-whisper", "openai", "off"]
+AgentKind = Literal["builtin", "python", "acp", "hermes"]
+ToolName = Literal["shell"]
+
+# A key is one line of text; more than this is another file given by mistake.
+_KEY_BYTES_MAX = 16 * 1024
+_KEY_REFUSED = "holds a secret, which does not belong in this file"
+_KEY_REMEDY = 'remove it, and write api_key_env = "OPENAI_API_KEY" or api_key_file = "/path/to/key" instead'
+
+
+@dataclass(frozen=True)
+class Model:
+    """[model]: an OpenAI-compatible endpoint; without this table the embedded model answers."""
+
+    base_url: str = key("base_url", URL)
+    name: str = key("name", TEXT)
+    api_key_env: str | None = key("api_key_env", maybe(VARIABLE))
+    api_key_file: str | None = key("api_key_file", maybe(TEXT))
+
+
+@dataclass(frozen=True)
+class Workers:
+    """[workers]: how many, and how much one of them may take."""
+
+    per_cpu: float = key("per_cpu", POSITIVE, 2)
+    count: int | None = key("count", maybe(whole(1, 10_000)))
+    spares: int = key("spares", whole(0, 1000), 1)
+    memory_bytes_max: int = key("memory_max", SIZE, "1GiB")
+    processes_max: int = key("processes_max", whole(1), 256)
+    files_max: int = key("files_max", whole(64), 4096)
+    turns_max: int = key("turns_max", whole(1), 200)
+    cell: CellChoice = key("cell", one_of(CellChoice), "auto")
+
+    @property
+    def seats(self) -> int:
+        """Busy seats: the count, or so many per CPU that this process may really use; at least one."""
+        return self.count or max(1, round(self.per_cpu * len(os.sched_getaffinity(0))))
+
+
+@dataclass(frozen=True)
+class Turns:
+    """[turns]: what a message does to a running turn, and how long and how often one is tried."""
+
+    busy: BusyMode = key("busy", one_of(BusyMode), "interrupt")
+    attempts_max: int = key("attempts_max", whole(1, 100), 3)
+    resume: Resume = key("resume", one_of(Resume), "auto")
+    freshness_seconds: float = key("freshness", DURATION, "1h")
+    deadline_seconds: float = key("deadline", DURATION, "30m")
+    silence_seconds: float = key("silence", DURATION, "5m")
+    waiting_max: int = key("waiting_max", whole(1), 1000)
+
+
+@dataclass(frozen=True)
+class Stt:
+    """[stt]: how a voice clip becomes words."""
+
+    engine: SttEngine = key("engine", one_of(SttEngine), "faster-whisper")
+    model: str = key("model", TEXT, "tiny.en")
+    deadline_seconds: float = key("deadline", DURATION, "60s")
+    echo: bool = key("echo", SWITCH, True)
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """[gateway]: where the HTTP front door listens."""
+
+    listen: str = key("listen", LISTEN, "127.0.0.1:8790")
+
+
+@dataclass(frozen=True)
+class Agent:
+    """[agents.NAME]: who answers. Keys beside `kind` go to the agent as its options when they are given."""
+
+    kind: AgentKind = key("kind", one_of(AgentKind), "builtin")
+    system: str | None = key("system", maybe(TEXT))
+    tools: tuple[str, ...] = key("tools", some_of(ToolName), ["shell"])
+    history_characters_max: int | None = key("history_characters_max", maybe(whole(1000, 4_000_000)))
+
+
+@dataclass(frozen=True)
+class Override:
+    """[sessions."PATTERN"]: what differs for the sessions whose name matches."""
+
+    agent: str | None = key("agent", maybe(TEXT))
+    busy: BusyMode | None = key("busy", maybe(one_of(BusyMode)))
+
+
+@dataclass(frozen=True)
+class SessionSettings:
+    """What holds for one session after its overrides."""
+
+    agent: str
+    busy: BusyMode
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All of hermes.toml, read and checked. Holds no secret: keys are fetched by `model_endpoint`."""
+
+    model: Model | None = None
+    workers: Workers = Workers()
+    turns: Turns = Turns()
+    stt: Stt = Stt()
+    gateway: Gateway = Gateway()
+    agents: Mapping[str, Agent] = field(default_factory=lambda: {"default": Agent()})
+    sessions: Mapping[str, Override] = field(default_factory=dict)
+    file: Path | None = None
+
+    def for_session(self, name: str) -> SessionSettings:
+        """The override with this very name, else the first matching pattern in the file's order."""
+        override = self.sessions.get(name)
+        if override is None:
+            matching = (found for pattern, found in self.sessions.items() if fnmatchcase(name, pattern))
+            override = next(matching, Override())
+        return SessionSettings(override.agent or "default", override.busy or self.turns.busy)
+
+    def agent(self, name: str) -> AgentSpec | None:
+        """The agent of that name as workers are told of it; None when hermes.toml has no such agent."""
+        found = self.agents.get(name)
+        if found is None:
+            return None
+        options = {option: value for option, value in asdict(found).items() if value is not None}
+        if self.model is None:
+            # The embedded model calls no tools, and would only be confused by them.
+            del options["tools"]
+        return AgentSpec(name, options.pop("kind"), options)
+
+
+DEFAULTS = Settings()
+TABLES: dict[str, type[Any]] = {
+    "model": Model,
+    "workers": Workers,
+    "turns": Turns,
+    "stt": Stt,
+    "gateway": Gateway,
+    "agents": Agent,
+    "sessions": Override,
+}
+# Tables of tables: [agents.NAME] and [sessions."PATTERN"].
+_NAMED = ("agents", "sessions")
+
+
+def load(path: Path) -> Settings:
+    """The settings in the file; the defaults where there is none. SettingsError says what to mend."""
+    source = SettingsFile.open(path)
+    source.refuse_unknown_tables(tuple(TABLES))
+    _refuse_contradictions(source)
+    found: dict[str, Any] = {"file": source.path}
+    for name, table in TABLES.items():
+        if name in source.data:
+            found[name] = source.read_named(name, table) if name in _NAMED else source.read(table, name)
+    found["agents"] = {"default": Agent()} | found.get("agents", {})
+    _refuse_strangers(source, found["agents"], found.get("sessions", {}))
+    return Settings(**found)
+
+
+def model_endpoint(settings: Settings) -> ModelEndpoint | None:
+    """Where workers find the model, with its key; None when the embedded model is to answer."""
+    model = settings.model
+    if model is None:
+        return None
+    return ModelEndpoint(model.base_url, model.name, _api_key(settings, model))
+
+
+def cautions(settings: Settings) -> tuple[str, ...]:
+    """Sentences about settings that work but are better changed."""
+    path = _key_path(settings)
+    try:
+        readable_by_all = path is not None and bool(path.stat().st_mode & stat.S_IROTH)
+    except OSError:
+        readable_by_all = False
+    if not readable_by_all:
+        return ()
+    return (f"the key file {path} can be read by every user of this machine: run `chmod 600 {path}`",)
+
+
+def _refuse_contradictions(source: SettingsFile) -> None:
+    """What no single key can know: keys that exclude each other, one that must not be here, one missing."""
+    if source.has("model", "api_key"):
+        raise source.error(("model", "api_key"), _KEY_REFUSED, _KEY_REMEDY)
+    for first, second in ((("workers", "per_cpu"), "count"), (("model", "api_key_env"), "api_key_file")):
+        if source.has(*first) and source.has(first[0], second):
+            raise source.error(first, f"and {second} are both given", "keep one of the two")
+    for wanted, example in (("base_url", "http://127.0.0.1:8000/v1"), ("name", "gpt-4o-mini")):
+        if source.has("model") and not source.has("model", wanted):
+            raise source.error(
+                ("model",),
+                f"has no {wanted}",
+                f'add {wanted} = "{example}", or remove the whole table to use the embedded model',
+            )
+
+
+def _refuse_strangers(
+    source: SettingsFile, agents: Mapping[str, Agent], sessions: Mapping[str, Override]
+) -> None:
+    for pattern, override in sessions.items():
+        if override.agent is not None and override.agent not in agents:
+            known = ", ".join(f'"{name}"' for name in agents)
+            raise source.error(
+                ("sessions", pattern, "agent"),
+                f'= "{override.agent}" names an agent that does not exist',
+                f"use one of {known}, or add a table [agents.{override.agent}]",
+            )
+
+
+def _key_path(settings: Settings) -> Path | None:
+    """A relative key file lies beside hermes.toml."""
+    if settings.model is None or settings.model.api_key_file is None:
+        return None
+    folder = settings.file.parent if settings.file else Path()
+    return folder / Path(settings.model.api_key_file).expanduser()
+
+
+def _api_key(settings: Settings, model: Model) -> str:
+    if model.api_key_env is not None:
+        secret = os.environ.get(model.api_key_env, "").strip()
+        if not secret:
+            raise SettingsError(
+                f"the environment variable {model.api_key_env}, named by [model] api_key_env, is not set",
+                f"run `export {model.api_key_env}=…` before the start, or use api_key_file",
+            )
+        return secret
+    path = _key_path(settings)
+    if path is None:
+        return ""
+    try:
+        with path.open("rb") as opened:
+            content = opened.read(_KEY_BYTES_MAX + 1)
+    except OSError as error:
+        raise SettingsError(
+            f"the key file {path}, named by [model] api_key_file, cannot be read: {error.strerror}",
+            "write the key into that file, readable by this user only (chmod 600), or correct the path",
+        ) from None
+    secret = content.decode("ascii", "replace").strip()
+    if not secret or len(content) > _KEY_BYTES_MAX or not secret.isascii() or not secret.isprintable():
+        raise SettingsError(
+            f"the key file {path}, named by [model] api_key_file, does not hold one line with a key",
+            "write the key alone into that file",
+        )
+    return secret

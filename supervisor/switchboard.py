@@ -1,0 +1,256 @@
+"""Workers' frames become events, effects become frames: the only file that speaks both tongues.
+
+Words travel a short road: a delta that passes the fence goes to the feed byte for byte, and its text is
+kept here until the engine takes it to the journal, a few times a second.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ipc import messages as wire
+from ipc.codec import Decoder, encode
+from ipc.errors import WireError
+from ipc.sockets import LoopSocket, Sent
+from supervisor.core import events, turns
+from supervisor.core.effects import AssignTurn, SteerTurn
+from supervisor.core.model import State, Who
+
+# Streamed words reach the journal at least this often, so a crash of the supervisor loses less than a
+# quarter second.
+SPEECH_SECONDS_MAX = 0.2
+# A worker holds back when this many of its frames are not acknowledged, so ask for a commit well before.
+_UNACKNOWLEDGED_MAX = 256
+
+
+class Engine(Protocol):
+    @property
+    def state(self) -> State: ...
+    def post(self, event: events.Event) -> None: ...
+    def nudge(self) -> None: ...
+
+
+class Identities(Protocol):
+    """Which process speaks under an unguessable name, and the other way round."""
+
+    def find(self, identity: bytes) -> tuple[int, int] | None: ...
+    def identity(self, incarnation: int) -> bytes | None: ...
+
+
+class Listeners(Protocol):
+    def delta(self, session: str, frame: bytes) -> None: ...
+
+
+@dataclass(slots=True)
+class _Line:
+    """The conversation with one worker process; whether it still counts is for the fences to say."""
+
+    who: Who
+    received: int = 0
+    safe: int = 0
+    acknowledged: int = 0
+    turn: str = ""
+    attempt: int = 0
+    words: list[str] = field(default_factory=list)
+
+    def take(self) -> events.Spoke:
+        spoke = events.Spoke(self.who, self.turn, self.attempt, "".join(self.words))
+        self.words.clear()
+        return spoke
+
+
+class Switchboard:
+    """The lines to all workers."""
+
+    def __init__(
+        self,
+        *,
+        identities: Identities,
+        feed: Listeners,
+        brief: Callable[[AssignTurn], wire.Assign],
+    ) -> None:
+        self._identities = identities
+        self._feed = feed
+        self._brief = brief
+        self._loop = asyncio.get_running_loop()
+        self._decoder: Decoder[wire.FromWorker] = Decoder(wire.FromWorker)
+        self._lines: dict[bytes, _Line] = {}  # by the worker's identity
+        self._speaking: dict[Who, _Line] = {}
+        self._flush: asyncio.TimerHandle | None = None
+
+    def open(self, engine: Engine, frames: LoopSocket, pulse: LoopSocket) -> None:
+        self._engine = engine
+        self._frames = frames
+        self._pulse = pulse
+
+    # --- from workers -----------------------------------------------------------------------------------
+
+    def frame_arrived(self, parts: list[bytes]) -> None:
+        """A frame of a worker: [identity, number, message]. Unknown names and repeated numbers are echoes."""
+        line = self._line(parts[0]) if len(parts) == 3 else None
+        if line is None:
+            return
+        number = int.from_bytes(parts[1])
+        if number <= line.received:
+            return
+        line.received = number
+        try:
+            message = self._decoder.decode(parts[2])
+        except WireError as error:
+            self._engine.post(
+                events.WorkerUnreachable(line.who, f"it sent a frame that cannot be read: {error}")
+            )
+            return
+        if isinstance(message, wire.Delta):
+            self._spoke(line, message, parts[2])
+            return
+        if line.words:
+            self._engine.post(self._take(line))
+        self._happened(line.who, message, parts[2])
+
+    def pulse_arrived(self, parts: list[bytes]) -> None:
+        line = self._line(parts[0])
+        if line is not None:
+            self._engine.post(events.WorkerAlive(line.who, "pulse"))
+
+    def _line(self, identity: bytes) -> _Line | None:
+        line = self._lines.get(identity)
+        if line is None and (found := self._identities.find(identity)):
+            line = self._lines[identity] = _Line(Who(self._engine.state.epoch, *found))
+        return line
+
+    def _spoke(self, line: _Line, message: wire.Delta, frame: bytes) -> None:
+        # Nothing was decided since the words that wait here passed the fence: it need not be asked again.
+        passed = line.words and line.turn == message.turn and line.attempt == message.attempt
+        if not passed and turns.running(self._engine.state, line.who, message.turn, message.attempt) is None:
+            return
+        if not line.words:
+            line.turn, line.attempt = message.turn, message.attempt
+            self._speaking[line.who] = line
+            if self._flush is None:
+                self._flush = self._loop.call_later(SPEECH_SECONDS_MAX, self._engine.nudge)
+        line.words.append(message.text)
+        self._feed.delta(message.session, frame)
+        if line.received - line.acknowledged >= _UNACKNOWLEDGED_MAX:
+            self._engine.nudge()
+
+    def _happened(self, who: Who, message: wire.FromWorker, frame: bytes) -> None:
+        match message:
+            case wire.Beat():
+                event: events.Event = events.WorkerAlive(who, "loop")
+            case wire.Ready():
+                event = events.WorkerReady(who)
+            case wire.ToolStarted():
+                event = events.ToolStarted(
+                    who,
+                    message.turn,
+                    message.attempt,
+                    message.call,
+                    message.name,
+                    message.summary,
+                    message.arguments,
+                    message.repeat,
+                    message.offset,
+                )
+            case wire.ToolFinished():
+                event = events.ToolFinished(
+                    who,
+                    message.turn,
+                    message.attempt,
+                    message.call,
+                    message.ok,
+                    message.ms,
+                    message.result,
+                )
+            case wire.Steered():
+                event = events.Steered(who, message.turn, message.attempt, message.message)
+            case wire.Finished():
+                usage = message.usage
+                event = events.Finished(
+                    who,
+                    message.turn,
+                    message.attempt,
+                    message.text,
+                    usage.input_tokens,
+                    usage.output_tokens,
+                )
+            case wire.Failed():
+                event = events.Failed(
+                    who,
+                    message.turn,
+                    message.attempt,
+                    message.error,
+                    message.hint,
+                    message.again,
+                )
+            case wire.Noted():
+                found = turns.running(self._engine.state, who, message.turn, message.attempt)
+                if found is not None:
+                    self._feed.delta(found[0].name, frame)
+                event = events.Noted(who, message.turn, message.attempt)
+            case wire.Hello() | wire.Delta():
+                event = events.WorkerAlive(who, "loop")
+        self._engine.post(event)
+
+    # --- to the engine ----------------------------------------------------------------------------------
+
+    def take_speech(self) -> Iterator[events.Spoke]:
+        """All words not yet decided. What was received until now is safe once this batch is committed."""
+        if self._flush is not None:
+            self._flush.cancel()
+            self._flush = None
+        for line in self._lines.values():
+            line.safe = line.received
+        for line in list(self._speaking.values()):
+            yield self._take(line)
+
+    def _take(self, line: _Line) -> events.Spoke:
+        self._speaking.pop(line.who, None)
+        return line.take()
+
+    def acknowledge(self) -> None:
+        """After a commit: tell each worker which of its frames need not be sent again."""
+        for line in list(self._lines.values()):
+            if line.safe > line.acknowledged:
+                line.acknowledged = line.safe
+                self._send(line.who, wire.Ack(line.safe))
+
+    def said(self, who: Who) -> str:
+        """Words of a worker that have been shown but not decided yet."""
+        line = self._speaking.get(who)
+        return "".join(line.words) if line else ""
+
+    # --- to workers -------------------------------------------------------------------------------------
+
+    def assign(self, effect: AssignTurn) -> None:
+        self._send(effect.who, self._brief(effect))
+
+    def steer(self, effect: SteerTurn) -> None:
+        self._send(effect.who, wire.Steer(effect.turn, effect.attempt, effect.message, effect.text))
+
+    def take_pulse(self) -> None:
+        """Ask every process for a sign of life. No answer is no sign; so is a peer that cannot be asked."""
+        for identity, line in list(self._lines.items()):
+            if self._identities.find(identity) is None:
+                self._hang_up(identity, line)
+            else:
+                self._pulse.send([identity, b""])
+
+    def _send(self, who: Who, message: wire.ToWorker) -> None:
+        identity = self._identities.identity(who.incarnation)
+        if identity is None:
+            return  # the process is gone; its line is closed with the next pulse
+        try:
+            sent = self._frames.send([identity, encode(message)])
+        except WireError as error:
+            self._engine.post(events.WorkerUnreachable(who, str(error)))
+            return
+        if sent is not Sent.SENT:
+            reason = "it is not connected" if sent is Sent.GONE else "it does not read its frames"
+            self._engine.post(events.WorkerUnreachable(who, reason))
+
+    def _hang_up(self, identity: bytes, line: _Line) -> None:
+        """The process is gone; nothing can be said to it any more."""
+        del self._lines[identity]
+        self._speaking.pop(line.who, None)

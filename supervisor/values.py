@@ -1,0 +1,180 @@
+"""How one value of hermes.toml is read: a reading says what it wants and refuses the rest by ValueError."""
+
+import dataclasses
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, get_args
+from urllib.parse import urlsplit
+
+_Value = TypeVar("_Value")
+
+_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
+_UNIT_SECONDS = (86400.0, 3600.0, 60.0, 1.0)
+_SIZE = re.compile(r"(\d+) ?(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)")
+_UNIT_BYTES = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12} | {
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "TiB": 2**40,
+}
+# Ten years: longer is a slip of the pen, and keeps every sum of times far from overflow.
+_SECONDS_MAX = 10 * 365 * 86400.0
+
+
+@dataclass(frozen=True)
+class Reading(Generic[_Value]):
+    """One way to read a value. `wants` completes the sentence "write …"."""
+
+    wants: str
+    read: Callable[[object], _Value]
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of hermes.toml as it stands in the file: its name, its default in TOML terms, how to read it."""
+
+    name: str
+    default: object
+    reading: Reading[Any]
+
+
+def key(name: str, reading: Reading[_Value], default: object = None) -> _Value:
+    """A dataclass field that is read from the key `name`; `default` is written as a person would write it."""
+    value = None if default is None else reading.read(default)
+    field: Any = dataclasses.field(default=value, metadata={"key": Key(name, default, reading)})
+    chosen: _Value = field
+    return chosen
+
+
+def keys_of(table: type) -> dict[str, tuple[str, Key]]:
+    """Every key of a table's dataclass: name in the file -> (attribute, Key)."""
+    found = {}
+    for field in dataclasses.fields(table):
+        if "key" in field.metadata:
+            found[field.metadata["key"].name] = (field.name, field.metadata["key"])
+    return found
+
+
+def whole(at_least: int, at_most: int = 1_000_000) -> Reading[int]:
+    """A whole number; the upper bound catches slips before they fill a machine."""
+
+    def read(value: object) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not at_least <= value <= at_most:
+            raise ValueError
+        return value
+
+    return Reading(f"a whole number from {at_least} to {at_most}", read)
+
+
+def maybe(reading: Reading[_Value]) -> Reading[_Value | None]:
+    """The same reading for a key that may be absent."""
+    return Reading(reading.wants, reading.read)
+
+
+def one_of(literal: Any) -> Reading[Any]:
+    """One of the words of a Literal type."""
+    words = get_args(literal)
+
+    def read(value: object) -> object:
+        if value not in words:
+            raise ValueError
+        return value
+
+    return Reading("one of " + ", ".join(f'"{word}"' for word in words), read)
+
+
+def some_of(literal: Any) -> Reading[tuple[str, ...]]:
+    """A list of words of a Literal type, each at most once; it may be empty."""
+    words = get_args(literal)
+
+    def read(value: object) -> tuple[str, ...]:
+        if not isinstance(value, list) or any(value.count(each) > 1 or each not in words for each in value):
+            raise ValueError
+        return tuple(value)
+
+    return Reading("a list with any of " + ", ".join(f'"{word}"' for word in words) + ", or []", read)
+
+
+def _read_positive(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1000:
+        raise ValueError
+    return float(value)
+
+
+def _read_switch(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError
+    return value
+
+
+def _read_text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise ValueError
+    return value
+
+
+def _read_duration(value: object) -> float:
+    seconds = 0.0
+    if isinstance(value, str) and value:
+        match = _DURATION.fullmatch(value)
+        if match is None:
+            raise ValueError
+        seconds = sum(
+            float(part or 0) * unit for part, unit in zip(match.groups(), _UNIT_SECONDS, strict=True)
+        )
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        seconds = float(value)
+    if not 0 < seconds <= _SECONDS_MAX:
+        raise ValueError
+    return seconds
+
+
+def _read_size(value: object) -> int:
+    size = 0
+    if isinstance(value, str):
+        match = _SIZE.fullmatch(value)
+        if match is None:
+            raise ValueError
+        size = int(match[1]) * _UNIT_BYTES[match[2]]
+    elif isinstance(value, int) and not isinstance(value, bool):
+        size = value
+    if not 0 < size < 2**63:
+        raise ValueError
+    return size
+
+
+def _read_url(value: object) -> str:
+    text = _read_text(value)
+    parts = urlsplit(text)
+    # A name and password in the address would be shown wherever the address is.
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
+        raise ValueError
+    if parts.port == 0:
+        raise ValueError
+    return text.rstrip("/")
+
+
+def _read_variable(value: object) -> str:
+    text = _read_text(value)
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", text):
+        raise ValueError
+    return text
+
+
+def _read_listen(value: object) -> str:
+    text = _read_text(value)
+    host, colon, port = text.rpartition(":")
+    if not (host and colon and port.isascii() and port.isdigit() and int(port) < 65536):
+        raise ValueError
+    return text
+
+
+POSITIVE = Reading("a number above 0 and at most 1000, such as 2 or 0.5", _read_positive)
+SWITCH = Reading("true or false", _read_switch)
+TEXT = Reading("a text in quotes", _read_text)
+DURATION = Reading('a duration such as "90s", "30m" or "1h30m", or a number of seconds', _read_duration)
+SIZE = Reading('a size such as "512MB" or "1GiB", or a number of bytes', _read_size)
+URL = Reading('an address such as "http://127.0.0.1:8000/v1", without name and password', _read_url)
+VARIABLE = Reading('the name of an environment variable such as "OPENAI_API_KEY"', _read_variable)
+LISTEN = Reading('an address and a port such as "127.0.0.1:8790"', _read_listen)

@@ -1,0 +1,201 @@
+"""What people may look at: status, sessions, turns, workers, services, as rows. Changes nothing."""
+
+import os
+import resource
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, assert_never
+
+from ipc import messages as wire
+from supervisor.clock import Clock
+from supervisor.core.model import Session, State, Worker, WorkerState
+
+Row = dict[str, Any]
+# No table is asked for more than this many rows at a time; a longer one is a job for `journal export`.
+_ROWS_MAX = 10_000
+
+
+class Tables(Protocol):
+    """What the journal shows of sessions and turns, newest first."""
+
+    def sessions_page(self, limit: int) -> Sequence[Row]: ...
+    def turns_page(self, state: str | None, session: str | None, limit: int) -> Sequence[Row]: ...
+    def counts(self) -> Mapping[str, int]: ...
+
+
+class Reading(Protocol):
+    """What is measured of one worker's cell."""
+
+    @property
+    def memory_bytes(self) -> int: ...
+    @property
+    def cpu_percent(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class Host:
+    """What the wiring knows and the rules do not."""
+
+    version: str
+    home: str
+    started_at: float
+    cell: Callable[[], str]
+    model: Callable[[], str]
+    cautions: tuple[str, ...]
+
+
+class Views:
+    def __init__(
+        self,
+        *,
+        state: State,
+        clock: Clock,
+        tables: Tables,
+        readings: Callable[[], Mapping[int, Reading]],
+        services: Callable[[], Sequence[Row]],
+        host: Host,
+    ) -> None:
+        self._state = state
+        self._clock = clock
+        self._tables = tables
+        self._readings = readings
+        self._services = services
+        self._host = host
+
+    def show(self, request: wire.Show) -> tuple[Row, ...]:
+        limit = max(1, min(request.limit, _ROWS_MAX))
+        match request.what:
+            case "status":
+                return (self._status(),)
+            case "sessions":
+                return self._sessions(limit)
+            case "turns":
+                return self._turns(request.state, request.session, limit)
+            case "workers":
+                return self._workers()
+            case "services":
+                return tuple(self._services())
+        assert_never(request.what)
+
+    def queue(self, name: str) -> tuple[Row, ...]:
+        """What waits in a session, in order."""
+        session = self._state.sessions.get(name)
+        waiting = session.waiting if session else ()
+        return tuple(
+            {
+                "message": each.id,
+                "busy": each.busy.value,
+                "at": each.at,
+                "text": each.text,
+                "held": session.held,
+            }
+            for each in waiting
+            if session
+        )
+
+    def _status(self) -> Row:
+        state, host = self._state, self._host
+        counts = self._tables.counts()
+        open_turns = [session.turn for session in state.sessions.values() if session.turn]
+        return {
+            "version": host.version,
+            "pid": os.getpid(),
+            "state": "stopping" if state.draining else "ready",
+            "epoch": state.epoch,
+            "uptime_seconds": self._clock.now() - host.started_at,
+            "home": host.home,
+            "model": host.model(),
+            "cell": host.cell(),
+            "seats": state.policy.busy_seats,
+            "spares": state.policy.spares,
+            "idle": len(state.idle),
+            "busy": len(state.busy),
+            "queued": sum(1 for turn in open_turns if turn.attempt is None),
+            "running": sum(1 for turn in open_turns if turn.attempt is not None),
+            "waiting": sum(len(session.waiting) for session in state.sessions.values()),
+            "sessions_live": len(state.sessions),
+            "turns_ended": sum(counts.get(ending, 0) for ending in ("done", "failed", "interrupted")),
+            "memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "hints": [*host.cautions, *self._hints()],
+        }
+
+    def _hints(self) -> list[str]:
+        """Sentences for what a person should look at."""
+        hints = []
+        if self._state.model.error:
+            hints.append(f"the model is not available: {self._state.model.error}; {self._state.model.hint}")
+        failed = [worker for worker in self._state.workers.values() if worker.state is WorkerState.FAILED]
+        if failed:
+            hints.append(f"{len(failed)} workers cannot start; see `hermesctl workers` for their last words")
+        return hints
+
+    def _sessions(self, limit: int) -> tuple[Row, ...]:
+        """Sessions of the journal, newest first; the live ones say what they are doing."""
+        rows = []
+        for row in self._tables.sessions_page(limit):
+            live = self._state.sessions.get(row["name"])
+            shown = {
+                "session": row["name"],
+                "seq": row["seq"],
+                "turns": row["turns"],
+                "last_at": row["last_at"],
+            }
+            rows.append(shown | _liveness(live))
+        return tuple(rows)
+
+    def _turns(self, state: str | None, session: str | None, limit: int) -> tuple[Row, ...]:
+        """Turns of the journal, newest first; a running one says where it runs."""
+        rows = []
+        for row in self._tables.turns_page(state, session, limit):
+            shown = {key: value for key, value in row.items() if key != "id"}
+            rows.append({"turn": row["id"]} | shown | self._place(row["session"], row["id"]))
+        return tuple(rows)
+
+    def _place(self, session_name: str, turn_id: str) -> Row:
+        session = self._state.sessions.get(session_name)
+        turn = session.turn if session else None
+        if turn is None or turn.id != turn_id or turn.attempt is None:
+            return {"worker": None, "pid": None}
+        worker = self._state.workers[turn.attempt.who.seat]
+        return {"worker": worker.seat, "pid": worker.pid or None}
+
+    def _workers(self) -> tuple[Row, ...]:
+        readings = self._readings()
+        return tuple(self._worker(worker, readings) for _, worker in sorted(self._state.workers.items()))
+
+    def _worker(self, worker: Worker, readings: Mapping[int, Reading]) -> Row:
+        reading = readings.get(worker.incarnation)
+        session = self._state.sessions.get(worker.session) if worker.session is not None else None
+        return {
+            "seat": worker.seat,
+            "incarnation": worker.incarnation,
+            "pid": worker.pid or None,
+            "state": worker.state.value,
+            "session": worker.session,
+            "turn": session.turn.id if session and session.turn else None,
+            "memory_bytes": reading.memory_bytes if reading else None,
+            "cpu_percent": reading.cpu_percent if reading else None,
+            "age_seconds": self._clock.now() - worker.since,
+            "turns": worker.turns,
+            **self._signs_of_life(worker, session),
+            "words": worker.words or worker.why,
+        }
+
+    def _signs_of_life(self, worker: Worker, session: Session | None) -> Row:
+        """Seconds since each kind of life was last seen: the process, its loop, its progress."""
+        now = self._clock.now()
+        if worker.state not in (WorkerState.IDLE, WorkerState.BUSY):
+            return {"process": None, "loop": None, "progress": None}
+        attempt = session.turn.attempt if session and session.turn else None
+        return {
+            "process": round(now - worker.pulse_at, 1),
+            "loop": round(now - worker.loop_at, 1),
+            "progress": round(now - attempt.progress_at, 1) if attempt else None,
+        }
+
+
+def _liveness(session: Session | None) -> Row:
+    if session is None:
+        return {"state": "at rest", "turn": None, "waiting": 0}
+    turn = session.turn.id if session.turn else None
+    return {"state": session.state, "turn": turn, "waiting": len(session.waiting)}

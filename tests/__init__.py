@@ -1,0 +1,1 @@
+"""Tests: sentences about the whole house, on real processes, sockets and files."""

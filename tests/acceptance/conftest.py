@@ -1,0 +1,43 @@
+"""One fake model server for all acceptance tests; every test has a service and a home of its own."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fake_model import FakeModel
+from tests.service import Service, settings_for
+
+
+@pytest.fixture(scope="session")
+def model_server() -> Iterator[FakeModel]:
+    with FakeModel() as fake:
+        yield fake
+
+
+@pytest.fixture
+def model(model_server: FakeModel) -> FakeModel:
+    model_server.reset()
+    return model_server
+
+
+@pytest.fixture
+def make_service(tmp_path: Path, model: FakeModel) -> Iterator[Callable[..., Service]]:
+    """Starts a service; keyword arguments add lines to tables of its hermes.toml."""
+    made: list[Service] = []
+
+    def make(**tables: str) -> Service:
+        service = Service(tmp_path / f"home{len(made)}", settings_for(model, **tables))
+        made.append(service)
+        service.start()
+        return service
+
+    yield make
+    for service in made:
+        service.__exit__(None, None, None)
+
+
+@pytest.fixture
+def service(make_service: Callable[..., Service]) -> Service:
+    """Two busy seats and a spare: small enough to start in a moment."""
+    return make_service(workers="count = 2")

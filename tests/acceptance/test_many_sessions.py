@@ -1,0 +1,60 @@
+"""Two hundred sessions at once on a handful of seats: all answered, each in its order, memory flat."""
+
+from collections.abc import Callable
+
+from hermesctl.client import Client
+from ipc.messages import Accepted, Submit
+from tests.fake_model import FakeModel
+from tests.service import Service
+from tests.waiting import until
+
+SESSIONS = 200
+MESSAGES = 3
+
+
+def test_two_hundred_sessions_are_all_answered_in_order(
+    make_service: Callable[..., Service], model: FakeModel
+) -> None:
+    service = make_service(workers="count = 4", turns='busy = "queue"')
+    _say_to_all(service, "warm")
+    _wait(service, SESSIONS * MESSAGES)
+    before = _memory(service)
+    _say_to_all(service, "hot")
+    assert service.show("turns", state="queued", limit=1000), "queueing must be visible"
+    _wait(service, 2 * SESSIONS * MESSAGES)
+    for number in range(0, SESSIONS, 20):
+        _check_order(service, f"s{number}")
+    grown = _memory(service) - before
+    assert grown < 16 * 1024 * 1024, f"the supervisor grew by {grown} bytes"
+
+
+def _say_to_all(service: Service, word: str) -> None:
+    """One client, nothing awaited in between: all messages arrive at once."""
+    client = Client(service.places)
+    sent = [
+        client.post(Submit(f"s{number}", f"{word} {index}", key=f"{word}-{index}"))
+        for index in range(MESSAGES)
+        for number in range(SESSIONS)
+    ]
+    for number in sent:
+        client.answer_to(number, Accepted, 60)
+    client.close()
+
+
+def _wait(service: Service, ended: int) -> None:
+    until(lambda: service.status()["turns_ended"] >= ended, deadline_seconds=100)
+
+
+def _memory(service: Service) -> int:
+    assert service.process is not None
+    with open(f"/proc/{service.process.pid}/statm") as statm:
+        return int(statm.read().split()[1]) * 4096
+
+
+def _check_order(service: Service, session: str) -> None:
+    listener = service.listen(session)
+    listener.until(lambda: len(listener.of_type("turn.done")) == 2 * MESSAGES)
+    answers = [event.fields["text"] for event in listener.of_type("turn.done")]
+    words = [f"{word} {index}" for word in ("warm", "hot") for index in range(MESSAGES)]
+    assert answers == [f"You said: {word}" for word in words]
+    assert [event.seq for event in listener.events] == list(range(1, len(listener.events) + 1))

@@ -1,0 +1,72 @@
+"""A reminder that no longer applies is ignored when it comes, and leaves none behind."""
+
+import pytest
+
+from supervisor.core.decide import decide, next_deadline
+from supervisor.core.events import Recovered, Ticked
+from supervisor.core.model import Due, LifeDue, Policy, RestDue, SilenceDue, State, TurnDue, WorkerState
+from tests.world import World
+
+
+def _reminders(world: World, kind: type[Due]) -> int:
+    return sum(isinstance(due, kind) for _, _, due in world.state.deadlines)
+
+
+def test_reminders_of_ended_attempts_are_gone_when_their_time_has_come() -> None:
+    world = World(Policy(busy_seats=1, spares=0, silence_seconds=10.0, attempts_max=9))
+    world.worker_ready()
+    for number in range(1, 4):
+        world.says("s", "hello")
+        world.fails(f"s/{number}", again=True)
+        world.ready(0)
+        world.finishes(f"s/{number}")
+        world.ready(0)
+    world.says("s", "hello")
+    world.passes(9.0)
+    world.speaks("s/4", "still here")
+    world.passes(9.0)
+    assert _reminders(world, SilenceDue) == 1
+
+
+def test_a_turn_has_one_deadline_whatever_its_attempts() -> None:
+    world = World(Policy(busy_seats=1, spares=0, attempts_max=9))
+    world.worker_ready()
+    world.says("s", "hello")
+    for _ in range(3):
+        world.fails("s/1", again=True)
+        world.ready(0)
+    assert _reminders(world, TurnDue) == 1
+
+
+@pytest.mark.parametrize("state", [WorkerState.RESTING, WorkerState.FAILED, WorkerState.DYING])
+def test_looking_for_life_where_there_is_none_forgives_nothing(state: WorkerState) -> None:
+    world = World(Policy(busy_seats=1, spares=0))
+    worker = world.state.workers[0]
+    worker.state, worker.starts_failed, worker.pulse_at = state, 2, world.now
+    world.state.deadlines = [(world.now, 0, LifeDue(0, worker.incarnation))]
+    decide(world.state, Ticked(), world.now)
+    assert worker.starts_failed == 2
+    assert next_deadline(world.state) is None
+
+
+def test_a_rest_of_an_earlier_process_does_not_start_another_one() -> None:
+    world = World(Policy(busy_seats=1, spares=0))
+    incarnation = world.state.workers[0].incarnation
+    world.state.deadlines = [(world.now, 0, RestDue(0, incarnation - 1))]
+    assert decide(world.state, Ticked(), world.now).effects == ()
+    assert world.state.workers[0].incarnation == incarnation
+
+
+@pytest.mark.parametrize("begin", [0.1 * step for step in range(50)])
+def test_times_that_do_not_add_up_exactly_are_not_waited_for_for_ever(begin: float) -> None:
+    """At the moment a reminder asked for, its time has come: rounding may not make it ask again."""
+    policy = Policy(busy_seats=1, spares=0, silence_seconds=0.7, pulse_seconds=0.3)
+    state = State(policy, epoch=1)
+    decide(state, Recovered(), begin)
+    world = World(policy)
+    world.now += begin
+    world.worker_ready()
+    world.says("s", "hello")
+    world.falls_silent(0)
+    world.passes(0.3)
+    assert world.process(0).is_killed

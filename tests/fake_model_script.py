@@ -1,0 +1,164 @@
+"""What the fake model server says: how a request picks its mode, and each mode's words and refusals."""
+
+import json
+import re
+import shlex
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl
+
+_DIRECTIVE = re.compile(r"\[\[([a-z0-9]+)((?:\s.*?)?)\]\]", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Mode:
+    """How to answer, and under which name its `times` are counted."""
+
+    name: str
+    options: dict[str, Any] = field(default_factory=dict)
+    counted_as: str = ""
+
+
+class Cut(Exception):
+    """The script wants the connection cut here."""
+
+
+def said(messages: list[dict[str, Any]]) -> int:
+    """Where the person last spoke: no steer after a tool result, no note of the worker; -1 when never."""
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if message.get("role") != "user" or str(message.get("content")).startswith("[note:"):
+            continue
+        before = index - 1
+        while before >= 0 and messages[before].get("role") == "user":
+            before -= 1
+        if before < 0 or messages[before].get("role") != "tool":
+            return index
+    return -1
+
+
+def find_mode(body: dict[str, Any], fallback: Mode) -> Mode:
+    """The mode of one request: its directive, else its model's name, else the fallback."""
+    messages = body.get("messages", [])
+    index = said(messages)
+    text = str(messages[index].get("content")) if index >= 0 else ""
+    directive = _DIRECTIVE.search(text)
+    if directive:
+        pairs = (word.partition("=") for word in shlex.split(directive.group(2)))
+        return Mode(directive.group(1), {key: value for key, _, value in pairs}, text)
+    name = str(body.get("model", ""))
+    if name.startswith("fake:"):
+        mode, _, query = name.removeprefix("fake:").partition("?")
+        return Mode(mode, dict(parse_qsl(query)), name + text)
+    return fallback
+
+
+def tokens_of(text: str) -> list[str]:
+    return re.findall(r"\s*\S+", text) or [text]
+
+
+class Script:
+    """What one request is answered with, token by token."""
+
+    def __init__(self, mode: Mode, body: dict[str, Any]) -> None:
+        self.mode = mode
+        self._messages: list[dict[str, Any]] = body.get("messages", [])
+
+    def option(self, name: str, default: Any) -> Any:
+        """An option, as the type of its default."""
+        value = self.mode.options.get(name, default)
+        return value if default is None else type(default)(value)
+
+    def calls(self) -> list[dict[str, Any]]:
+        """The tool calls of this round; none when the scripted rounds are over."""
+        if self.mode.name != "tools":
+            return []
+        calls = self.mode.options.get("calls")
+        if isinstance(calls, str):
+            calls = json.loads(calls)
+        if calls is None:
+            arguments = self.mode.options.get("arguments", "{}")
+            calls = [{"name": self.mode.options["name"], "arguments": arguments}]
+        rounds = calls if calls and isinstance(calls[0], list) else [calls]
+        since = self._messages[said(self._messages) + 1 :]
+        done = sum(1 for message in since if message.get("tool_calls"))
+        return list(rounds[done]) if done < len(rounds) else []
+
+    async def tokens(self, pause: Callable[[float], Awaitable[None]]) -> AsyncIterator[str]:
+        """The text, a token at a time; `pause(seconds)` is how time passes."""
+        mode = self.mode.name
+        if mode == "slow":
+            text = self.option("text", "")
+            words = tokens_of(text) if text else [f"word{n} " for n in range(self.option("count", 100))]
+            for word in words:
+                await pause(self.option("interval", 0.05))
+                yield word
+        elif mode in ("stall", "drop"):
+            for number in range(self.option("tokens", 3)):
+                yield f"word{number} "
+            if mode == "drop":
+                raise Cut
+            await pause(float("inf"))
+        elif mode == "huge":
+            sent, count = 0, self.option("count", 0)
+            while count == 0 or sent < count:
+                yield "x" * self.option("characters", 4096)
+                sent += 1
+                await pause(0)
+        else:
+            for word in tokens_of(self._plain()):
+                yield word
+
+    def _plain(self) -> str:
+        if self.mode.name == "tools":
+            return str(self.option("text", "Done."))
+        index = said(self._messages)
+        if self.mode.name == "recite":
+            roles = ", ".join(str(message.get("role")) for message in self._messages)
+            first = next((str(m.get("content")) for m in self._messages if m.get("role") == "user"), "")
+            return f"I was given {len(self._messages)} messages: {roles}. The first said: {first}"
+        return str(self.option("text", "")) or f"You said: {self._messages[index].get('content')}"
+
+
+def arguments_of(call: dict[str, Any]) -> str:
+    arguments = call.get("arguments", {})
+    return arguments if isinstance(arguments, str) else json.dumps(arguments)
+
+
+_Refusal = tuple[int, str, str, dict[str, str]]
+_PAGE = "<!doctype html><html><body><h1>Welcome</h1></body></html>"
+
+
+def _fault(status: int, code: str, headers: dict[str, str] | None = None) -> _Refusal:
+    error = {"message": f"fake {code}", "type": code, "code": code, "param": None}
+    return status, "application/json", json.dumps({"error": error}), headers or {}
+
+
+def _rate_limit(script: "Script") -> _Refusal:
+    headers = {"retry-after": str(script.option("retry_after", "0"))}
+    return _fault(429, script.option("code", "rate_limit_exceeded"), headers)
+
+
+def _not_found(script: "Script") -> _Refusal:
+    if script.option("kind", "page") == "model":
+        return _fault(404, "model_not_found")
+    return 404, "text/html", _PAGE, {}
+
+
+REFUSALS: dict[str, Callable[["Script"], _Refusal]] = {
+    "429": _rate_limit,
+    "500": lambda script: _fault(script.option("status", 500), "server_error"),
+    "400": lambda script: _fault(400, script.option("code", "invalid_request_error")),
+    "401": lambda script: _fault(script.option("status", 401), "invalid_api_key"),
+    "404": _not_found,
+    "html": lambda script: (200, "text/html", _PAGE, {}),
+}
+
+GARBAGE: dict[str, list[bytes]] = {
+    "json": [b"data: {this is not json\n\n"],
+    "shape": [b"data: [1, 2]\n\n", b'data: {"choices": 7}\n\n', b"data: [DONE]\n\n"],
+    "bytes": [b"data: \xff\xfe\x00\n\n"],
+    "empty": [b"data: [DONE]\n\n"],
+    "unfinished": [b'data: {"choices": [{"index": 0, "delta": {"content": "half"}}]}\n\n'],
+}

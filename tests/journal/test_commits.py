@@ -1,0 +1,120 @@
+"""Commits: grouped when they wait together, each answered for itself, read by others meanwhile."""
+
+import asyncio
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from supervisor.journal.errors import JournalError, JournalFenced, JournalUnwritable
+from supervisor.journal.groups import CHECKPOINT_PAGES_IDLE
+from supervisor.journal.journal import Journal
+from supervisor.journal.memory import MemoryJournal
+from tests.journal.lives import accepted
+
+
+async def all_at_once(journal: Journal | MemoryJournal, sessions: int) -> list[BaseException | None]:
+    commits = [journal.commit([accepted(1, session=f"s{each}")]) for each in range(sessions)]
+    return await asyncio.gather(*commits, return_exceptions=True)
+
+
+def test_commits_that_wait_together_share_transactions(journal: Journal) -> None:
+    assert asyncio.run(all_at_once(journal, 64)) == [None] * 64
+    assert journal.transactions < 32
+    assert journal.read.counts()["waiting"] == 64
+
+
+def test_one_bad_commit_in_a_group_is_refused_alone(journal: Journal) -> None:
+    async def group() -> list[BaseException | None]:
+        good = [journal.commit([accepted(1, session=f"s{each}")]) for each in range(20)]
+        bad = journal.commit([accepted(7, session="s1")])
+        after = [journal.commit([accepted(2, session=f"s{each}")]) for each in range(20)]
+        return await asyncio.gather(*good, bad, *after, return_exceptions=True)
+
+    outcomes = asyncio.run(group())
+    assert [type(each) for each in outcomes if each is not None] == [JournalFenced]
+    assert isinstance(outcomes[20], JournalFenced)
+    assert journal.read.counts()["waiting"] == 40
+
+
+def test_commits_of_one_session_keep_their_order(journal: Journal) -> None:
+    async def many() -> None:
+        await asyncio.gather(*(journal.commit([accepted(number)]) for number in range(1, 500)))
+
+    asyncio.run(many())
+    woken = journal.wake("s")
+    assert woken is not None
+    assert [message.id for message in woken.waiting] == [f"m_s_{number}" for number in range(1, 500)]
+
+
+def test_a_commit_that_has_returned_can_be_read_while_others_are_written(journal: Journal) -> None:
+    async def writer(session: str) -> None:
+        for number in range(1, 60):
+            await journal.commit([accepted(number, session)])
+            assert journal.read.session_seq(session) == number
+            assert journal.read.events_after(session, number - 1, 10)[0].seq == number
+
+    async def writers() -> None:
+        await asyncio.gather(*(writer(f"s{each}") for each in range(8)))
+
+    asyncio.run(writers())
+
+
+def test_an_answer_nobody_waits_for_any_more_harms_nothing(journal: Journal) -> None:
+    async def leave() -> None:
+        journal.commit([accepted(1)]).cancel()
+        journal.commit([accepted(2)])
+
+    asyncio.run(leave())
+    journal.commit_now([accepted(3)])
+    assert journal.read.session_seq("s") == 3
+
+
+@contextmanager
+def no_room_beyond(size: int) -> Iterator[None]:
+    """The kernel refuses to let any file of this process grow beyond `size`, as a full disk would."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_without_room_it_refuses_whole_reads_on_and_recovers_by_itself(
+    journal: Journal, tmp_path: Path
+) -> None:
+    journal.commit_now([accepted(1)])
+    with no_room_beyond((tmp_path / "journal.db-wal").stat().st_size):
+        for _ in range(3):
+            with pytest.raises(JournalUnwritable) as refusal:
+                journal.commit_now([accepted(2), accepted(3, text="x" * 100_000)])
+            assert "journal.db" in refusal.value.fault
+            assert refusal.value.hint
+        assert journal.read.session_seq("s") == 1
+        assert journal.message_seq("m_s_1") == 1
+    journal.commit_now([accepted(2), accepted(3, text="x" * 100_000)])
+    assert journal.read.session_seq("s") == 3
+    assert journal.check() == ()
+
+
+def test_the_log_is_carried_over_and_does_not_grow_for_ever(journal: Journal, tmp_path: Path) -> None:
+    text = "x" * 40_000
+    sizes = []
+    for number in range(1, 401):
+        journal.commit_now([accepted(number, text=text)])
+        sizes.append((tmp_path / "journal.db-wal").stat().st_size)
+    assert sum(len(text) for _ in sizes) * 2 > 4 * max(sizes)
+    assert max(sizes) < 3 * CHECKPOINT_PAGES_IDLE * 4096
+
+
+def test_the_journal_in_memory_answers_alike() -> None:
+    journal = MemoryJournal()
+    assert asyncio.run(all_at_once(journal, 10)) == [None] * 10
+    refused = asyncio.run(all_at_once(journal, 1))
+    assert isinstance(refused[0], JournalError)
+    journal.new_life()
+    assert journal.epoch == 2
+    assert journal.read.counts()["waiting"] == 10

@@ -1,0 +1,221 @@
+"""A write that finds another state than it was decided on is refused, and with it everything beside it."""
+
+from dataclasses import replace
+
+import pytest
+
+from supervisor.core.model import Proof, TurnState, Verdict, Who
+from supervisor.core.records import (
+    AttemptLost,
+    AttemptOpened,
+    AttemptSpoke,
+    AttemptStopped,
+    MessageDropped,
+    Record,
+    SessionHeld,
+    SessionReleased,
+    ToolCallFinished,
+    ToolCallStarted,
+    TurnDone,
+    TurnFailed,
+    TurnInterrupted,
+    TurnOpened,
+    TurnSteered,
+)
+from supervisor.journal.errors import JournalFenced
+from supervisor.journal.journal import Journal
+from tests.journal.lives import accepted
+
+WHO = Who(1, 0, 1)
+PROOF = Proof(1, True, 1.0, "pidns")
+OPENED = TurnOpened(session="s", at=2.0, seq=2, turn="s/1", number=1, messages=("m_s_1",))
+ATTEMPT = AttemptOpened(session="s", at=3.0, seq=3, turn="s/1", attempt=1, who=WHO, pid=7)
+STOPPED = AttemptStopped(
+    session="s", at=4.0, turn="s/1", attempt=1, verdict=Verdict(TurnState.INTERRUPTED, by="me")
+)
+INTERRUPTED = TurnInterrupted(
+    session="s", at=5.0, seq=4, turn="s/1", attempt=1, by="me", partial="", killed=PROOF
+)
+DONE = TurnDone(session="s", at=5.0, seq=4, turn="s/1", attempt=1, text="", input_tokens=0, output_tokens=0)
+FAILED = TurnFailed(session="s", at=5.0, seq=4, turn="s/1", attempt=1, error="e", hint="h")
+LOST = AttemptLost(session="s", at=5.0, seq=4, turn="s/1", attempt=1, reason="r", losses=1)
+SPOKE = AttemptSpoke(session="s", at=4.0, turn="s/1", attempt=1, offset=0, text="abc")
+TOOL = ToolCallStarted(
+    session="s",
+    at=5.0,
+    seq=4,
+    turn="s/1",
+    attempt=1,
+    call="c",
+    name="n",
+    summary="",
+    arguments="",
+    repeat="pure",
+    offset=0,
+)
+TOOL_END = ToolCallFinished(
+    session="s", at=5.0, seq=4, turn="s/1", attempt=1, call="c", name="n", ok=True, ms=1, result=""
+)
+STEERED = TurnSteered(session="s", at=5.0, seq=4, turn="s/1", attempt=1, message="m_s_2")
+WAITING = (accepted(1),)
+QUEUED = (*WAITING, OPENED)
+RUNNING = (*QUEUED, ATTEMPT)
+DYING = (*RUNNING, STOPPED)
+OVER = (*RUNNING, DONE)
+SECOND = AttemptOpened(session="s", at=6.0, seq=5, turn="s/1", attempt=2, who=WHO, pid=8)
+# The first attempt is lost, the second runs: whatever still comes in the name of the first is an echo.
+AGAIN = (*RUNNING, SPOKE, LOST, SECOND)
+# A session with as many events as the running one, for records that name the wrong of the two.
+OTHER = tuple(accepted(number, session="t") for number in (1, 2, 3))
+
+
+def renumbered(record: Record, seq: int) -> Record:
+    return replace(record, seq=seq)
+
+
+REFUSED: dict[str, tuple[tuple[Record, ...], Record]] = {
+    "a gap in the feed": (WAITING, accepted(3)),
+    "a number twice in the feed": (WAITING, accepted(2, seq=1)),
+    "a feed that begins in the middle": ((), accepted(2)),
+    "a message twice": (WAITING, renumbered(accepted(1), 2)),
+    "a drop of a message that is taken": (
+        QUEUED,
+        MessageDropped(session="s", at=3.0, seq=3, message="m_s_1", by="b"),
+    ),
+    "a drop of a message nobody sent": (
+        WAITING,
+        MessageDropped(session="s", at=3.0, seq=2, message="m_?", by="b"),
+    ),
+    "a release of what is not held": (WAITING, SessionReleased(session="s", at=2.0, seq=2)),
+    "a second hold": (
+        (*WAITING, SessionHeld(session="s", at=2.0, seq=2, waiting=1)),
+        SessionHeld(session="s", at=3.0, seq=3, waiting=1),
+    ),
+    "a turn in a held session": (
+        (*WAITING, SessionHeld(session="s", at=2.0, seq=2, waiting=1)),
+        renumbered(OPENED, 3),
+    ),
+    "a second turn beside an open one": (
+        (*QUEUED, accepted(3)),
+        TurnOpened(session="s", at=4.0, seq=4, turn="s/2", number=2, messages=("m_s_3",)),
+    ),
+    "a turn for a message that is taken": (
+        OVER,
+        TurnOpened(session="s", at=6.0, seq=5, turn="s/2", number=2, messages=("m_s_1",)),
+    ),
+    "a turn number left out": (
+        WAITING,
+        TurnOpened(session="s", at=2.0, seq=2, turn="s/2", number=2, messages=("m_s_1",)),
+    ),
+    "a second attempt beside an open one": (
+        RUNNING,
+        AttemptOpened(session="s", at=4.0, seq=4, turn="s/1", attempt=2, who=WHO, pid=7),
+    ),
+    "words of an attempt that never began": (QUEUED, SPOKE),
+    "words of a stopped attempt": (DYING, SPOKE),
+    "words of an ended turn": (OVER, SPOKE),
+    "words after a gap": (
+        (*RUNNING, SPOKE),
+        AttemptSpoke(session="s", at=5.0, turn="s/1", attempt=1, offset=4, text="x"),
+    ),
+    "words twice": ((*RUNNING, SPOKE), SPOKE),
+    "a second stop": (DYING, STOPPED),
+    "a loss of a stopped attempt": (DYING, LOST),
+    "an answer of a stopped attempt": (DYING, DONE),
+    "a failure where an interrupt was decided": (DYING, FAILED),
+    "an interrupt of an attempt nobody stopped": (RUNNING, INTERRUPTED),
+    "an end of a turn that never began to run": (QUEUED, renumbered(DONE, 3)),
+    "a second end": (OVER, renumbered(FAILED, 5)),
+    "an interrupt after the end": (OVER, renumbered(INTERRUPTED, 5)),
+    "a tool of a stopped attempt": (DYING, TOOL),
+    "an end of a tool that never began": (RUNNING, TOOL_END),
+    "an end of a tool of a stopped attempt": (
+        (*RUNNING, TOOL, STOPPED),
+        renumbered(TOOL_END, 5),
+    ),
+    "a steer by a message that does not wait": (RUNNING, STEERED),
+    "a steer of a stopped attempt": (
+        (*RUNNING, accepted(4), STOPPED),
+        TurnSteered(session="s", at=5.0, seq=5, turn="s/1", attempt=1, message="m_s_4"),
+    ),
+    "a failure of another attempt": (
+        RUNNING,
+        TurnFailed(session="s", at=5.0, seq=4, turn="s/1", attempt=2, error="e", hint="h"),
+    ),
+    "an attempt number left out": (
+        QUEUED,
+        AttemptOpened(session="s", at=3.0, seq=3, turn="s/1", attempt=2, who=WHO, pid=7),
+    ),
+    "an attempt number twice": ((*RUNNING, LOST), renumbered(ATTEMPT, 5)),
+    "losses that become fewer": (AGAIN, replace(LOST, seq=6, attempt=2, losses=0)),
+    "an end of a tool that has ended": ((*RUNNING, TOOL, renumbered(TOOL_END, 5)), renumbered(TOOL_END, 6)),
+    "a steer by a dropped message": (
+        (*RUNNING, accepted(4), MessageDropped(session="s", at=5.0, seq=5, message="m_s_4", by="b")),
+        replace(STEERED, seq=6, message="m_s_4"),
+    ),
+    "an interrupt of a lost attempt's successor": (AGAIN, renumbered(INTERRUPTED, 6)),
+    **{
+        f"an echo of the first attempt: {type(echo).__name__}": (AGAIN, renumbered(echo, seq))
+        for echo, seq in (
+            (replace(SPOKE, offset=3), 0),
+            (STOPPED, 0),
+            (LOST, 6),
+            (DONE, 6),
+            (FAILED, 6),
+            (TOOL, 6),
+        )
+    },
+    "an echo of a steer": ((*AGAIN, accepted(6)), replace(STEERED, seq=7, message="m_s_6")),
+    "an echo of a tool": (
+        (*RUNNING, TOOL, renumbered(LOST, 5), renumbered(SECOND, 6)),
+        renumbered(TOOL_END, 7),
+    ),
+    **{
+        f"in the name of another session: {type(record).__name__}": (
+            (*before, *OTHER),
+            replace(record, session="t", seq=4 if record.seq else 0),
+        )
+        for before, record in (
+            (WAITING, MessageDropped(session="s", at=3.0, seq=2, message="m_s_1", by="b")),
+            (WAITING, OPENED),
+            (QUEUED, ATTEMPT),
+            (RUNNING, SPOKE),
+            (RUNNING, LOST),
+            (RUNNING, TOOL),
+            ((*RUNNING, accepted(4)), replace(STEERED, message="m_s_4")),
+            (RUNNING, DONE),
+            (RUNNING, FAILED),
+            (DYING, INTERRUPTED),
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_record_that_does_not_fit_is_refused_whole(journal: Journal, case: str) -> None:
+    before, refused = REFUSED[case]
+    if before:
+        journal.commit_now(before)
+    counted = journal.read.counts()
+    other = accepted(1, session="bystander")
+    with pytest.raises(JournalFenced):
+        journal.commit_now([other, refused])
+    assert journal.read.counts() == counted
+    assert journal.message_seq(other.message) is None
+    assert journal.read.last_position() == sum(record.seq > 0 for record in before)
+
+
+def test_a_refusal_does_not_tell_what_was_said(journal: Journal) -> None:
+    journal.commit_now([accepted(1, text="the secret")])
+    for record in (renumbered(accepted(1, text="the secret"), 2), accepted(2, text="the secret \ud800")):
+        with pytest.raises(JournalFenced) as refusal:
+            journal.commit_now([record])
+        assert "secret" not in str(refusal.value)
+
+
+def test_the_same_key_twice_is_one_message(journal: Journal) -> None:
+    first = accepted(1)
+    journal.commit_now([first])
+    assert journal.message_seq(first.message) == 1
+    with pytest.raises(JournalFenced):
+        journal.commit_now([replace(accepted(2), key=first.key)])

@@ -1,0 +1,111 @@
+"""What doors read: feeds in order, histories with their cuts, tables and stories within bounds."""
+
+import pytest
+
+from supervisor.journal.journal import Journal
+from supervisor.journal.past import AttemptPast, ToolPast
+from tests.journal.lives import accepted
+from tests.journal.test_round_trip import live_through_everything
+
+
+def test_the_feed_has_every_told_record_once_and_without_a_gap(journal: Journal) -> None:
+    life = live_through_everything(journal)
+    told = [record for record in life.records if record.seq]
+    events = journal.read.events_after("s", 0, 1000)
+    assert [event.seq for event in events] == list(range(1, len(told) + 1))
+    assert [(event.type, event.at, event.fields) for event in events] == [
+        (record.type, record.at, record.fields()) for record in told
+    ]
+    assert journal.read.events_after("s", 5, 3) == events[5:8]
+    assert journal.read.events_after("s", len(told), 10) == []
+    assert journal.read.events_of_all_after(0, 1000) == events
+    assert journal.read.last_position() == events[-1].position
+
+
+def test_a_page_of_long_events_ends_early_and_the_next_goes_on(journal: Journal) -> None:
+    journal.commit_now([accepted(number, text="x" * 50_000) for number in range(1, 101)])
+    seen: list[int] = []
+    pages = 0
+    while page := journal.read.events_after("s", seen[-1] if seen else 0, 100):
+        seen.extend(event.seq for event in page)
+        pages += 1
+    assert seen == list(range(1, 101))
+    assert pages > 1
+
+
+def test_history_gives_answers_and_cuts_with_what_was_done(journal: Journal) -> None:
+    live_through_everything(journal)
+    done, cut, failed = journal.read.history("s", 4, turns_max=10, characters_max=10_000)
+    assert done.said == ("first", "and this")
+    assert done.attempts == (AttemptPast("Once more, done.", (), ""),)
+    assert cut.said == ("then",)
+    assert cut.attempts == (AttemptPast("a long ans", (), "interrupted"),)
+    assert failed.said == ("later",)
+    assert failed.attempts == (AttemptPast("", (), "no credit"),)
+
+
+def test_an_attempt_is_told_what_the_lost_one_said_and_did(journal: Journal) -> None:
+    live_through_everything(journal)
+    (lost,) = journal.read.tried("s/1", 2)
+    assert (lost.text, lost.cut) == ("Grüße, 🙂 world", "out of memory")
+    assert lost.tools == (
+        ToolPast("c1", "shell", '{"cmd":"ls"}', "pure", "a b c", True, 4),
+        ToolPast("c2", "shell", '{"cmd":"rm"}', "unsafe", None, False, 9),
+        ToolPast("c1", "shell", "{}", "pure", None, False, 9),
+    )
+
+
+def test_history_keeps_to_its_limits_and_always_has_the_newest(journal: Journal) -> None:
+    live_through_everything(journal)
+    assert [turn.number for turn in journal.read.history("s", 4, 2, 10_000)] == [2, 3]
+    assert [turn.number for turn in journal.read.history("s", 3, 10, 10_000)] == [1, 2]
+    assert [turn.number for turn in journal.read.history("s", 4, 10, 0)] == [3]
+    assert journal.read.history("s", 1, 10, 10_000) == ()
+
+
+def test_tables_are_newest_first_and_filtered(journal: Journal) -> None:
+    life = live_through_everything(journal)
+    life.say("m9", "hi", session="t")
+    reads = journal.read
+    assert [row["name"] for row in reads.sessions_page(10)] == ["t", "s"]
+    assert [row["id"] for row in reads.turns_page(None, None, 3)] == ["t/1", "s/4", "s/3"]
+    assert [row["id"] for row in reads.turns_page(None, "s", 2)] == ["s/4", "s/3"]
+    assert [row["id"] for row in reads.turns_page("done", None, 9)] == ["s/1"]
+    assert [row["id"] for row in reads.turns_page("interrupted", "s", 9)] == ["s/2"]
+    assert reads.turns_page("interrupted", "t", 9) == []
+    open_turns = reads.turns_page("queued", None, 9) + reads.turns_page("running", None, 9)
+    assert sorted(row["id"] for row in open_turns) == ["s/4", "t/1"]
+    assert reads.turns_page("interrupted", None, 9)[0]["killed"]["processes"] == 3
+
+
+def test_counts_are_those_of_the_tables(journal: Journal) -> None:
+    life = live_through_everything(journal)
+    life.say("m9", "hi", session="t")
+    counts = journal.read.counts()
+    assert counts["queued"] + counts["running"] == 2
+    ended = {state: counts[state] for state in ("sessions", "done", "failed", "interrupted", "held")}
+    assert ended == {"sessions": 2, "done": 1, "failed": 1, "interrupted": 1, "held": 0}
+
+
+def test_a_story_has_all_that_happened_and_no_words_of_the_sender(journal: Journal) -> None:
+    live_through_everything(journal)
+    story = journal.read.turn_story("s/1")
+    assert story is not None
+    assert [attempt["state"] for attempt in story["tried"]] == ["lost", "done"]
+    assert [tool["state"] for tool in story["tools"]] == ["finished", "unknown", "unknown"]
+    assert [message["id"] for message in story["messages"]] == ["m1", "m2"]
+    dropped = journal.read.message_story("m3")
+    assert dropped is not None
+    assert (dropped["state"], dropped["ended_by"]) == ("dropped", "somebody")
+    assert "never this" not in repr(dropped)
+    assert journal.read.turn_story("s/99") is None
+    assert journal.read.message_story("m_?") is None
+
+
+@pytest.mark.parametrize("text", ["", "\x00", "é🙂\u2028\n", '"quotes" and \\'])
+def test_any_text_comes_back_as_it_was(journal: Journal, text: str) -> None:
+    journal.commit_now([accepted(1, text=text)])
+    woken = journal.wake("s")
+    assert woken is not None
+    assert woken.waiting[0].text == text
+    assert journal.read.events_after("s", 0, 1)[0].fields["text"] == text

@@ -1,0 +1,140 @@
+"""Every record changes memory and disk alike: what is loaded is what was known."""
+
+from pathlib import Path
+
+from supervisor.core import records as told
+from supervisor.core.events import (
+    DropAsked,
+    Failed,
+    Finished,
+    InterruptAsked,
+    Spoke,
+    Steered,
+    StopAsked,
+    ToolFinished,
+    ToolStarted,
+)
+from supervisor.core.model import BusyMode, Policy
+from supervisor.journal.memory import MemoryJournal
+from supervisor.journal.snapshot import durable
+from tests.journal.conftest import open_in
+from tests.journal.lives import Keeps, Life
+
+
+def live_through_everything(journal: Keeps) -> Life:
+    """A day in which every kind of record is made; `Life` compares memory and journal after each event."""
+    life = Life(journal)
+    life.ready(0)
+    life.ready(1)
+    life.say("m1", "first")
+    who = life.who(life.busy_seat())
+    life.tell(Spoke(who, "s/1", 1, "Grüße, "))
+    life.tell(Spoke(who, "s/1", 1, "🙂 world"))
+    life.tell(ToolStarted(who, "s/1", 1, "c1", "shell", "ls", '{"cmd":"ls"}', "pure", 4))
+    life.tell(ToolStarted(who, "s/1", 1, "c2", "shell", "rm", '{"cmd":"rm"}', "unsafe", 9))
+    life.tell(ToolFinished(who, "s/1", 1, "c1", True, 12, "a b c"))
+    life.tell(ToolStarted(who, "s/1", 1, "c1", "shell", "ls again", "{}", "pure", 9))
+    life.say("m2", "and this", BusyMode.STEER)
+    life.say("m3", "never this", BusyMode.QUEUE)
+    life.tell(Steered(who, "s/1", 1, "m2"))
+    life.tell(DropAsked("s", "m3", "somebody"))
+    life.died(who.seat, "out of memory")
+    who = life.who(life.busy_seat())
+    life.tell(Spoke(who, "s/1", 2, "Once more"))
+    life.tell(Finished(who, "s/1", 2, "Once more, done.", 10, 20))
+    life.ready(0)
+    life.say("m4", "then")
+    life.say("m5", "later")
+    who = life.who(life.busy_seat())
+    life.tell(Spoke(who, "s/2", 1, "a long ans"))
+    life.tell(InterruptAsked("s", "me"))
+    life.died(who.seat)
+    life.ready(1)
+    life.say("m6", "go on")
+    who = life.who(life.busy_seat())
+    life.tell(Failed(who, "s/3", 1, "no credit", "pay", again=False))
+    return life
+
+
+def every_record() -> set[type[told.Record]]:
+    named = {each for each in vars(told).values() if isinstance(each, type) and issubclass(each, told.Record)}
+    return named - {told.Record}
+
+
+def test_every_record_is_made_and_loads_back(tmp_path: Path) -> None:
+    journal = open_in(tmp_path)
+    life = live_through_everything(journal)
+    journal.close()
+    assert {type(record) for record in life.records} == every_record()
+    again = open_in(tmp_path)
+    assert durable(again.load(life.policy)) == durable(life.state)
+    assert again.epoch == journal.epoch + 1
+    again.close()
+
+
+def test_the_journal_in_memory_lives_through_the_same() -> None:
+    life = live_through_everything(MemoryJournal())
+    assert {type(record) for record in life.records} == every_record()
+
+
+def test_a_stopped_attempt_keeps_its_verdict_over_a_crash(tmp_path: Path) -> None:
+    journal = open_in(tmp_path)
+    life = Life(journal)
+    life.ready(0)
+    life.say("m1", "first")
+    life.tell(Spoke(life.who(0), "s/1", 1, "half an ans"))
+    life.tell(InterruptAsked("s", "me"))
+    journal.close()
+    again = open_in(tmp_path)
+    loaded = again.load(Policy())
+    turn = loaded.sessions["s"].turn
+    assert turn is not None
+    assert turn.attempt is not None
+    assert turn.attempt.verdict is not None
+    assert turn.attempt.verdict.by == "me"
+    assert turn.attempt.said == "half an ans"
+    life = Life(again, now=2000.0)
+    assert [type(record) for record in life.records] == [told.TurnInterrupted]
+    again.close()
+
+
+def test_a_left_turn_is_taken_up_with_what_it_had_said(tmp_path: Path) -> None:
+    journal = open_in(tmp_path)
+    life = Life(journal)
+    life.ready(0)
+    life.say("m1", "first")
+    life.tell(Spoke(life.who(0), "s/1", 1, "half an ans"))
+    life.tell(StopAsked())
+    journal.close()
+    again = open_in(tmp_path)
+    life = Life(again, now=2000.0)
+    turn = life.state.sessions["s"].turn
+    assert turn is not None
+    assert (turn.said_before, turn.losses, turn.attempts) == ("half an ans", 0, 1)
+    life.ready(0)
+    assert [past.text for past in again.read.tried("s/1", 2)] == ["half an ans"]
+    assert again.read.tried("s/1", 2)[0].cut == "the service was stopped"
+    again.close()
+
+
+def test_a_session_at_rest_is_woken_with_its_counts(tmp_path: Path) -> None:
+    journal = open_in(tmp_path)
+    life = Life(journal)
+    life.ready(0)
+    life.say("m1", "first")
+    life.tell(Finished(life.who(0), "s/1", 1, "done", 1, 1))
+    assert "s" not in life.state.sessions
+    woken = journal.wake("s")
+    assert woken is not None
+    assert (woken.seq, woken.turns, woken.is_at_rest) == (4, 1, True)
+    assert journal.wake("never spoken to") is None
+    journal.close()
+
+
+def test_sessions_come_back_in_the_order_in_which_they_waited(tmp_path: Path) -> None:
+    journal = open_in(tmp_path)
+    life = Life(journal)
+    for name in ("zebra", "ant", "mole"):
+        life.say(f"m_{name}", "hello", session=name)
+    assert list(journal.load(Policy()).sessions) == ["zebra", "ant", "mole"]
+    journal.close()

@@ -1,0 +1,1 @@
+"""Tests of the embedded model with its real weights."""

@@ -1,0 +1,36 @@
+"""Threads follow the CPUs that are really there."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from model_service.cpus import available_cpus
+
+ALLOWED = len(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize(
+    ("own", "above", "cpus"),
+    [
+        ("max 100000", "max 100000", ALLOWED),
+        ("50000 100000", "max 100000", 1),
+        ("max 100000", "100000 100000", 1),
+        ("99900000 100000", "max 100000", ALLOWED),
+        ("nonsense", "max 100000", ALLOWED),
+    ],
+)
+def test_the_tightest_quota_on_the_way_to_the_root_counts(
+    tmp_path: Path, own: str, above: str, cpus: int
+) -> None:
+    group = tmp_path / "cgroup" / "slice" / "service"
+    group.mkdir(parents=True)
+    (group / "cpu.max").write_text(f"{own}\n")
+    (group.parent / "cpu.max").write_text(f"{above}\n")
+    membership = tmp_path / "membership"
+    membership.write_text("0::/slice/service\n")
+    assert available_cpus(tmp_path / "cgroup", membership) == cpus
+
+
+def test_a_host_without_cgroups_gives_the_affinity(tmp_path: Path) -> None:
+    assert available_cpus(tmp_path / "none", tmp_path / "none") == ALLOWED

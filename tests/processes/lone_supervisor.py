@@ -1,0 +1,30 @@
+"""A supervisor to be killed: holds two workers that spin in C beside a daemon, says so, and waits."""
+
+import asyncio
+import os
+import sys
+
+from ipc.endpoints import find_places
+from supervisor.core.events import WorkerDied, WorkerStarted
+from supervisor.processes.cells import Limits
+from supervisor.processes.host import Processes
+from tests.processes.stage import STAND_IN
+
+
+async def main(home: str, kind: str) -> None:
+    events: asyncio.Queue[WorkerStarted | WorkerDied] = asyncio.Queue()
+    places = find_places(home)
+    processes = Processes(
+        epoch=1, places=places, cell=kind, limits=Limits(), report=events.put_nowait, program=STAND_IN
+    )
+    await processes.open()
+    print("cell", processes.cell_name, processes.cell_description, flush=True)
+    for seat in (0, 1):
+        processes.start(seat, seat + 1)
+        print(await events.get(), flush=True)
+    print("serving", os.getpid(), flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:3]))

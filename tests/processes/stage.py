@@ -1,0 +1,121 @@
+"""A host of workers on its own folder, with scripts in place of agents, seen from outside through /proc."""
+
+import asyncio
+import os
+import secrets
+from collections.abc import Callable, Coroutine, Iterable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from ipc.endpoints import Places, find_places
+from supervisor.core.events import WorkerDied, WorkerStarted
+from supervisor.processes.cells import CellUnavailable, Limits
+from supervisor.processes.host import Processes
+from supervisor.processes.zygote import Program
+
+KINDS = ("pidns", "cgroup", "sweep")
+STAND_IN = Program(run="tests.processes.stand_in", rehearse="tests.processes.stand_in")
+# Far above what anything here takes on a loaded machine.
+PATIENCE_SECONDS = 20.0
+_MARK = "HERMES_TEST_MARK"
+_Event = TypeVar("_Event", WorkerStarted, WorkerDied)
+
+
+def play(act: Coroutine[None, None, None]) -> None:
+    """Runs a test's play to its end, or fails it."""
+
+    async def bounded() -> None:
+        async with asyncio.timeout(3 * PATIENCE_SECONDS):
+            await act
+
+    asyncio.run(bounded())
+
+
+async def until(condition: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
+    """Waits for a condition that only /proc or a file can tell."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while not condition():
+        assert asyncio.get_running_loop().time() < deadline, f"waited in vain for: {what}"
+        await asyncio.sleep(0.005)
+
+
+def marked(mark: str) -> set[int]:
+    """Every live process that was executed with this mark, and what such a process has forked."""
+    found = set()
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                if f"{_MARK}={mark}".encode() in Path(f"/proc/{name}/environ").read_bytes():
+                    found.add(int(name))
+            except OSError:
+                continue
+    return found
+
+
+class Stage:
+    """Opens as a context; leaves nothing behind."""
+
+    def __init__(self, home: Path, kind: str, limits: Limits | None = None) -> None:
+        self.places: Places = find_places(str(home))
+        self.mark = secrets.token_hex(8)
+        self.events: asyncio.Queue[WorkerStarted | WorkerDied] = asyncio.Queue()
+        self.processes = Processes(
+            epoch=7,
+            places=self.places,
+            cell=kind,
+            limits=limits or Limits(processes_max=256, files_max=1024),
+            report=self.events.put_nowait,
+            program=STAND_IN,
+            environment={**os.environ, _MARK: self.mark},
+        )
+        self.idle: set[int] = set()
+        self._incarnation = 0
+
+    async def __aenter__(self) -> "Stage":
+        try:
+            await self.processes.open()
+        except CellUnavailable as fault:
+            pytest.skip(fault.fault)
+        await until(lambda: self.processes.state == "ready", "a warm zygote")
+        self.idle = marked(self.mark)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.processes.close(4.0)
+        assert marked(self.mark) == set()
+
+    async def start(self, script: str, seat: int = 0) -> WorkerStarted:
+        """Starts a worker that runs the script, and waits until the script has said `up`."""
+        self._incarnation += 1
+        self.log(seat).unlink(missing_ok=True)
+        (self.places.workers / f"seat-{seat}.py").write_text(script)
+        self.processes.start(seat, self._incarnation)
+        started = await self.next(WorkerStarted)
+        await until(lambda: "up\n" in self.said(seat), f"a worker that is up, not {self.said(seat)!r}")
+        return started
+
+    async def kill(self, incarnation: int) -> WorkerDied:
+        self.processes.kill(incarnation)
+        return await self.next(WorkerDied)
+
+    async def next(self, kind: type[_Event]) -> _Event:
+        event = await self.events.get()
+        assert isinstance(event, kind), event
+        return event
+
+    def log(self, seat: int = 0) -> Path:
+        return self.places.logs / f"worker-{seat}.log"
+
+    def said(self, seat: int = 0) -> str:
+        return self.log(seat).read_text() if self.log(seat).exists() else ""
+
+    def strangers(self) -> set[int]:
+        """Marked processes beyond the guard and the zygote."""
+        return marked(self.mark) - self.idle
+
+
+def script(*lines: str, names: Iterable[str] = ("os", "signal", "subprocess", "sys")) -> str:
+    """The lines of a worker that then says `up` and waits."""
+    return "\n".join([f"import {', '.join(names)}", *lines, "print('up', flush=True)"])

@@ -1,0 +1,20 @@
+"""A worker without an agent: it does what the test's file beside its endpoint says."""
+
+import os
+import runpy
+import signal
+import sys
+
+from ipc.messages import Fork
+
+
+def rehearse() -> None:
+    """Nothing to warm."""
+
+
+def run(fork: Fork) -> None:
+    """Runs the script named by the seat: tests write it before they start the worker."""
+    folder = os.path.dirname(fork.endpoint)
+    sys.argv = ["worker", str(fork.incarnation)]
+    runpy.run_path(os.path.join(folder, f"seat-{fork.seat}.py"), run_name="__main__")
+    signal.pause()

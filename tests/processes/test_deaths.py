@@ -1,0 +1,211 @@
+"""Whoever dies, nothing is left over: the supervisor, the guard, the zygote, a keeper, or all at once."""
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipc.endpoints import find_places
+from supervisor.core.events import WorkerDied, WorkerStarted
+from supervisor.processes import tree
+from tests.processes.stage import KINDS, Stage, marked, play, script, until
+
+_SPINS = (
+    "subprocess.Popen(['sleep', '1000'], start_new_session=True)",
+    "print('up', flush=True)",
+    "sum(range(10**15))",
+)
+_DAEMON = (
+    "if os.fork() == 0:",
+    "    os.setsid()",
+    "    if os.fork(): os._exit(0)",
+    "    signal.pause()",
+    "os.wait()",
+)
+
+
+@contextlib.contextmanager
+def _lone_supervisor(home: Path, kind: str, mark: str, *before: str) -> Iterator[subprocess.Popen[str]]:
+    workers = find_places(str(home)).workers
+    workers.mkdir(parents=True, mode=0o700)
+    for seat in (0, 1):
+        (workers / f"seat-{seat}.py").write_text(script(*_DAEMON, *_SPINS))
+    with subprocess.Popen(
+        [*before, sys.executable, "-m", "tests.processes.lone_supervisor", str(home), kind],
+        env={**os.environ, "HERMES_TEST_MARK": mark},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as supervisor:
+        try:
+            yield supervisor
+        finally:
+            supervisor.kill()
+
+
+def _first_line(process: subprocess.Popen[str], start: str) -> str:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith(start):
+            return line
+    pytest.skip(f"the {start} line never came: this cell does not work here")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_killed_supervisor_takes_everything_along(tmp_path: Path, kind: str) -> None:
+    async def act() -> None:
+        mark = secrets.token_hex(8)
+        with _lone_supervisor(tmp_path, kind, mark) as supervisor:
+            _first_line(supervisor, "serving")
+            logs = [find_places(str(tmp_path)).logs / f"worker-{seat}.log" for seat in (0, 1)]
+            await until(lambda: all("up\n" in log.read_text() for log in logs), "spinning workers")
+            # Supervisor, guard, zygote; of each worker itself, its daemon, its sleeper. Keepers may hide.
+            assert len(marked(mark)) >= 9
+            supervisor.kill()
+            await until(lambda: not marked(mark), "an empty host", seconds=2.0)
+
+    play(act())
+
+
+def test_where_namespaces_are_forbidden_another_cell_is_taken_and_the_reason_told(tmp_path: Path) -> None:
+    forbid = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
+    if subprocess.run(["unshare", "-Ur", "sh", "-c", "true"], capture_output=True).returncode:
+        pytest.skip("no user namespace to forbid namespaces in")
+
+    async def act() -> None:
+        mark = secrets.token_hex(8)
+        with _lone_supervisor(
+            tmp_path, "auto", mark, "unshare", "-Ur", "sh", "-c", forbid, "sh"
+        ) as supervisor:
+            line = _first_line(supervisor, "cell")
+            assert not line.startswith("cell pidns")
+            assert "pidns is not possible: unshare: No space left on device" in line
+            _first_line(supervisor, "serving")
+            supervisor.kill()
+            await until(lambda: not marked(mark), "an empty host", seconds=2.0)
+
+    play(act())
+
+
+def _pid_of(victim: str, stage: Stage) -> int:
+    """The guard is a child of this process, and the zygote the guard's only one."""
+    own = tree.status(os.getpid())
+    assert own is not None
+    below = [found for found in tree.descendants(own.process, 1000) if found.process.pid in stage.idle]
+    guard = next(found.process.pid for found in below if found.parent == os.getpid())
+    zygote = next(found.process.pid for found in below if found.parent == guard)
+    return {"guard": guard, "zygote": zygote}[victim]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("victim", ["guard", "zygote"])
+def test_a_dead_zygote_is_replaced_and_its_workers_are_reported(
+    tmp_path: Path, kind: str, victim: str
+) -> None:
+    async def act() -> None:
+        async with Stage(tmp_path, kind) as stage:
+            for seat in (0, 1):
+                await stage.start(script(*_DAEMON), seat=seat)
+            os.kill(_pid_of(victim, stage), signal.SIGKILL)
+            died = [await stage.next(WorkerDied), await stage.next(WorkerDied)]
+            assert {event.incarnation for event in died} == {1, 2}
+            assert all(event.proof.all_dead for event in died)
+            assert stage.strangers() == set()
+            assert "zygote" in stage.processes.state_detail
+            stage.processes.start(0, 9)
+            assert (await stage.next(WorkerStarted)).incarnation == 9
+
+    play(act())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_keeper_killed_from_outside_leaves_no_orphan(tmp_path: Path, kind: str) -> None:
+    async def act() -> None:
+        async with Stage(tmp_path, kind) as stage:
+            started = await stage.start(script(*_DAEMON))
+            worker = tree.status(started.pid)
+            assert worker is not None
+            os.kill(worker.parent, signal.SIGKILL)
+            died = await stage.next(WorkerDied)
+            assert stage.strangers() == set()
+            assert died.proof.all_dead
+            assert died.words.startswith("ended by SIGKILL")
+
+    play(act())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_worker_killed_from_outside_is_reported_with_its_signal(tmp_path: Path, kind: str) -> None:
+    async def act() -> None:
+        async with Stage(tmp_path, kind) as stage:
+            started = await stage.start(script(*_DAEMON))
+            os.kill(started.pid, signal.SIGSEGV)
+            died = await stage.next(WorkerDied)
+            assert stage.strangers() == set()
+            assert died.words == "ended by SIGSEGV; its last words: up"
+
+    play(act())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kills_at_any_moment_of_a_start_are_answered_once(tmp_path: Path, kind: str) -> None:
+    async def act() -> None:
+        async with Stage(tmp_path, kind) as stage:
+            for incarnation in range(1, 41):
+                (stage.places.workers / f"seat-{incarnation}.py").write_text(script(*_DAEMON))
+                stage.processes.start(incarnation, incarnation)
+                asyncio.get_running_loop().call_later(incarnation * 0.0005, stage.processes.kill, incarnation)
+            died: list[int] = []
+            while len(died) < 40:
+                event = await stage.events.get()
+                if isinstance(event, WorkerDied):
+                    assert event.proof.all_dead
+                    died.append(event.incarnation)
+            assert sorted(died) == list(range(1, 41))
+            await until(lambda: stage.strangers() == set(), "no worker left")
+            stage.processes.kill(1)
+            stage.processes.kill(12345)
+            assert stage.events.empty()
+
+    play(act())
+
+
+def test_readings_tell_what_a_tree_uses(tmp_path: Path) -> None:
+    async def act() -> None:
+        async with Stage(tmp_path, "sweep") as stage:
+            hoard = "x = bytearray(1) * (80 << 20); x[::4096] = x[::4096]; input()"
+            started = await stage.start(
+                script(f"subprocess.Popen([sys.executable, '-c', {hoard!r}], stdin=subprocess.PIPE)")
+            )
+
+            def told() -> bool:
+                reading = stage.processes.readings().get(started.incarnation)
+                return reading is not None and reading.processes == 2 and reading.memory_bytes > 80 << 20
+
+            await until(told, "a reading of 80 MB")
+            assert stage.processes.readings()[started.incarnation].pid == started.pid
+            await stage.kill(started.incarnation)
+            assert stage.processes.readings() == {}
+
+    play(act())
+
+
+def test_names_are_unguessable_and_forgotten_with_the_worker(tmp_path: Path) -> None:
+    async def act() -> None:
+        async with Stage(tmp_path, "sweep") as stage:
+            started = await stage.start(script())
+            name = stage.processes.identity(started.incarnation)
+            assert name is not None
+            assert len(name) == 32
+            assert stage.processes.find(name) == (0, started.incarnation)
+            await stage.kill(started.incarnation)
+            assert stage.processes.find(name) is None
+            assert stage.processes.identity(started.incarnation) is None
+
+    play(act())

@@ -1,0 +1,184 @@
+"""The whole service as a test holds it: a real supervisor in a folder of its own, and clients of it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from hermesctl.client import Client
+from hermesctl.errors import NotRunning
+from ipc.endpoints import find_places
+from ipc.messages import (
+    Accepted,
+    Delta,
+    Done,
+    Event,
+    Follow,
+    Following,
+    Interrupt,
+    Noted,
+    Show,
+    Submit,
+    Table,
+)
+from tests.fake_model import FakeModel
+from tests.waiting import DEADLINE_SECONDS, until
+
+ENDINGS = ("turn.done", "turn.failed", "turn.interrupted")
+
+
+def settings_for(model: FakeModel, **tables: str) -> str:
+    """A hermes.toml that points at the fake model; `tables` adds lines to a table by its name."""
+    lines = ["[model]", f'base_url = "{model.base_url}"', 'name = "fake"']
+    for table, text in tables.items():
+        lines += [f"[{table}]", text]
+    return "\n".join(lines) + "\n"
+
+
+class Service:
+    """One home folder and the supervisor running in it; it may be killed and started again."""
+
+    def __init__(self, home: Path, settings: str) -> None:
+        self.home = home
+        home.mkdir(exist_ok=True)
+        (home / "hermes.toml").write_text(settings)
+        self.places = find_places(str(home))
+        self.process: subprocess.Popen[bytes] | None = None
+        self._clients: list[Client] = []
+
+    def __enter__(self) -> "Service":
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for client in self._clients:
+            client.close()
+        if self.process is not None and self.process.poll() is None:
+            self.stop()
+
+    def start(self) -> None:
+        """Returns when the service answers."""
+        with (self.home / "supervisor.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "supervisor", "--home", str(self.home)],
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        until(self._answers)
+
+    def _answers(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, self.log()[-4000:]
+        try:
+            return bool(self.status())
+        except NotRunning:
+            return False
+
+    def stop(self) -> int:
+        """Asks it to end, as systemd and Ctrl-C do, and gives its exit status."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(DEADLINE_SECONDS)
+
+    def kill(self) -> None:
+        """SIGKILL: it has no say in it."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(DEADLINE_SECONDS)
+
+    def log(self) -> str:
+        return (self.home / "supervisor.log").read_text()
+
+    def client(self) -> Client:
+        client = Client(self.places)
+        self._clients.append(client)
+        return client
+
+    def show(self, what: Any, **filters: Any) -> list[dict[str, Any]]:
+        client = Client(self.places)
+        try:
+            return list(client.ask(Show(what, **filters), Table).rows)
+        finally:
+            client.close()
+
+    def status(self) -> dict[str, Any]:
+        return self.show("status")[0]
+
+    def say(self, session: str, text: str, *, key: str | None = None, **options: Any) -> Accepted:
+        client = Client(self.places)
+        try:
+            return client.ask(Submit(session, text, key or os.urandom(8).hex(), **options), Accepted)
+        finally:
+            client.close()
+
+    def interrupt(self, session: str, **options: Any) -> Done:
+        client = Client(self.places)
+        try:
+            return client.ask(Interrupt(session, "test", **options), Done)
+        finally:
+            client.close()
+
+    def listen(self, session: str, after: int = 0) -> "Listener":
+        return Listener(self.client(), session, after)
+
+    def hermesctl(self, *arguments: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "hermesctl", "--home", str(self.home), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+
+
+class Listener:
+    """A client that follows one session and remembers all it was told."""
+
+    def __init__(self, client: Client, session: str, after: int) -> None:
+        self.client = client
+        self.events: list[Event] = []
+        self.words = ""
+        self.notes: list[str] = []
+        self._number = client.post(Follow(session, after))
+        client.answer_to(self._number, Following)
+
+    def until(self, condition: Callable[[], Any], deadline_seconds: float = DEADLINE_SECONDS) -> None:
+        """Reads until the condition holds of what was heard."""
+        deadline = time.monotonic() + deadline_seconds
+        while not condition():
+            assert time.monotonic() < deadline, f"not heard in time; heard {self.types()} and {self.words!r}"
+            arrived = self.client.receive(0.2)
+            if arrived is None or arrived[0] != self._number:
+                continue
+            match arrived[1]:
+                case Event() as event:
+                    self.events.append(event)
+                case Delta(text=text):
+                    self.words += text
+                case Noted(text=text):
+                    self.notes.append(text)
+
+    def types(self) -> list[str]:
+        return [event.type for event in self.events]
+
+    def of_type(self, *types: str) -> list[Event]:
+        return [event for event in self.events if event.type in types]
+
+    def ending(self, turn: str, deadline_seconds: float = DEADLINE_SECONDS) -> Event:
+        """The one event that ends a turn."""
+
+        def found() -> list[Event]:
+            return [event for event in self.of_type(*ENDINGS) if event.fields["turn"] == turn]
+
+        self.until(found, deadline_seconds)
+        assert len(found()) == 1
+        return found()[0]
+
+
+def lines(output: str) -> list[dict[str, Any]]:
+    """JSON lines, parsed."""
+    return [json.loads(line) for line in output.splitlines()]

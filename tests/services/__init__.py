@@ -1,0 +1,1 @@
+"""Tests of the services: real processes that crash, fall silent or serve."""

@@ -1,0 +1,229 @@
+"""Services as real processes: what each does to itself, and what the supervisor makes of it."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Coroutine
+from typing import Any
+
+from ipc.codec import Decoder
+from ipc.messages import Noted
+from ipc.sockets import Sent
+from supervisor.services import RestartPolicy
+from tests.services.watching import PATIENCE_SECONDS, has_ended, pretend, running
+
+
+def run(story: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(story)
+
+
+def test_a_service_starts_warms_and_is_ready_with_its_address() -> None:
+    async def story() -> None:
+        async with running(pretend("serve")) as watched:
+            ready = await watched.seen("ready")
+            assert watched.states() == ["starting", "warming", "ready"]
+            row = watched.row()
+            assert ready.address == row["address"] == f"pretend:{row['pid']}"
+            assert (row["service"], row["state"], row["restarts"]) == ("serve", "ready", 0)
+            assert row["age_seconds"] > 0
+        assert watched.states()[-1] == "stopped"
+
+    run(story())
+
+
+def test_a_killed_service_rests_and_is_ready_again_as_another_process() -> None:
+    async def story() -> None:
+        async with running(pretend("serve")) as watched:
+            await watched.seen("ready")
+            first = watched.row()["pid"]
+            os.kill(first, signal.SIGKILL)
+            resting = await watched.seen("resting")
+            assert resting.detail == "it was killed by SIGKILL; starts again after 0.05 s"
+            assert resting.address == ""
+            await watched.seen("ready", times=2)
+            assert watched.row()["pid"] != first
+            assert watched.row()["restarts"] == 1
+
+    run(story())
+
+
+def test_a_crash_loop_rests_longer_each_time_and_then_is_failed_with_its_last_words() -> None:
+    async def story() -> None:
+        async with running(pretend("crash")) as watched:
+            failed = await watched.seen("failed", times=2)
+        rests = [one.detail for one in watched.reports if one.state in ("resting", "failed")]
+        said = "it ended with status 1: these are my last words; starts again after "
+        assert rests[:4] == [said + pause for pause in ("0.05 s", "0.1 s", "0.2 s", "0.2 s")]
+        assert watched.states()[:6] == ["starting", "resting", "starting", "resting", "starting", "failed"]
+        assert failed.hint.endswith("crash.log")
+
+    run(story())
+
+
+def test_serving_long_enough_ends_a_row_of_failures() -> None:
+    policy = RestartPolicy(first_seconds=0.05, max_seconds=5.0, steady_seconds=0.0, failed_after=3)
+
+    async def story() -> None:
+        async with running(pretend("serve", restart=policy)) as watched:
+            for time in range(1, 5):
+                await watched.seen("ready", times=time)
+                os.kill(watched.row()["pid"], signal.SIGKILL)
+                rested = await watched.seen("resting", times=time)
+                assert rested.detail.endswith("after 0.05 s")
+
+    run(story())
+
+
+def test_a_service_that_says_it_cannot_work_is_failed_with_its_hint_and_tried_again() -> None:
+    async def story() -> None:
+        async with running(pretend("fail")) as watched:
+            failed = await watched.seen("failed")
+            assert failed.detail == "it has no weights; starts again after 0.05 s"
+            assert failed.hint == "give it some"
+            await watched.seen("failed", times=2)
+            assert "resting" not in watched.states()
+
+    run(story())
+
+
+def test_a_service_that_is_never_ready_is_killed_at_its_deadline() -> None:
+    async def story() -> None:
+        async with running(pretend("never_ready", start_deadline_seconds=0.5)) as watched:
+            await watched.seen("starting")
+            pid = watched.row()["pid"]
+            assert pid is not None
+            resting = await watched.seen("resting")
+            assert resting.detail.startswith("it was not ready within 0.5 s")
+            assert has_ended(pid)
+
+    run(story())
+
+
+def test_a_service_that_falls_silent_is_killed_and_replaced() -> None:
+    async def story() -> None:
+        async with running(pretend("serve", silence_seconds=1.0)) as watched:
+            await watched.seen("ready")
+            first = watched.row()["pid"]
+            os.kill(first, signal.SIGSTOP)
+            resting = await watched.seen("resting")
+            assert resting.detail.startswith("it was not heard for 1 s")
+            assert has_ended(first)
+            await watched.seen("ready", times=2)
+
+    run(story())
+
+
+def test_a_standstill_of_the_supervisor_itself_kills_nobody() -> None:
+    async def story() -> None:
+        async with running(pretend("talk", silence_seconds=1.0), speaks_other=True) as watched:
+            await watched.seen("ready")
+            # This one says nothing until it is spoken to, and the whole loop stands still past its silence.
+            signal.sigtimedwait([], 1.5)
+            watched.services.send("talk", b"still there?")
+            await watched.until(lambda: bool(watched.others))
+            assert watched.states() == ["starting", "ready"]
+
+    run(story())
+
+
+def test_closing_kills_a_service_that_ignores_sigterm_and_what_it_has_started() -> None:
+    async def story() -> None:
+        async with running(pretend("deaf")) as watched:
+            ready = await watched.seen("ready")
+            pid = watched.row()["pid"]
+            await watched.services.close(1.0)
+            assert has_ended(pid)
+            assert has_ended(int(ready.address), PATIENCE_SECONDS)
+
+    run(story())
+
+
+def test_what_a_dead_service_has_started_does_not_outlive_it() -> None:
+    async def story() -> None:
+        async with running(pretend("deaf")) as watched:
+            ready = await watched.seen("ready")
+            os.kill(watched.row()["pid"], signal.SIGKILL)
+            await watched.seen("resting")
+            assert has_ended(int(ready.address), PATIENCE_SECONDS)
+
+    run(story())
+
+
+def test_closing_while_a_service_rests_starts_it_no_more() -> None:
+    long_rest = RestartPolicy(first_seconds=600.0, max_seconds=600.0)
+
+    async def story() -> None:
+        async with running(pretend("crash", restart=long_rest)) as watched:
+            await watched.seen("resting")
+            await watched.services.close(1.0)
+            assert watched.states() == ["starting", "resting", "stopped"]
+
+    run(story())
+
+
+def test_a_service_can_speak_a_tongue_of_its_own_both_ways() -> None:
+    async def story() -> None:
+        async with running(pretend("talk"), speaks_other=True) as watched:
+            await watched.seen("ready")
+            assert watched.services.send("talk", b"good day") is Sent.SENT
+            await watched.until(lambda: bool(watched.others))
+            ((name, frame),) = watched.others
+            assert name == "talk"
+            assert Decoder[Noted](Noted).decode(frame).text == "good day"
+            assert watched.row()["state"] == "ready"
+
+    run(story())
+
+
+def test_a_frame_nobody_can_read_ends_the_service_with_that_reason() -> None:
+    async def story() -> None:
+        async with running(pretend("babble")) as watched:
+            resting = await watched.seen("resting")
+            assert resting.detail.startswith("it sent what cannot be read: ")
+
+    run(story())
+
+
+def test_a_stranger_on_the_socket_changes_nothing() -> None:
+    from ipc.codec import encode
+    from ipc.messages import ServiceState
+    from ipc.sockets import Wire
+
+    async def story() -> None:
+        async with running(pretend("serve")) as watched:
+            await watched.seen("ready")
+            wire = Wire()
+            stranger = wire.dealer(watched.endpoint, "serve", lambda parts: None)
+            assert stranger.send([encode(ServiceState("failed", detail="a lie"))]) is Sent.SENT
+            # A second life of the real service proves that the stranger's earlier frame was read by then.
+            os.kill(watched.row()["pid"], signal.SIGKILL)
+            await watched.seen("ready", times=2)
+            assert not [one for one in watched.reports if "a lie" in one.detail]
+            wire.close()
+
+    run(story())
+
+
+def test_neither_arguments_nor_environment_carry_secrets(monkeypatch: Any) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-a-provider")
+
+    async def story() -> None:
+        async with running(pretend("tell_environment")) as watched:
+            ready = await watched.seen("ready")
+            assert "PATH=" in ready.detail
+            assert "a-key-of-a-provider" not in ready.detail
+            assert "a-secret-of-mine" not in ready.detail
+
+    run(story())
+
+
+def test_the_log_is_private_and_the_spec_does_not_print_its_options() -> None:
+    async def story() -> None:
+        spec = pretend("crash")
+        assert "a-secret-of-mine" not in repr(spec)
+        async with running(spec) as watched:
+            resting = await watched.seen("resting")
+            path = resting.hint.removeprefix("see ")
+            assert os.stat(path).st_mode & 0o777 == 0o600
+
+    run(story())

@@ -1,0 +1,311 @@
+"""The guards of the rules, each with what the source would be without it; no test may stay green then."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One guard taken away. `source` must occur exactly once in the module."""
+
+    name: str
+    module: str
+    source: str
+    mutated: str
+
+
+def _mutants(module: str, *changes: tuple[str, str, str]) -> tuple[Mutant, ...]:
+    return tuple(
+        Mutant(name, f"supervisor.core.{module}", source, mutated) for name, source, mutated in changes
+    )
+
+
+MUTANTS = (
+    *_mutants(
+        "pool",
+        ("frames_of_another_epoch_count", "who.epoch != state.epoch or ", ""),
+        ("frames_of_another_incarnation_count", " or worker.incarnation != who.incarnation:\n", ":\n"),
+        ("dying_workers_are_heard", "return worker if worker.state in _LIVING else None", "return worker"),
+        (
+            "empty_seats_are_heard",
+            "_LIVING = (WorkerState.STARTING, WorkerState.IDLE, WorkerState.BUSY)",
+            "_LIVING = tuple(state for state in WorkerState if state is not WorkerState.DYING)",
+        ),
+        ("busy_workers_get_ready", "if worker is None or worker.session is not None:", "if worker is None:"),
+        ("nobody_is_recycled", "worker.turns >= ledger.state.policy.turns_per_worker_max", "False"),
+        ("killed_twice", "    if worker.state not in _LIVING:\n        return\n    ledger", "    ledger"),
+        ("killed_workers_stay_idle", "    ledger.state.idle.pop(worker.seat, None)\n", ""),
+        ("killed_workers_stay_busy", "    ledger.state.busy.pop(worker.seat, None)\n", ""),
+        ("dead_workers_stay_idle", "    state.idle.pop(worker.seat, None)\n", ""),
+        ("dead_workers_stay_busy", "    state.busy.pop(worker.seat, None)\n", ""),
+        ("failed_starts_need_no_rest", "    if not failed_to_start:\n", "    if True:\n"),
+        ("useless_workers_need_no_rest", "failed_to_start = useless or ", "failed_to_start = "),
+        ("late_starters_need_no_rest", "useless or worker.why == NEVER_READY", "useless"),
+        ("seats_never_fail", "hopeless = worker.starts_failed >= state", "hopeless = False and state"),
+        ("rests_do_not_grow", "2 ** min(worker.starts_failed - 1, 16)", "1"),
+        ("nothing_is_forgiven", "        worker.starts_failed = 0  #", "        pass  #"),
+        (
+            "ready_reminders_of_another_incarnation",
+            "worker.incarnation != due.incarnation or worker.turns != due.turns",
+            "worker.turns != due.turns",
+        ),
+        ("ready_reminders_of_another_turn", " or worker.turns != due.turns:", ":"),
+        ("settling_takes_for_ever", "WorkerState.STARTING or settling:", "WorkerState.STARTING:"),
+        ("starting_takes_for_ever", "if worker.state is WorkerState.STARTING or settling", "if settling"),
+        (
+            "life_reminders_of_another_incarnation",
+            "worker.incarnation != due.incarnation or worker.state not in _LIVING",
+            "worker.state not in _LIVING",
+        ),
+        (
+            "life_reminders_of_empty_seats",
+            "worker.incarnation != due.incarnation or worker.state not in _LIVING",
+            "worker.incarnation != due.incarnation",
+        ),
+        ("pulse_is_not_watched", 'kill(ledger, worker, f"its process gave', 'str(f"its process gave'),
+        (
+            "loop_is_not_watched",
+            "elif worker.state is WorkerState.IDLE and ledger.now >=",
+            "elif False and ledger.now >=",
+        ),
+        ("busy_loops_are_watched", "elif worker.state is WorkerState.IDLE and ledger", "elif ledger"),
+        ("loop_counts_as_pulse", 'if event.kind == "pulse":', "if True:"),
+        (
+            "rest_reminders_of_another_incarnation",
+            "if worker is not None and worker.incarnation == due.incarnation:\n        start",
+            "if worker is not None:\n        start",
+        ),
+        (
+            "starts_of_another_incarnation",
+            "worker.incarnation == event.incarnation and not worker.is_empty",
+            "not worker.is_empty",
+        ),
+        ("starts_of_the_dead", " and not worker.is_empty:", ":"),
+    ),
+    *_mutants(
+        "turns",
+        (
+            "stopped_attempts_are_heard",
+            " or attempt.verdict is not None:\n        return None",
+            ":\n        return None",
+        ),
+        ("frames_of_another_turn_count", "if turn.id != turn_id or attempt", "if attempt"),
+        ("frames_of_another_attempt_count", " or attempt.number != number", ""),
+        ("frames_of_another_worker_count", " or attempt.who != who:", ":"),
+        ("assigned_workers_stay_idle", "    state.idle.pop(worker.seat, None)\n", ""),
+        (
+            "steering_is_not_repeated",
+            "    for message in session.waiting:\n        steer(ledger, turn, message)\n",
+            "",
+        ),
+        ("all_messages_steer", "message.busy is BusyMode.STEER and ", ""),
+        (
+            "stopped_attempts_are_steered",
+            " and attempt is not None and attempt.verdict is None:",
+            " and attempt:",
+        ),
+        ("progress_is_not_noted", "    attempt.progress_at = ledger.now\n", ""),
+        ("tools_end_without_beginning", "    if name is None:\n        return\n", '    name = name or ""\n'),
+        ("steered_messages_stay_waiting", "    session.waiting.remove(message)\n", ""),
+        (
+            "anything_counts_as_steered",
+            "    if message is None or turn.attempt is None:\n        return\n",
+            "",
+        ),
+        (
+            "failed_attempts_are_never_repeated",
+            "event.again and turn.losses + 1 <",
+            "False and turn.losses + 1 <",
+        ),
+        (
+            "failed_attempts_are_repeated_for_ever",
+            "event.again and turn.losses + 1 < ledger.state.policy.attempts_max",
+            "event.again",
+        ),
+        ("failure_is_always_repeated", "if event.again and turn", "if turn"),
+        ("finished_workers_stay_busy", "    ledger.state.busy.pop(worker.seat, None)\n", ""),
+        ("finished_workers_are_not_awaited", "    pool.expect_ready(ledger, worker)\n", ""),
+        ("interrupted_twice", " or (turn.attempt and turn.attempt.verdict):", ":"),
+        (
+            "verdicts_are_forgotten",
+            "    if turn.attempt.verdict is not None:\n        close",
+            "    if False:\n        close",
+        ),
+        (
+            "lost_for_ever",
+            "    if turn.losses + 1 < ledger.state.policy.attempts_max:\n",
+            "    if True:\n",
+        ),
+        (
+            "losses_are_not_counted",
+            "reason, losses=turn.losses + 1)\n        return",
+            "reason, losses=0)\n        return",
+        ),
+        ("lost_turns_leave_the_road", "    ledger.state.queued.appendleft(turn.id)\n", ""),
+        ("failed_verdicts_interrupt", "    if verdict.state is TurnState.FAILED:\n", "    if False:\n"),
+        (
+            "what_waits_stays_waiting",
+            "    if session.waiting:\n        ledger.state.openable",
+            "    if False:\n        ledger.state.openable",
+        ),
+        (
+            "deadlines_of_another_turn",
+            "turn is None or turn.id != due.turn:\n        return\n    error",
+            "turn is None:\n        return\n    error",
+        ),
+        (
+            "deadlines_stop_twice",
+            "    elif turn.attempt.verdict is None:\n        stop",
+            "    else:\n        stop",
+        ),
+        (
+            "deadlines_wait_for_an_attempt",
+            "    if turn.attempt is None:\n        close(ledger, session, turn, verdict",
+            "    if False:\n        close(ledger, session, turn, verdict",
+        ),
+        (
+            "nobody_watches_the_deadline",
+            "        ledger.remind(ledger.now + state.policy.deadline_seconds,",
+            "        str(",
+        ),
+        (
+            "silence_of_another_turn",
+            "attempt is None or turn.id != due.turn or attempt.number",
+            "attempt is None or attempt.number",
+        ),
+        ("silence_of_another_attempt", " or attempt.number != due.attempt:", ":"),
+        ("progress_is_not_looked_at", "    if ledger.now < due_at:", "    if False:"),
+    ),
+    *_mutants(
+        "inbox",
+        ("known_messages_are_new", "    if event.known_seq is not None:\n", "    if False:\n"),
+        ("late_messages_are_taken", "_too_late(session, event.expect_turn) or _too_many(", "_too_many("),
+        ("waiting_is_unbounded", " or _too_many(ledger.state, session)", ""),
+        (
+            "messages_release_nothing",
+            "    _release(ledger, session)\n    if message.busy",
+            "    if message.busy",
+        ),
+        ("every_message_interrupts", "    if message.busy is BusyMode.INTERRUPT:\n", "    if True:\n"),
+        ("no_message_interrupts", "    if message.busy is BusyMode.INTERRUPT:\n", "    if False:\n"),
+        (
+            "messages_to_free_sessions_open_nothing",
+            "        ledger.state.openable[session.name] = None\n    else:\n",
+            "        pass\n    else:\n",
+        ),
+        (
+            "late_interrupts_interrupt",
+            "    if ledger.answer is not None:\n        return\n    if event.drop",
+            "    if event.drop",
+        ),
+        ("interrupts_drop", "    if event.drop:\n", "    if True:\n"),
+        ("interrupts_hold_nothing", "    if session.waiting and not session.held:\n", "    if False:\n"),
+        (
+            "interrupts_hold_empty_queues",
+            "    if session.waiting and not session.held:\n",
+            "    if not session.held:\n",
+        ),
+        (
+            "interrupts_hold_twice",
+            "    if session.waiting and not session.held:\n",
+            "    if session.waiting:\n",
+        ),
+        ("one_drop_drops_all", "if message_id in (None, message.id)", "if True"),
+        (
+            "empty_queues_stay_held",
+            "    if not session.waiting:\n        _release",
+            "    if False:\n        _release",
+        ),
+        (
+            "resumed_sessions_open_nothing",
+            "        ledger.state.openable[session.name] = None\n\n\ndef _release",
+            "        pass\n\n\ndef _release",
+        ),
+        (
+            "released_without_being_held",
+            "    if session.held:\n        session.held = False\n",
+            "    if True:\n        session.held = False\n",
+        ),
+        ("open_sessions_are_put_to_rest", " and session.is_at_rest:", ":"),
+    ),
+    *_mutants(
+        "placing",
+        ("turns_open_while_draining", "    if state.draining:\n", "    if False:\n"),
+        (
+            "turns_open_beside_open_ones",
+            "session and session.turn is None and session",
+            "session and session",
+        ),
+        ("held_sessions_open_turns", " and not session.held:", ":"),
+        ("nothing_is_superseded", "    if _is_superseded(messages, session.waiting):\n", "    if False:\n"),
+        (
+            "everything_is_superseded",
+            "bool(waiting) and messages[0].busy is waiting[0].busy is BusyMode.INTERRUPT",
+            "bool(waiting)",
+        ),
+        ("nothing_is_collected", "    if messages[0].busy is BusyMode.COLLECT:\n", "    if False:\n"),
+        ("everything_is_collected", "while waiting and waiting[0].busy is BusyMode.COLLECT", "while waiting"),
+        ("turns_are_placed_while_draining", "if state.draining or state.model", "if state.model"),
+        ("turns_are_placed_without_a_model", " or state.model.state is ModelState.WAITING:", ":"),
+        ("failed_models_keep_turns_waiting", " or state.model.state is ModelState.FAILED):", "):"),
+        (
+            "failed_models_are_used",
+            "        if state.model.state is ModelState.FAILED:\n",
+            "        if False:\n",
+        ),
+        ("closed_turns_are_placed", " or turn is None or turn.id != queued:", " or turn is None:"),
+        ("spares_are_used_up", " and len(state.busy) < state.policy.busy_seats", ""),
+    ),
+    *_mutants(
+        "recovery",
+        (
+            "verdicts_do_not_survive",
+            "if turn.attempt is not None and turn.attempt.verdict is not None:",
+            "if False:",
+        ),
+        (
+            "running_turns_are_not_lost",
+            "    if turn.attempt is not None:\n        turns.lose",
+            "    if False:\n        turns.lose",
+        ),
+        ("queued_turns_are_forgotten", "        ledger.state.queued.append(turn.id)\n", "        pass\n"),
+        ("what_waits_is_forgotten", "if session.turn is None and session.waiting:", "if False:"),
+        (
+            "old_turns_are_resumed",
+            "    if now - turn.content_at > policy.freshness_seconds:\n",
+            "    if False:\n",
+        ),
+        ("never_means_auto", 'policy.resume == "never" and turn.attempts > 0', "False"),
+        (
+            "never_means_not_even_begun",
+            'policy.resume == "never" and turn.attempts > 0',
+            'policy.resume == "never"',
+        ),
+        (
+            "poison_is_failed_again",
+            "    if session.turn is not None:\n        reason",
+            "    if True:\n        reason",
+        ),
+        ("seats_stay_empty", "    pool.fill(ledger)\n", ""),
+        ("stop_takes_turns", "    ledger.state.draining = True\n", ""),
+        ("stop_leaves_nothing", "            turns.leave(", "            (lambda *_: None)("),
+        ("stop_forgets_verdicts", " and turn.attempt.verdict is None:", ":"),
+    ),
+    *_mutants(
+        "decide",
+        (
+            "deaths_of_another_incarnation",
+            "worker.incarnation != event.incarnation or worker.is_empty",
+            "worker.is_empty",
+        ),
+        ("deaths_of_the_dead", " or worker.is_empty:", ":"),
+        ("nothing_expires", "    _expire(ledger)\n", ""),
+        ("drain_is_ignored", "            ledger.state.draining = True\n", ""),
+        ("undrain_is_ignored", "            ledger.state.draining = False\n", ""),
+        (
+            "unreachable_workers_stay",
+            "    if worker is not None:\n        pool.kill",
+            "    if False:\n        pool.kill",
+        ),
+        ("deaths_cost_no_attempt", "    turns.worker_gone(ledger, worker, event.proof, event.words)\n", ""),
+    ),
+)

@@ -1,0 +1,24 @@
+"""Real weights for tests: pulled once by the code of the real command into a cache, then only verified."""
+
+import fcntl
+import os
+from pathlib import Path
+
+from hermesctl.sources import sources
+from hermesctl.weights import find, pull
+
+
+class _Silent:
+    def advance_to(self, received_bytes: int) -> None:
+        """Nobody watches."""
+
+
+def pulled(name: str) -> Path:
+    """The models folder that holds these weights."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hermes-supervisor"
+    cache.mkdir(parents=True, exist_ok=True)
+    # Test processes that run side by side wait for the one that pulls; a second pull would be refused.
+    with (cache / "tests.lock").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        pull(find(name), cache / "models", sources(), _Silent(), print)
+    return cache / "models"

@@ -1,0 +1,193 @@
+"""What must hold after every step of a world, judged by what was committed and what processes really do."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from supervisor.core.effects import AssignTurn, Effect, KillWorker, StartWorker, SteerTurn
+from supervisor.core.model import ModelState, Session, State, Who, WorkerState
+from supervisor.core.records import (
+    AttemptOpened,
+    MessageAccepted,
+    MessageDropped,
+    Record,
+    SessionHeld,
+    SessionReleased,
+    TurnDone,
+    TurnFailed,
+    TurnInterrupted,
+    TurnOpened,
+    TurnSteered,
+)
+
+
+@dataclass
+class Process:
+    """A pretend worker process, as the machine knows it: whatever the supervisor believes."""
+
+    who: Who
+    is_ready: bool = False
+    is_killed: bool = False
+    is_dead: bool = False
+    is_mute: bool = False
+    job: AssignTurn | None = None
+    jobs: list[AssignTurn] = field(default_factory=list)
+    offers: list[SteerTurn] = field(default_factory=list)
+
+    @property
+    def pid(self) -> int:
+        return 100 * self.who.epoch + self.who.incarnation
+
+    @property
+    def is_heard(self) -> bool:
+        """What it says counts: it lives and nobody has ordered its end."""
+        return not (self.is_dead or self.is_killed)
+
+
+class Witness:
+    """Has seen every committed record of all lives, and complains at the first that cannot be true."""
+
+    def __init__(self) -> None:
+        self.seqs: Counter[str] = Counter()
+        self.accepted: dict[str, str] = {}  # message -> session
+        self.waiting: defaultdict[str, list[str]] = defaultdict(list)  # session -> messages, in order
+        self.held: set[str] = set()
+        self.taken: dict[str, str] = {}  # message -> the turn it is part of
+        self.dropped: set[str] = set()
+        self.open_turns: dict[str, str] = {}  # session -> turn
+        self.ended: dict[str, str] = {}  # turn -> how
+        self.attempts: dict[str, Who] = {}  # session -> who made its latest attempt
+
+    def fates(self) -> dict[str, str]:
+        """How each accepted message has ended so far; those without an end are left out."""
+        ends = {message: self.ended[turn] for message, turn in self.taken.items() if turn in self.ended}
+        return ends | dict.fromkeys(self.dropped, "message.dropped")
+
+    def saw(self, records: Iterable[Record], processes: dict[Who, Process]) -> None:
+        for record in records:
+            if record.seq:
+                self.seqs[record.session] += 1
+                assert record.seq == self.seqs[record.session], f"the feed has a gap or a repeat at {record}"
+            self._saw(record, processes)
+
+    def _saw(self, record: Record, processes: dict[Who, Process]) -> None:
+        match record:
+            case MessageAccepted():
+                assert record.message not in self.accepted, f"accepted twice: {record}"
+                self.accepted[record.message] = record.session
+                self.waiting[record.session].append(record.message)
+            case MessageDropped():
+                self.waiting[record.session].remove(record.message)
+                self.dropped.add(record.message)
+            case SessionHeld():
+                assert record.session not in self.held, f"held twice: {record}"
+                self.held.add(record.session)
+            case SessionReleased():
+                self.held.remove(record.session)
+            case TurnOpened():
+                assert record.session not in self.open_turns, f"a second turn beside an open one: {record}"
+                assert record.turn not in self.ended, f"the turn has ended before: {record}"
+                assert record.session not in self.held, f"it was held: {record}"
+                first = tuple(self.waiting[record.session][: len(record.messages)])
+                assert record.messages == first, f"out of order: {record}"
+                self.open_turns[record.session] = record.turn
+                for message in record.messages:
+                    self._takes(record.session, record.turn, message)
+            case TurnSteered():
+                self._takes(record.session, record.turn, record.message)
+            case TurnDone() | TurnFailed() | TurnInterrupted():
+                assert record.turn not in self.ended, f"the turn ends twice: {record}"
+                assert self.open_turns.pop(record.session) == record.turn
+                self.ended[record.turn] = record.type
+            case AttemptOpened():
+                self._attempt_opened(record, processes)
+
+    def _takes(self, session: str, turn: str, message: str) -> None:
+        assert self.open_turns[session] == turn, f"{message} goes into {turn}, which is not open"
+        self.waiting[session].remove(message)
+        self.taken[message] = turn
+
+    def _attempt_opened(self, record: AttemptOpened, processes: dict[Who, Process]) -> None:
+        assert self.open_turns.get(record.session) == record.turn, f"an attempt at a closed turn: {record}"
+        earlier = processes.get(self.attempts.get(record.session, record.who))
+        if earlier is not None:
+            at_work = earlier.job is not None and earlier.job.session == record.session
+            assert earlier.is_dead or not at_work, f"{record} while {earlier.who} is at work on it"
+        self.attempts[record.session] = record.who
+
+
+def check_state(state: State) -> None:
+    """The fleeting part of the state agrees with itself."""
+    _check_seats(state)
+    for session in state.sessions.values():
+        _check_session(state, session)
+    living = [turn for turn in state.queued if _is_queued(state, turn)]
+    assert len(living) == len(set(living)), f"a turn is queued twice: {living}"
+    seat_is_free = bool(state.idle) and len(state.busy) < state.policy.busy_seats
+    if seat_is_free and state.model.state is ModelState.READY and not state.draining:
+        assert not living, f"{living} wait while seats {list(state.idle)} are idle"
+
+
+def _check_seats(state: State) -> None:
+    workers = state.workers.values()
+    assert set(state.idle) == {each.seat for each in workers if each.state is WorkerState.IDLE}
+    at_work = {each.seat for each in workers if each.state is WorkerState.BUSY and each.session is not None}
+    assert set(state.busy) == at_work
+    assert len(state.busy) <= state.policy.busy_seats
+    sessions = [each.session for each in workers if each.session is not None]
+    assert len(sessions) == len(set(sessions)), f"two workers on one session: {sessions}"
+    for worker in workers:
+        session = state.sessions.get(worker.session) if worker.session is not None else None
+        if worker.session is not None and not state.draining:
+            assert session is not None, f"{worker} works for a session at rest"
+            assert session.turn is not None
+            assert session.turn.attempt is not None
+            assert session.turn.attempt.who.incarnation == worker.incarnation
+
+
+def _check_session(state: State, session: Session) -> None:
+    assert len(session.waiting) <= state.policy.waiting_max, f"too many wait in {session.name}"
+    if session.held:
+        assert session.waiting, f"{session.name} holds nothing"
+    if session.turn is None and session.waiting and not session.held:
+        assert state.draining, f"{session.name} is free, has messages, and opened no turn"
+        assert session.name in state.openable
+    if session.turn is not None and session.turn.attempt is None and not state.draining:
+        assert session.turn.id in state.queued, f"{session.turn.id} is on no road"
+
+
+def _is_queued(state: State, turn: str) -> bool:
+    session = state.sessions.get(turn.rpartition("/")[0])
+    return bool(session and session.turn and session.turn.id == turn and session.turn.attempt is None)
+
+
+def check_effect(state: State, effect: Effect, witness: Witness, processes: dict[Who, Process]) -> None:
+    """An effect names the current process of its seat, and one that can do what is asked."""
+    who = named(state, effect)
+    assert who.epoch == state.epoch, f"{effect} names another life"
+    assert state.workers[who.seat].incarnation == who.incarnation, f"{effect} names another process"
+    process = processes.get(who)
+    if isinstance(effect, StartWorker):
+        assert process is None, f"{effect} uses an incarnation again"
+        others = [each for each in processes.values() if each.who.seat == who.seat and not each.is_dead]
+        assert not others, f"{effect} while {others} live in the seat"
+        return
+    assert process is not None, f"{effect} names a process that never was"
+    assert not process.is_dead, f"{effect} names a dead process"
+    match effect:
+        case KillWorker():
+            assert not process.is_killed, f"{effect} kills what is being killed"
+        case AssignTurn():
+            assert process.is_ready, f"{effect} to {process}"
+            assert process.is_heard, f"{effect} to {process}"
+            assert effect.turn not in witness.ended, f"{effect} of a closed turn"
+        case SteerTurn():
+            job = process.job
+            assert job is not None, f"{effect} to {process}"
+            assert (effect.turn, effect.attempt) == (job.turn, job.attempt), f"{effect} to {process}"
+
+
+def named(state: State, effect: Effect) -> Who:
+    if isinstance(effect, StartWorker | KillWorker):
+        return Who(state.epoch, effect.seat, effect.incarnation)
+    return effect.who

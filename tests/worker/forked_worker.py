@@ -1,0 +1,24 @@
+"""A worker forked from a rehearsed process, as a zygote does it; says what it inherited."""
+
+import os
+import sys
+
+from ipc.codec import Decoder
+from ipc.messages import Fork
+from worker.main import run
+from worker.rehearsal import rehearse
+
+if __name__ == "__main__":
+    fork = Decoder[Fork](Fork).decode(sys.stdin.buffer.read())
+    before = set(os.listdir("/proc/self/fd"))
+    rehearse()
+    sockets = [
+        name
+        for name in set(os.listdir("/proc/self/fd")) - before
+        if os.path.exists(path := f"/proc/self/fd/{name}") and os.readlink(path).startswith("socket:")
+    ]
+    print(f"threads={len(os.listdir('/proc/self/task'))} sockets={len(sockets)}", file=sys.stderr, flush=True)
+    child = os.fork()
+    if child == 0:
+        run(fork)
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

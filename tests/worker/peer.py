@@ -1,0 +1,181 @@
+"""The supervisor's side of the wire, played by a test: real sockets and a real worker process."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from ipc.codec import Decoder, encode
+from ipc.messages import (
+    Ack,
+    AgentSpec,
+    Assign,
+    CellSpec,
+    Delta,
+    Failed,
+    Finished,
+    Fork,
+    FromWorker,
+    Message,
+    ModelEndpoint,
+    PastAttempt,
+    PastTurn,
+    Ready,
+    Said,
+)
+from ipc.sockets import Sent, Wire
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_SECONDS = 30
+_Found = TypeVar("_Found")
+
+
+def assign(
+    base_url: str,
+    text: str = "hello",
+    *,
+    turn: str = "s/1",
+    attempt: int = 1,
+    kind: str = "builtin",
+    history: tuple[PastTurn, ...] = (),
+    tried: tuple[PastAttempt, ...] = (),
+) -> Assign:
+    return Assign(
+        session="s",
+        turn=turn,
+        attempt=attempt,
+        say=(Said("m_1", text),),
+        agent=AgentSpec("default", kind),
+        model=ModelEndpoint(base_url, "fake"),
+        history=history,
+        tried=tried,
+    )
+
+
+class Peer:
+    """Receives and keeps every frame; acknowledges those that `acknowledges` says yes to."""
+
+    def __init__(self, folder: Path, acknowledges: Callable[[FromWorker], bool]) -> None:
+        self.fork = Fork(
+            epoch=7,
+            seat=3,
+            incarnation=41,
+            identity="w-41",
+            endpoint=str(folder / "frames"),
+            pulse_endpoint=str(folder / "pulse"),
+            log_path="",
+            cell=CellSpec("sweep"),
+        )
+        self.frames: list[FromWorker] = []
+        self.numbers: list[int] = []
+        self.echoes: list[bytes] = []
+        self.process: asyncio.subprocess.Process | None = None
+        self._acknowledges = acknowledges
+        self._decoder: Decoder[FromWorker] = Decoder(FromWorker)
+        self._arrived = asyncio.Event()
+        self._wire = Wire()
+        self._router = self._wire.router(self.fork.endpoint, self._receive)
+        self._pulse = self._wire.router(self.fork.pulse_endpoint, self._receive_echo)
+
+    async def start(self, module: str) -> None:
+        process = self.process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            module,
+            cwd=ROOT,
+            stdin=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+        assert process.stdin is not None
+        process.stdin.write(encode(self.fork))
+        process.stdin.write_eof()
+        await self.until(lambda: self.of(Ready))
+
+    async def exit(self) -> tuple[int, str]:
+        """The worker's exit status and log, once it has gone by itself."""
+        assert self.process is not None
+        _, log = await asyncio.wait_for(self.process.communicate(), PATIENCE_SECONDS)
+        assert self.process.returncode is not None
+        return self.process.returncode, log.decode()
+
+    async def stop(self) -> None:
+        if self.process is not None and self.process.returncode is None:
+            # With what it forked: a child that lives on would hold the pipe open.
+            os.killpg(self.process.pid, signal.SIGKILL)
+            await self.process.communicate()
+        self._router.close()
+        self._pulse.close()
+        self._wire.close()
+
+    def send(self, message: Message) -> None:
+        assert self._router.send([self.fork.identity.encode(), encode(message)]) is Sent.SENT
+
+    def send_bytes(self, content: bytes) -> None:
+        assert self._router.send([self.fork.identity.encode(), content]) is Sent.SENT
+
+    def ping(self, content: bytes) -> Sent:
+        return self._pulse.send([self.fork.identity.encode(), content])
+
+    async def until(self, found: Callable[[], _Found]) -> _Found:
+        """What `found` gives, as soon as it gives something."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not (result := found()):
+                self._arrived.clear()
+                await self._arrived.wait()
+        return result
+
+    async def run(self, work: Assign) -> Finished | Failed:
+        """Has a turn answered, and waits for the worker to be free again."""
+        readies, ends = len(self.of(Ready)), len(self.of(Finished, Failed))
+        self.send(work)
+        await self.until(lambda: len(self.of(Ready)) > readies)
+        (end,) = self.of(Finished, Failed)[ends:]
+        assert isinstance(end, Finished | Failed)
+        return end
+
+    def of(self, *kinds: type[Message]) -> list[FromWorker]:
+        return [frame for frame in self.frames if isinstance(frame, kinds)]
+
+    def spoken(self, turn: str) -> str:
+        """All that was said in a turn; its offsets must leave no gap and tell nothing twice."""
+        text = ""
+        for frame in self.frames:
+            if isinstance(frame, Delta) and frame.turn == turn:
+                assert frame.offset == len(text)
+                assert frame.text
+                text += frame.text
+        return text
+
+    def _receive(self, parts: list[bytes]) -> None:
+        identity, number, content = parts
+        assert identity.decode() == self.fork.identity
+        frame = self._decoder.decode(content)
+        self.frames.append(frame)
+        self.numbers.append(int.from_bytes(number, "big"))
+        self._arrived.set()
+        if self._acknowledges(frame):
+            self.send(Ack(self.numbers[-1]))
+
+    def _receive_echo(self, parts: list[bytes]) -> None:
+        self.echoes.append(parts[1])
+        self._arrived.set()
+
+
+@asynccontextmanager
+async def worker(
+    folder: Path,
+    acknowledges: Callable[[FromWorker], bool] = lambda _: True,
+    module: str = "tests.worker.one_worker",
+) -> AsyncIterator[Peer]:
+    """A worker that has said it is ready, killed at the end."""
+    peer = Peer(folder, acknowledges)
+    try:
+        await peer.start(module)
+        yield peer
+    finally:
+        await peer.stop()

@@ -1,0 +1,132 @@
+"""The conversation a model is shown: nothing that happened is left out of it or left open."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipc.messages import Assign, PastAttempt, PastTurn, ToolTrace
+from tests.worker.peer import assign
+from worker.agents.history import UNKNOWN_OUTCOME, ChatMessage, conversation
+
+PLENTY = 1_000_000
+
+
+def shown(work: Assign, characters_max: int = PLENTY) -> list[tuple[str, Any]]:
+    messages = conversation(work, "be good", characters_max)
+    return [(message["role"], message["content"]) for message in messages]
+
+
+def turn(said: str, *attempts: PastAttempt) -> PastTurn:
+    return PastTurn((said,), attempts)
+
+
+def trace(call: str, offset: int = 0, result: str | None = "fine") -> ToolTrace:
+    return ToolTrace(call, "shell", '{"command": "ls"}', "unsafe", result, result is not None, offset)
+
+
+def test_a_first_turn_is_the_system_prompt_and_the_question() -> None:
+    assert shown(assign("", "hi")) == [("system", "be good"), ("user", "hi")]
+
+
+def test_an_interrupted_answer_is_shown_as_cut() -> None:
+    history = (turn("count", PastAttempt("one two", cut="interrupted by ada")),)
+    assert shown(assign("", "go on", history=history))[1:] == [
+        ("user", "count"),
+        ("assistant", "one two\n[cut off by an interrupt]"),
+        ("user", "go on"),
+    ]
+
+
+def test_a_turn_cut_before_its_first_word_is_shown_too() -> None:
+    history = (turn("count", PastAttempt("", cut="interrupted")), turn("again"))
+    assert shown(assign("", "hi", history=history))[1:-1] == [
+        ("user", "count"),
+        ("assistant", "[cut off by an interrupt]"),
+        ("user", "again"),
+        ("assistant", "[not answered]"),
+    ]
+
+
+def test_words_and_deeds_keep_their_order() -> None:
+    text = "Let me look.\n\nIt is empty."
+    history = (turn("look", PastAttempt(text, (trace("a", 12), trace("b", 12, "nothing")))),)
+    messages = conversation(assign("", "thanks", history=history), "", PLENTY)
+    assert [message["role"] for message in messages] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+        "assistant",
+        "user",
+    ]
+    assert messages[2]["content"] == "Let me look."
+    assert [call["id"] for call in messages[2]["tool_calls"]] == ["a", "b"]
+    assert messages[4] == {"role": "tool", "tool_call_id": "b", "content": "nothing"}
+    assert messages[5]["content"] == "It is empty."
+
+
+def test_an_open_call_is_closed_as_unknown() -> None:
+    tried = (PastAttempt("Deleting.", (trace("a", 9, None),), cut="lost"),)
+    messages = conversation(assign("", "delete it", tried=tried), "", PLENTY)
+    assert messages[3] == {"role": "tool", "tool_call_id": "a", "content": UNKNOWN_OUTCOME}
+    assert messages[4] == {"role": "assistant", "content": "[cut off: lost]"}
+    assert messages[5]["role"] == "user"
+    assert "Go on where it stopped" in messages[5]["content"]
+
+
+def test_an_attempt_that_did_nothing_leaves_no_trace() -> None:
+    tried = (PastAttempt("", cut="lost"),)
+    assert shown(assign("", "hi", tried=tried)) == [("system", "be good"), ("user", "hi")]
+
+
+def test_two_attempts_in_a_row_are_one_answer() -> None:
+    history = (turn("count", PastAttempt("one", cut="lost"), PastAttempt("two three")),)
+    assert shown(assign("", "hi", history=history))[2] == ("assistant", "one\n[cut off: lost]\n\ntwo three")
+
+
+def test_the_oldest_turns_are_left_out_first_and_the_question_never() -> None:
+    history = tuple(turn(f"question {n}", PastAttempt("x" * 100)) for n in range(10))
+    messages = shown(assign("", "y" * 300, history=history), 700)
+    assert messages[-1] == ("user", "y" * 300)
+    assert [content for role, content in messages if role == "user"][:-1] == ["question 8", "question 9"]
+    assert "left out" in messages[0][1]
+    assert shown(assign("", "y" * 300, history=history), 0)[1:] == [("user", "y" * 300)]
+
+
+def test_a_long_result_is_shortened() -> None:
+    history = (turn("look", PastAttempt("", (trace("a", 0, "z" * 100_000),))),)
+    tool = conversation(assign("", "hi", history=history), "", PLENTY)[3]
+    assert len(tool["content"]) < 10_000
+
+
+_traces = st.lists(
+    st.builds(trace, st.text("abc", min_size=1), st.integers(0, 30), st.none() | st.text(max_size=5)),
+    max_size=4,
+).map(tuple)
+_attempts = st.lists(
+    st.builds(PastAttempt, st.text(max_size=20), _traces, st.sampled_from(["", "lost", "interrupted"])),
+    max_size=3,
+).map(tuple)
+_turns = st.lists(st.builds(PastTurn, st.just(("hi",)), _attempts), max_size=4).map(tuple)
+
+
+@given(_turns, _attempts, st.integers(0, 2_000))
+def test_every_call_has_its_result_and_the_person_speaks_last(
+    history: tuple[PastTurn, ...], tried: tuple[PastAttempt, ...], characters_max: int
+) -> None:
+    messages = conversation(assign("", "now", history=history, tried=tried), "", characters_max)
+    assert messages[-1]["role"] == "user"
+    waiting: list[str] = []
+    before: ChatMessage = {"role": "system"}
+    for message in messages[1:]:
+        if message["role"] == "tool":
+            assert message["tool_call_id"] == waiting.pop(0)
+        else:
+            assert waiting == []
+            assert message["content"] or message.get("tool_calls")
+            assert message["role"] != before["role"]
+        waiting += [call["id"] for call in message.get("tool_calls", ())]
+        before = message
+    assert waiting == []

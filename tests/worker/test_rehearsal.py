@@ -1,0 +1,44 @@
+"""The rehearsal leaves a process that can be forked: one thread, no socket, whatever the environment says."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ipc.messages import Finished, Retire
+from tests.fake_model import FakeModel
+from tests.worker.peer import assign, worker
+from worker import rehearsal
+from worker.rehearsal import RehearsalFailed, rehearse
+
+
+def test_a_worker_forked_after_the_rehearsal_answers(
+    tmp_path: Path, fake: FakeModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-somebody-else")
+    monkeypatch.setenv("OPENAI_LOG", "debug")
+
+    async def scene() -> str:
+        async with worker(tmp_path, module="tests.worker.forked_worker") as peer:
+            for number in (1, 2):
+                end = await peer.run(assign(fake.base_url, "some words", turn=f"s/{number}"))
+                assert isinstance(end, Finished)
+            peer.send(Retire())
+            status, log = await peer.exit()
+            assert status == 0
+            return log
+
+    log = asyncio.run(scene())
+    assert "threads=1 sockets=0" in log
+    assert "some words" not in log
+    assert "openai" not in log
+    assert "sk-of-somebody-else" not in {request.key for request in fake.requests()}
+
+
+def test_a_rehearsal_that_comes_out_wrong_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "_events", lambda: iter([b"data: [DONE]\n\n"]))
+    with pytest.raises(RehearsalFailed, match="not an OpenAI chat stream"):
+        rehearse()

@@ -1,0 +1,370 @@
+"""A world to tell stories in: the real rules and the journal's SQL, a pretend clock, workers and people.
+
+It keeps the engine's order: wake, decide, commit, act, put to rest. Whatever must hold is checked after
+every step.
+"""
+
+import weakref
+from dataclasses import dataclass, replace
+
+from supervisor.core.decide import decide, next_deadline
+from supervisor.core.effects import Answer, AssignTurn, Decision, Effect, KillWorker, StartWorker, SteerTurn
+from supervisor.core.events import (
+    DrainAsked,
+    DropAsked,
+    Event,
+    Failed,
+    Finished,
+    Frame,
+    InterruptAsked,
+    ModelChanged,
+    Noted,
+    Recovered,
+    ResumeAsked,
+    Spoke,
+    Steered,
+    StopAsked,
+    TextArrived,
+    Ticked,
+    ToolFinished,
+    ToolStarted,
+    UndrainAsked,
+    WorkerAlive,
+    WorkerDied,
+    WorkerReady,
+    WorkerStarted,
+    WorkerUnreachable,
+)
+from supervisor.core.inbox import put_to_rest
+from supervisor.core.model import BusyMode, ModelState, Policy, Proof, Who
+from supervisor.core.records import AttemptOpened, TurnOpened
+from supervisor.journal.memory import MemoryJournal
+from supervisor.journal.snapshot import durable
+from tests.witness import Process, Witness, check_effect, check_state, named
+
+# Bounds the walk from deadline to deadline: reminders that beget reminders without end are a defect.
+_DEADLINES_MAX = 10_000
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that happened and what the rules made of it."""
+
+    event: Event
+    decision: Decision
+
+
+class World:
+    """Sentences on it are what people, workers and time do."""
+
+    def __init__(self, policy: Policy | None = None) -> None:
+        self.policy = policy or Policy()
+        self.journal = MemoryJournal()
+        weakref.finalize(self, self.journal.close)
+        self.now = 1000.0
+        self.witness = Witness()
+        self.steps: list[Step] = []
+        self.processes: dict[Who, Process] = {}
+        self.model = ModelChanged(ModelState.READY)
+        self._messages = 0
+        self._calls = 0
+        self.state = self.journal.load(self.policy)
+        self._begin()
+
+    # --- the engine's part ----------------------------------------------------------------------------------
+
+    def tell(self, event: Event) -> Decision:
+        """Let something happen. An echo must change nothing at all."""
+        if not self._is_echo(event):
+            self._make_true(event)
+            return self._step(event)
+        self._step(Ticked())  # What is due anyway is not the echo's doing.
+        before = repr(self.state)
+        decision = self._step(event)
+        assert decision == Decision((), (), None), f"{event} is an echo, yet {decision}"
+        assert repr(self.state) == before, f"{event} is an echo, yet the state changed"
+        return decision
+
+    def tell_then_crash_uncommitted(self, event: Event) -> None:
+        """The supervisor dies between decision and commit: nobody was told anything."""
+        self._decide(event)
+        self._begin_next_life()
+
+    def tell_then_crash_unperformed(self, event: Event) -> None:
+        """The supervisor dies right after the commit: what it would have done is never done."""
+        self._make_true(event)
+        decision = self._decide(event)
+        self._commit(decision)
+        self._begin_next_life()
+
+    def _step(self, event: Event) -> Decision:
+        decision = self._decide(event)
+        self._commit(decision)
+        for effect in decision.effects:
+            check_effect(self.state, effect, self.witness, self.processes)
+            self._perform(effect)
+        put_to_rest(self.state, {record.session for record in decision.records} | _asked_about(event))
+        self.steps.append(Step(event, decision))
+        self._check_nothing_starts_in_vain(decision)
+        check_state(self.state)
+        remembered = self.journal.load(self.policy)
+        assert durable(self.state) == durable(remembered), "the journal remembers otherwise"
+        for name, session in self.state.sessions.items():
+            assert session.seq == self.witness.seqs[name]
+        return decision
+
+    def _check_nothing_starts_in_vain(self, decision: Decision) -> None:
+        begun = {type(record) for record in decision.records} & {TurnOpened, AttemptOpened}
+        assert not (begun and self.state.draining), f"begun while draining: {decision}"
+        if self.state.model.state is not ModelState.READY:
+            assert AttemptOpened not in begun, f"begun without a model: {decision}"
+
+    def _decide(self, event: Event) -> Decision:
+        for name in _asked_about(event):
+            session = self.journal.wake(name) if name not in self.state.sessions else None
+            if session is not None:
+                self.state.sessions[name] = session
+        if isinstance(event, TextArrived):
+            event = replace(event, known_seq=self.journal.message_seq(event.message))
+        return decide(self.state, event, self.now)
+
+    def _commit(self, decision: Decision) -> None:
+        if decision.records:
+            self.journal.commit_now(decision.records)
+        self.witness.saw(decision.records, self.processes)
+
+    def _perform(self, effect: Effect) -> None:
+        who = named(self.state, effect)
+        match effect:
+            case StartWorker():
+                self.processes[who] = Process(who)
+            case KillWorker():
+                self.processes[who].is_killed = True
+            case AssignTurn():
+                process = self.processes[who]
+                process.job, process.is_ready, process.offers = effect, False, []
+                process.jobs.append(effect)
+            case SteerTurn():
+                self.processes[who].offers.append(effect)
+
+    def _begin(self) -> None:
+        self.tell(Recovered())
+        if self.model.state is not ModelState.WAITING:
+            self.tell(self.model)
+
+    def _begin_next_life(self) -> None:
+        for process in self.processes.values():
+            process.is_dead = True
+        self.journal.new_life()
+        self.state = self.journal.load(self.policy)
+        self._begin()
+
+    def _make_true(self, event: Event) -> None:
+        """What a report says has happened, whatever the supervisor makes of it."""
+        match event:
+            case WorkerDied():
+                process = self.processes[Who(self.state.epoch, event.seat, event.incarnation)]
+                process.is_dead, process.is_ready = True, False
+            case WorkerReady():
+                self.processes[event.who].is_ready = self.processes[event.who].job is None
+            case Finished() | Failed():
+                self.processes[event.who].job = None
+
+    def _is_echo(self, event: Event) -> bool:
+        """Whether the event comes from, or speaks of, something that counts no more."""
+        if isinstance(event, WorkerDied | WorkerStarted):
+            who = Who(self.state.epoch, event.seat, event.incarnation)
+            return who not in self.processes or self.processes[who].is_dead
+        if isinstance(event, WorkerReady | WorkerAlive | WorkerUnreachable):
+            process = self.processes.get(event.who)
+            return process is None or not process.is_heard
+        if isinstance(event, Frame):
+            process = self.processes.get(event.who)
+            job = process.job if process and process.is_heard else None
+            return job is None or (job.turn, job.attempt) != (event.turn, event.attempt)
+        return False
+
+    # --- people ---------------------------------------------------------------------------------------------
+
+    def says(self, session: str, text: str, busy: str = "queue", id: str = "", expect: str = "") -> str:
+        """Somebody says something; returns the message's id."""
+        self._messages += 1
+        message = id or f"m{self._messages}"
+        self.tell(TextArrived(session, message, f"key-{message}", text, BusyMode(busy), expect or None))
+        return message
+
+    def interrupts(self, session: str, expect: str = "", drop: bool = False) -> Answer | None:
+        return self.tell(InterruptAsked(session, "someone", expect or None, drop)).answer
+
+    def drops(self, session: str, message: str) -> Answer | None:
+        return self.tell(DropAsked(session, message, "someone")).answer
+
+    def clears(self, session: str) -> Answer | None:
+        return self.tell(DropAsked(session, None, "someone")).answer
+
+    def resumes(self, session: str) -> Answer | None:
+        return self.tell(ResumeAsked(session)).answer
+
+    def drains(self) -> None:
+        self.tell(DrainAsked())
+
+    def undrains(self) -> None:
+        self.tell(UndrainAsked())
+
+    # --- processes ------------------------------------------------------------------------------------------
+
+    def process(self, seat: int) -> Process:
+        """The process in a seat, dead or alive."""
+        return max(
+            (each for each in self.processes.values() if each.who.seat == seat),
+            key=lambda each: (each.who.epoch, each.who.incarnation),
+        )
+
+    def starts(self, seat: int) -> None:
+        process = self.process(seat)
+        self.tell(WorkerStarted(seat, process.who.incarnation, process.pid))
+
+    def ready(self, seat: int) -> None:
+        self.tell(WorkerReady(self.process(seat).who))
+
+    def worker_ready(self) -> None:
+        """Every process that can takes work."""
+        for process in list(self.processes.values()):
+            if process.is_heard and not process.is_ready and process.job is None:
+                self.starts(process.who.seat)
+                self.ready(process.who.seat)
+
+    def dies(self, seat: int, words: str = "segmentation fault", all_dead: bool = True) -> None:
+        """The process in the seat is gone, by itself or because it was killed."""
+        who = self.process(seat).who
+        proof = Proof(processes=2, all_dead=all_dead, ms=4.0, how="pretend")
+        self.tell(WorkerDied(seat, who.incarnation, proof, words))
+
+    def falls_silent(self, seat: int) -> None:
+        self.process(seat).is_mute = True
+
+    def beats(self, seat: int, kind: str) -> None:
+        self.tell(WorkerAlive(self.process(seat).who, kind))
+
+    def unreachable(self, seat: int) -> None:
+        self.tell(WorkerUnreachable(self.process(seat).who, "its queue is full"))
+
+    # --- what workers say -----------------------------------------------------------------------------------
+
+    def _at_work(self, turn: str) -> tuple[Who, int]:
+        """Who was given the turn last, and as which attempt; it may be long dead."""
+        jobs = [job for process in self.processes.values() for job in process.jobs if job.turn == turn]
+        latest = max(jobs, key=lambda job: job.attempt)
+        return latest.who, latest.attempt
+
+    def speaks(self, turn: str, text: str) -> None:
+        who, attempt = self._at_work(turn)
+        self.tell(Spoke(who, turn, attempt, text))
+
+    def begins_tool(self, turn: str, call: str, name: str = "shell") -> None:
+        who, attempt = self._at_work(turn)
+        self.tell(ToolStarted(who, turn, attempt, call, name, "ls", "{}", "pure", 0))
+
+    def ends_tool(self, turn: str, call: str) -> None:
+        who, attempt = self._at_work(turn)
+        self.tell(ToolFinished(who, turn, attempt, call, True, 5, "result"))
+
+    def uses_tool(self, turn: str) -> None:
+        """A whole tool call, under a name of its own."""
+        self._calls += 1
+        self.begins_tool(turn, f"call-{self._calls}")
+        self.ends_tool(turn, f"call-{self._calls}")
+
+    def notes(self, turn: str) -> None:
+        who, attempt = self._at_work(turn)
+        self.tell(Noted(who, turn, attempt))
+
+    def takes_in(self, turn: str, message: str) -> None:
+        who, attempt = self._at_work(turn)
+        self.tell(Steered(who, turn, attempt, message))
+
+    def finishes(self, turn: str, text: str = "answer") -> None:
+        who, attempt = self._at_work(turn)
+        self.tell(Finished(who, turn, attempt, text, input_tokens=7, output_tokens=3))
+
+    def fails(self, turn: str, error: str = "no luck", again: bool = False) -> None:
+        who, attempt = self._at_work(turn)
+        self.tell(Failed(who, turn, attempt, error, "try later", again))
+
+    # --- the house and the time -----------------------------------------------------------------------------
+
+    def model_is(self, state: str, error: str = "", hint: str = "") -> None:
+        self.model = ModelChanged(ModelState(state), error, hint)
+        self.tell(self.model)
+
+    def crash(self, away: float = 1.0) -> None:
+        """The supervisor is killed and comes back `away` seconds later; its workers die with it."""
+        self.now += away
+        self._begin_next_life()
+
+    def stops(self) -> None:
+        """The service is stopped in order; a crash is how the next life begins."""
+        self.tell(StopAsked())
+
+    def passes(self, seconds: float) -> None:
+        """Time goes by from deadline to deadline; processes that are not mute give signs of life."""
+        until = self.now + seconds
+        for _ in range(_DEADLINES_MAX):
+            at = next_deadline(self.state)
+            if at is None or at > until:
+                break
+            self._beat_before(at)
+            self.now = max(self.now, at)
+            self.tell(Ticked())
+        else:
+            raise AssertionError("reminders beget reminders without end")
+        self.now = until
+        self.tell(Ticked())
+
+    def _beat_before(self, at: float) -> None:
+        """Signs of life come a moment before anybody looks for them."""
+        self.now = max(self.now, at - 0.5)
+        for process in list(self.processes.values()):
+            if process.is_heard and not process.is_mute and process.who.epoch == self.state.epoch:
+                self.tell(WorkerAlive(process.who, "pulse"))
+                self.tell(WorkerAlive(process.who, "loop"))
+
+    # --- kindness -------------------------------------------------------------------------------------------
+
+    def is_settled(self) -> bool:
+        """Every message that was ever accepted has ended."""
+        return self.witness.fates().keys() == self.witness.accepted.keys()
+
+    def left_alone(self, rounds: int = 200) -> None:
+        """From now on nothing goes wrong: workers start, answer and die when killed. All must end."""
+        if self.model.state is not ModelState.READY:
+            self.model_is("ready")
+        self.undrains()
+        for process in self.processes.values():
+            process.is_mute = False
+        for _ in range(rounds):
+            if self.is_settled():
+                return
+            self.be_kind()
+        unended = self.witness.accepted.keys() - self.witness.fates().keys()
+        raise AssertionError(f"left alone, yet {sorted(unended)} never ended: {self.state}")
+
+    def be_kind(self) -> None:
+        """One round in which everything goes well."""
+        for name in [each.name for each in self.state.sessions.values() if each.held]:
+            self.resumes(name)
+        for process in list(self.processes.values()):
+            if process.is_killed and not process.is_dead:
+                self.dies(process.who.seat, "killed")
+        self.worker_ready()
+        jobs = [each.job for each in self.processes.values() if each.job is not None and each.is_heard]
+        for job in jobs:
+            self.finishes(job.turn)
+        if not jobs:
+            self.passes(1.0)
+
+
+def _asked_about(event: Event) -> set[str]:
+    if isinstance(event, TextArrived | InterruptAsked | DropAsked | ResumeAsked):
+        return {event.session}
+    return set()

@@ -1,0 +1,30 @@
+"""The agents a worker can be: found by the kind that hermes.toml names, each answering through an Attempt."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from ipc.messages import AgentSpec, Usage
+from worker.agents.builtin import Builtin
+from worker.attempt import Attempt
+from worker.errors import AgentError
+from worker.model import Model
+
+
+class Agent(Protocol):
+    """Answers one turn: speaks through the attempt, returns what it cost, or raises AttemptError."""
+
+    async def answer(self, attempt: Attempt) -> Usage: ...
+
+
+_KINDS: dict[str, Callable[[AgentSpec, Model], Agent]] = {"builtin": Builtin}
+
+
+def find_agent(spec: AgentSpec, model: Model) -> Agent:
+    """The agent of that kind; AgentError names the kinds there are."""
+    make = _KINDS.get(spec.kind)
+    if make is None:
+        raise AgentError(
+            f"there is no agent of kind {spec.kind!r}",
+            f"set [agents.{spec.name}] kind in hermes.toml to one of: {', '.join(sorted(_KINDS))}",
+        )
+    return make(spec, model)

@@ -1,0 +1,151 @@
+"""The built-in agent: a conversation with a model that may use tools; steers come in between tool calls."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TypeVar
+
+from ipc.messages import AgentSpec, Usage
+from worker.agents.history import ChatMessage, conversation
+from worker.attempt import Attempt
+from worker.errors import AgentError, ContextOverflow
+from worker.model import Model, Reply, ToolCall
+from worker.tools import MakeTool, Tool
+from worker.tools.shell import Shell
+
+_SYSTEM = "You are a helpful assistant. Answer briefly and truthfully; say so when you do not know."
+# Some 50,000 tokens: half of what common models read, the other half is for this turn's tools and answer.
+_HISTORY_CHARACTERS_MAX = 200_000
+# Rounds of tool calls in one attempt; a model that needs more is going in circles.
+_ROUNDS_MAX = 50
+# A history that is too long is halved this often: 200,000 characters become 3,000, which any model reads.
+_HALVINGS_MAX = 6
+
+_Option = TypeVar("_Option", str, int)
+_TYPE_NAMES: dict[type, str] = {str: "a text", int: "a whole number"}
+_TOOLS: Mapping[str, MakeTool] = MappingProxyType({Shell.name: Shell})
+
+
+class Builtin:
+    """Asks the model, runs what it calls for, and asks again until it only speaks."""
+
+    def __init__(self, spec: AgentSpec, model: Model, tools: Mapping[str, MakeTool] = _TOOLS) -> None:
+        self._model = model
+        self._made_by = {name: _named(name, tools, spec) for name in spec.options.get("tools", ())}
+        self._tools: dict[str, Tool] = {}
+        self._system = _option(spec, "system", _SYSTEM)
+        self._characters_max = _option(spec, "history_characters_max", _HISTORY_CHARACTERS_MAX)
+
+    async def answer(self, attempt: Attempt) -> Usage:
+        self._tools = {name: make(attempt.note) for name, make in self._made_by.items()}
+        try:
+            return await self._converse(attempt)
+        finally:
+            for tool in self._tools.values():
+                tool.close()
+
+    async def _converse(self, attempt: Attempt) -> Usage:
+        messages, reply = await self._open(attempt)
+        usage = reply.usage
+        for _ in range(_ROUNDS_MAX):
+            if not reply.calls:
+                return usage
+            await self._use_tools(attempt, messages, reply)
+            reply = await self._ask(attempt, messages)
+            usage = Usage(
+                usage.input_tokens + reply.usage.input_tokens, usage.output_tokens + reply.usage.output_tokens
+            )
+        raise AgentError(
+            f"the model called tools {_ROUNDS_MAX} times without coming to an answer",
+            "say what to do in smaller steps, or choose another [model] name in hermes.toml",
+        )
+
+    async def _open(self, attempt: Attempt) -> tuple[list[ChatMessage], Reply]:
+        """The first answer; where the model cannot read that much, older turns are left out."""
+        limit = self._characters_max
+        for _ in range(_HALVINGS_MAX):
+            messages = conversation(attempt.assign, self._system, limit)
+            try:
+                return messages, await self._ask(attempt, messages)
+            except ContextOverflow:
+                if len(messages) <= 2:
+                    raise
+                limit //= 2
+                attempt.note("the conversation is too long for the model; leaving out its oldest turns")
+        messages = conversation(attempt.assign, self._system, 0)
+        return messages, await self._ask(attempt, messages)
+
+    async def _ask(self, attempt: Attempt, messages: list[ChatMessage]) -> Reply:
+        said_before = attempt.offset
+
+        async def heard(text: str) -> None:
+            # Words before a tool call and words after it are two paragraphs.
+            if said_before and attempt.offset == said_before:
+                await attempt.say("\n\n")
+            await attempt.say(text)
+
+        schemas = [_schema(tool) for tool in self._tools.values()]
+        return await self._model.answer(attempt.assign.model, messages, schemas, heard, attempt.note)
+
+    async def _use_tools(self, attempt: Attempt, messages: list[ChatMessage], reply: Reply) -> None:
+        taken = {message["tool_call_id"] for message in messages if message["role"] == "tool"}
+        calls = _with_own_ids(reply.calls, taken)
+        messages.append(
+            {
+                "role": "assistant",
+                "content": reply.text or None,
+                "tool_calls": [
+                    {
+                        "id": call.call,
+                        "type": "function",
+                        "function": {"name": call.name, "arguments": call.arguments or "{}"},
+                    }
+                    for call in calls
+                ],
+            }
+        )
+        for call in calls:
+            content = await self._use(attempt, call)
+            messages.append({"role": "tool", "tool_call_id": call.call, "content": content})
+        messages += [{"role": "user", "content": text} for text in await attempt.take_steers()]
+
+    async def _use(self, attempt: Attempt, call: ToolCall) -> str:
+        tool = self._tools.get(call.name)
+        if tool is None:
+            return f"error: there is no tool of that name; there are: {', '.join(self._tools) or 'none'}"
+        return (await attempt.tool(tool, call.call, call.arguments)).text
+
+
+def _with_own_ids(calls: tuple[ToolCall, ...], taken: set[str]) -> list[ToolCall]:
+    """Some servers number calls from nought in every answer, or not at all; a result must find its call."""
+    named: list[ToolCall] = []
+    for call in calls:
+        name = call.call if call.call and call.call not in taken else f"call_{len(taken) + 1}"
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        named.append(ToolCall(name, call.name, call.arguments))
+    return named
+
+
+def _named(name: str, tools: Mapping[str, MakeTool], spec: AgentSpec) -> MakeTool:
+    if name not in tools:
+        raise AgentError(
+            f"there is no tool named {name!r}",
+            f"set [agents.{spec.name}] tools in hermes.toml to some of: {', '.join(tools)}",
+        )
+    return tools[name]
+
+
+def _schema(tool: Tool) -> ChatMessage:
+    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
+    return {"type": "function", "function": function}
+
+
+def _option(spec: AgentSpec, name: str, default: _Option) -> _Option:
+    value = spec.options.get(name, default)
+    if not isinstance(value, type(default)):
+        raise AgentError(
+            f"{name} of the agent {spec.name!r} is not {_TYPE_NAMES[type(default)]}",
+            f"correct [agents.{spec.name}] {name} in hermes.toml",
+        )
+    return value

@@ -1,0 +1,223 @@
+"""One attempt at a turn: what the agent says and does becomes frames, in order, and it ends exactly once."""
+
+import asyncio
+import json
+import sys
+import time
+import traceback
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ipc.errors import WireError
+from ipc.messages import (
+    Assign,
+    Delta,
+    Failed,
+    Finished,
+    Noted,
+    Steer,
+    Steered,
+    ToolFinished,
+    ToolStarted,
+    Usage,
+)
+from worker.errors import AgentError, AttemptError
+from worker.outbox import Outbox
+from worker.tools import Tool
+
+# One attempt's words: as Finished they must fit into one frame, four bytes a character at worst.
+TEXT_CHARACTERS_MAX = 1_000_000
+# One Delta: small enough that a burst of text does not hold the loop or the socket for long.
+_DELTA_CHARACTERS_MAX = 32_768
+# What a model can make use of; a longer result is cut in the middle, where logs are least telling.
+_RESULT_CHARACTERS_MAX = 64_000
+_SUMMARY_CHARACTERS_MAX = 120
+_NOTE_CHARACTERS_MAX = 500
+# More than a person types during one tool call; what is not taken in here becomes the next message.
+_STEERS_MAX = 32
+
+Answer = Callable[["Attempt"], Awaitable[Usage]]
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    ok: bool
+    text: str
+
+
+class Attempt:
+    """What an agent speaks through. Every method that waits does so for the supervisor to keep up."""
+
+    def __init__(self, assign: Assign, outbox: Outbox) -> None:
+        self.assign = assign
+        self._outbox = outbox
+        self._spoken: list[str] = []
+        self._length = 0
+        self._pending: list[str] = []
+        self._pending_length = 0
+        self._steers: deque[Steer] = deque()
+        self._is_over = False
+
+    @property
+    def text(self) -> str:
+        """All that was said so far."""
+        return "".join(self._spoken)
+
+    @property
+    def offset(self) -> int:
+        """How many characters (code points) were said so far."""
+        return self._length
+
+    async def run(self, answer: Answer) -> None:
+        """Lets the agent answer and sends how it ended; whatever the agent raises is a Failed."""
+        task = asyncio.current_task()
+        try:
+            usage = await answer(self)
+        except AttemptError as error:
+            await self._fail(error.error, error.hint, error.again)
+        except WireError as error:
+            await self._fail(error.fault, error.hint)
+        except asyncio.CancelledError:
+            # Ours when this task is being cancelled; otherwise something inside the agent gave up.
+            if task is None or task.cancelling():
+                raise
+            await self._fail("the agent cancelled itself", "send the message again", True)
+        except Exception as error:
+            _print_trace(error)
+            name = type(error).__name__
+            await self._fail(f"the agent broke ({name})", "the worker's log says where: hermesctl logs")
+        else:
+            self._end()
+            turn, attempt = self.assign.turn, self.assign.attempt
+            await self._outbox.send(Finished(turn, attempt, self.text, usage))
+
+    async def say(self, text: str) -> None:
+        """Speaks. What is said within one tick of the loop travels as one Delta."""
+        self._check_open()
+        text = _clean(text)
+        if self._length + len(text) > TEXT_CHARACTERS_MAX:
+            raise AgentError(
+                f"the answer grew past {TEXT_CHARACTERS_MAX} characters", "ask for less at a time"
+            )
+        for start in range(0, len(text), _DELTA_CHARACTERS_MAX):
+            await self._outbox.room()
+            self._check_open()
+            self._speak(text[start : start + _DELTA_CHARACTERS_MAX])
+
+    def note(self, text: str) -> None:
+        """Tells a watcher what happens meanwhile; never history."""
+        self._check_open()
+        text = _clean(text)[:_NOTE_CHARACTERS_MAX]
+        self._outbox.post_fleeting(Noted(self.assign.turn, self.assign.attempt, text))
+
+    async def tool(self, tool: Tool, call: str, arguments: str) -> ToolResult:
+        """Runs a tool once it is written down that it will run, and gives its result for the model."""
+        self._check_open()
+        self._flush()
+        arguments = _clean(arguments)
+        turn, attempt = self.assign.turn, self.assign.attempt
+        frame = await self._outbox.send(
+            ToolStarted(
+                turn=turn,
+                attempt=attempt,
+                call=call,
+                name=tool.name,
+                summary=_summary(arguments),
+                arguments=arguments,
+                repeat=tool.repeat,
+                offset=self._length,
+            )
+        )
+        await self._outbox.acknowledged(frame)
+        began = time.monotonic()
+        result = await _run(tool, arguments)
+        ms = int((time.monotonic() - began) * 1000)
+        await self._outbox.send(ToolFinished(turn, attempt, call, result.ok, ms, result.text))
+        return result
+
+    def steer(self, steer: Steer) -> None:
+        """Keeps a message for the agent's next tool boundary; beyond the bound it waits for the next turn."""
+        if not self._is_over and len(self._steers) < _STEERS_MAX:
+            self._steers.append(steer)
+
+    async def take_steers(self) -> list[str]:
+        """The texts handed in since the last boundary, each announced as taken in."""
+        texts: list[str] = []
+        while self._steers:
+            steer = self._steers.popleft()
+            await self._outbox.send(Steered(self.assign.turn, self.assign.attempt, steer.message))
+            texts.append(steer.text)
+        return texts
+
+    def _speak(self, text: str) -> None:
+        if self._pending_length + len(text) > _DELTA_CHARACTERS_MAX:
+            self._flush()
+        if not self._pending:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._pending.append(text)
+        self._pending_length += len(text)
+        self._spoken.append(text)
+        self._length += len(text)
+
+    def _flush(self) -> None:
+        if self._pending:
+            text = "".join(self._pending)
+            offset = self._length - self._pending_length
+            self._pending.clear()
+            self._pending_length = 0
+            assign = self.assign
+            self._outbox.post(Delta(assign.session, assign.turn, assign.attempt, offset, text))
+
+    async def _fail(self, error: str, hint: str, again: bool = False) -> None:
+        self._end()
+        await self._outbox.send(Failed(self.assign.turn, self.assign.attempt, error, hint, again))
+
+    def _end(self) -> None:
+        self._flush()
+        self._is_over = True
+
+    def _check_open(self) -> None:
+        if self._is_over:
+            raise RuntimeError("the attempt is over")
+
+
+async def _run(tool: Tool, arguments: str) -> ToolResult:
+    """The tool's result, or what was wrong, told to the model so that it can do better."""
+    try:
+        given: Any = json.loads(arguments or "{}")
+    except ValueError:
+        return ToolResult(False, "error: the arguments are not valid JSON")
+    if not isinstance(given, dict):
+        return ToolResult(False, "error: the arguments are not a JSON object")
+    try:
+        return ToolResult(True, _shortened(_clean(await tool.run(given))))
+    except AttemptError:
+        raise
+    except Exception as error:
+        return ToolResult(False, _shortened(_clean(f"error: {type(error).__name__}: {error}")))
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _RESULT_CHARACTERS_MAX:
+        return text
+    half = _RESULT_CHARACTERS_MAX // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
+
+
+def _summary(arguments: str) -> str:
+    line = " ".join(arguments.split())
+    return line if len(line) <= _SUMMARY_CHARACTERS_MAX else line[: _SUMMARY_CHARACTERS_MAX - 1] + "…"
+
+
+def _clean(text: str) -> str:
+    """Half a surrogate pair, which JSON can hold and UTF-8 cannot, becomes a question mark."""
+    return text.encode(errors="replace").decode()
+
+
+def _print_trace(error: Exception) -> None:
+    """Where it broke, without the exception's own words: they may be a person's."""
+    print(
+        "".join(traceback.format_tb(error.__traceback__)), type(error).__name__, file=sys.stderr, flush=True
+    )

@@ -1,0 +1,23 @@
+"""How an attempt ends badly, in words a person can use: the fault, the remedy, whether to try again."""
+
+
+class AttemptError(Exception):
+    """The attempt cannot be answered. `again` says whether another attempt could do better."""
+
+    def __init__(self, error: str, hint: str, *, again: bool = False) -> None:
+        super().__init__(error)
+        self.error = error
+        self.hint = hint
+        self.again = again
+
+
+class AgentError(AttemptError):
+    """The agent cannot be found, is set up wrongly, or does not come to an end."""
+
+
+class ModelError(AttemptError):
+    """The language model did not answer."""
+
+
+class ContextOverflow(ModelError):
+    """The conversation is longer than the model can read."""

@@ -1,0 +1,15 @@
+"""One logfmt line per thing that happened in a worker, to standard error; never a message's text."""
+
+import sys
+
+
+def log(verb: str, **fields: object) -> None:
+    words = [f"{name}={_quoted(str(value))}" for name, value in fields.items()]
+    print(verb, *words, file=sys.stderr, flush=True)
+
+
+def _quoted(value: str) -> str:
+    if value and not any(character in value for character in ' "=\n'):
+        return value
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

@@ -1,0 +1,26 @@
+"""What a forked process does: it becomes a worker, and leaves by its exit status, never by returning."""
+
+import os
+import signal
+from typing import NoReturn
+
+import uvloop
+
+from ipc.messages import Fork
+from worker import kernel
+from worker.life import Life
+
+
+def run(fork: Fork) -> NoReturn:
+    """Lives one incarnation and exits the process with its status."""
+    # Ctrl-C in a terminal reaches every process of it; a worker then simply ends, as if killed.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # It holds the model's key and its own name on the wire; commands it runs belong to the same user.
+    kernel.refuse_inspection()
+    uvloop.run(_live(fork))
+    raise AssertionError("a worker outlived its life")
+
+
+async def _live(fork: Fork) -> NoReturn:
+    """Exits from inside the loop: leaving it would wait for the agent's tasks and threads to agree."""
+    os._exit(await Life(fork).run())

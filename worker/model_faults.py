@@ -1,0 +1,178 @@
+"""What can be wrong with a model server, each as one sentence with its remedy; no key, no message text.
+
+A server's own words may repeat the key or the conversation, so only its status and short code are passed on.
+"""
+
+import re
+import socket
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from ipc.messages import ModelEndpoint
+from worker.errors import ContextOverflow, ModelError
+
+_CHECK_URL = "check [model] base_url in hermes.toml; it usually ends in /v1"
+_CODE = re.compile(r"[A-Za-z0-9_.-]{1,60}")
+_OVERFLOW_CODES = {"context_length_exceeded", "exceed_context_size_error"}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """An error as people see it; `wait_seconds` is what the server asked for, `transient` if to retry."""
+
+    error: ModelError
+    transient: bool = False
+    wait_seconds: float | None = None
+
+
+def shown(endpoint: ModelEndpoint) -> str:
+    """The address without what may be secret in it: user, password, query."""
+    try:
+        parts = urlsplit(endpoint.base_url)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "[model] base_url"
+    return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"
+
+
+def check(endpoint: ModelEndpoint) -> None:
+    """Refuses what could not even be sent."""
+    try:
+        parts = urlsplit(endpoint.base_url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ModelError(
+            "the address of the model server is not an http or https URL",
+            'set [model] base_url in hermes.toml to something like "http://127.0.0.1:8000/v1"',
+        )
+    if not all("!" <= character <= "~" for character in endpoint.api_key):
+        raise ModelError(
+            "the API key holds a character that no key can hold (a space, a line break or a non-ASCII sign)",
+            "write the bare key into the variable of [model] api_key_env, or into api_key_file",
+        )
+
+
+def of_status(status: int, code: object, about_model: bool, endpoint: ModelEndpoint) -> Fault:
+    """The fault behind an HTTP status of 400 and above."""
+    word = code if isinstance(code, str) and _CODE.fullmatch(code) else ""
+    place = shown(endpoint)
+    if status in (401, 403):
+        return Fault(_wrong_key(status, endpoint))
+    if status == 404 and about_model:
+        error = f"the model server at {place} has no model named {endpoint.name!r}"
+        return Fault(ModelError(error, "set [model] name in hermes.toml to one that GET /models lists"))
+    if status in (404, 405, 410) or 300 <= status < 400:
+        return Fault(ModelError(f"{place} is not an OpenAI-compatible API (HTTP {status})", _CHECK_URL))
+    if status == 429 and word == "insufficient_quota":
+        error = f"the account at {place} has no quota left (HTTP 429)"
+        return Fault(
+            ModelError(error, "top it up, or set another key with [model] api_key_env in hermes.toml")
+        )
+    if status == 429:
+        error = f"the model server at {place} refused for now: too many requests (HTTP 429)"
+        return Fault(
+            ModelError(error, "wait a little, or lower [workers] per_cpu in hermes.toml"), transient=True
+        )
+    if status in (408, 409) or status >= 500:
+        return server_error(endpoint, f"HTTP {status}")
+    if word in _OVERFLOW_CODES:
+        return Fault(
+            ContextOverflow(
+                "the conversation is longer than the model can read",
+                "start a new session, or lower history_characters_max of the agent in hermes.toml",
+            )
+        )
+    detail = f"HTTP {status}, {word}" if word else f"HTTP {status}"
+    return Fault(
+        ModelError(
+            f"the model server at {place} refused the request ({detail})",
+            "check that [model] name in hermes.toml can chat, and use tools if the agent has any",
+        )
+    )
+
+
+def of_connection(error: BaseException, endpoint: ModelEndpoint) -> Fault:
+    """The fault when no connection came about."""
+    place = shown(endpoint)
+    for cause in _causes(error):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return Fault(
+                ModelError(
+                    f"the certificate of {place} is not trusted",
+                    "add its authority to the system's, or set SSL_CERT_FILE for the service",
+                )
+            )
+        if isinstance(cause, ssl.SSLError):
+            return Fault(
+                ModelError(f"{place} does not speak TLS", "use http:// in [model] base_url in hermes.toml")
+            )
+        if isinstance(cause, socket.gaierror):
+            return _unreachable(f"the host name of {place} is not known")
+    return _unreachable(f"nothing answers at {place}")
+
+
+def server_error(endpoint: ModelEndpoint, where: str) -> Fault:
+    error = f"the model server at {shown(endpoint)} had an error of its own ({where})"
+    return Fault(ModelError(error, "look at the model server's log, then send the message again"), True)
+
+
+def cut(endpoint: ModelEndpoint) -> Fault:
+    error = f"the model server at {shown(endpoint)} closed the connection before the answer was complete"
+    return Fault(
+        ModelError(error, "send the message again; look at the model server's log if it stays"), True
+    )
+
+
+def stalled(endpoint: ModelEndpoint, stall_seconds: float) -> Fault:
+    """Not transient: the wait was long already, another attempt at the turn is the next step."""
+    error = f"the model server at {shown(endpoint)} sent nothing for {stall_seconds:g} seconds"
+    return Fault(ModelError(error, "check that the model server is not stuck or overloaded", again=True))
+
+
+def garbage(endpoint: ModelEndpoint) -> Fault:
+    error = f"{shown(endpoint)} answered with something that is not an OpenAI chat stream"
+    return Fault(ModelError(error, _CHECK_URL))
+
+
+def web_page(endpoint: ModelEndpoint) -> Fault:
+    error = f"{shown(endpoint)} answered with a web page, so it is not an OpenAI-compatible API"
+    return Fault(ModelError(error, _CHECK_URL))
+
+
+def too_large(endpoint: ModelEndpoint) -> Fault:
+    error = f"the model server at {shown(endpoint)} sent more than one answer may hold"
+    return Fault(ModelError(error, "ask for less at a time, or choose another [model] name in hermes.toml"))
+
+
+def _wrong_key(status: int, endpoint: ModelEndpoint) -> ModelError:
+    place = shown(endpoint)
+    if not endpoint.api_key:
+        return ModelError(
+            f"the model server at {place} wants an API key and none is set (HTTP {status})",
+            "set [model] api_key_env in hermes.toml to the variable that holds it, or api_key_file",
+        )
+    return ModelError(
+        f"the model server at {place} refused the API key (HTTP {status})",
+        "put a valid key into the variable of [model] api_key_env in hermes.toml, or into api_key_file",
+    )
+
+
+def _unreachable(error: str) -> Fault:
+    hint = "check [model] base_url in hermes.toml, and that the model server runs and can be reached"
+    return Fault(ModelError(error, hint), transient=True)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and what led to it; 20 links are more than any library stacks."""
+    link: BaseException | None = error
+    for _ in range(20):
+        if link is None:
+            return
+        yield link
+        if isinstance(link, BaseExceptionGroup):
+            yield from link.exceptions
+        link = link.__cause__ or link.__context__

@@ -1,0 +1,66 @@
+"""Frames on their way to the supervisor: numbered from 1, kept until acknowledged, bounded by waiting."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from ipc.codec import encode
+from ipc.messages import FromWorker
+
+# A supervisor acknowledges a batch within milliseconds; this is seconds of a fast stream, and less than the
+# socket's own queue, so the socket can never be full.
+UNACKNOWLEDGED_FRAMES_MAX = 1024
+# The same bound for large frames; one frame may go over it, since it is checked before a frame is made.
+UNACKNOWLEDGED_BYTES_MAX = 4 * 1024 * 1024
+
+Post = Callable[[list[bytes]], None]
+
+
+class Outbox:
+    """What was sent and is not yet safe with the supervisor."""
+
+    def __init__(self, post: Post) -> None:
+        self._post = post
+        self._number = 0
+        self._bytes = 0
+        self._waiting: deque[tuple[int, bytes]] = deque()
+        self._moved = asyncio.Event()
+
+    @property
+    def has_room(self) -> bool:
+        return len(self._waiting) < UNACKNOWLEDGED_FRAMES_MAX and self._bytes < UNACKNOWLEDGED_BYTES_MAX
+
+    def post(self, message: FromWorker) -> int:
+        """Sends at once, for whoever has awaited `room` before, and gives the frame's number."""
+        content = encode(message)
+        self._number += 1
+        self._waiting.append((self._number, content))
+        self._bytes += len(content)
+        self._post([self._number.to_bytes(8, "big"), content])
+        return self._number
+
+    def post_fleeting(self, message: FromWorker) -> None:
+        """Sends what is worth nothing later; where there is no room it is left out and takes no number."""
+        if self.has_room:
+            self.post(message)
+
+    async def send(self, message: FromWorker) -> int:
+        await self.room()
+        return self.post(message)
+
+    async def room(self) -> None:
+        while not self.has_room:
+            await self._movement()
+
+    async def acknowledged(self, frame: int) -> None:
+        while self._waiting and self._waiting[0][0] <= frame:
+            await self._movement()
+
+    def acknowledge(self, frame: int) -> None:
+        while self._waiting and self._waiting[0][0] <= frame:
+            self._bytes -= len(self._waiting.popleft()[1])
+        self._moved.set()
+
+    async def _movement(self) -> None:
+        self._moved.clear()
+        await self._moved.wait()

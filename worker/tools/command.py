@@ -1,0 +1,158 @@
+"""One command line as a process group of its own: heard through one pipe, ended by a signal to all of it.
+
+The command has ended when its own process has, whoever else holds the pipe.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping
+
+_SHELL = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
+# Keys and tokens of the host are not for commands: what is not named here does not reach them.
+_VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR")
+# Nobody sits at a terminal: no colours, no pager.
+_FIXED = {"TERM": "dumb", "PAGER": "cat"}
+_READ_BYTES = 65_536
+# What the command has written is in the pipe when it ends; its children may take this long to follow.
+_DRAIN_SECONDS = 0.2
+# For a command to put its things in order before it is killed.
+_GRACE_SECONDS = 2.0
+# The dead are gone in milliseconds; one that the kernel cannot end is not waited for.
+_DEATH_SECONDS_MAX = 2.0
+
+Heard = Callable[[bytes], None]
+
+
+def environment(host: Mapping[str, str]) -> dict[str, str]:
+    """What a command sees of the host's environment."""
+    shown = {name: value for name, value in host.items() if name in _VARIABLES or name.startswith("LC_")}
+    return shown | _FIXED
+
+
+class Command:
+    """Runs from the moment it is made; `heard` gets stdout and stderr in the order they were written."""
+
+    def __init__(self, line: str, folder: str, heard: Heard) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._heard = heard
+        self._began = self._loop.time()
+        self._ended = asyncio.Event()
+        self._silent = asyncio.Event()
+        self._pipe, writing = os.pipe()
+        try:
+            self._process = subprocess.Popen(
+                [_SHELL, "-c", line],
+                stdin=subprocess.DEVNULL,
+                stdout=writing,
+                stderr=writing,
+                cwd=folder,
+                env=environment(os.environ),
+                start_new_session=True,
+            )
+        except BaseException:
+            os.close(self._pipe)
+            raise
+        finally:
+            os.close(writing)
+        self._pidfd = os.pidfd_open(self._process.pid)
+        os.set_blocking(self._pipe, False)
+        self._loop.add_reader(self._pipe, self._read)
+        self._loop.add_reader(self._pidfd, self._exited)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def has_ended(self) -> bool:
+        return self._ended.is_set()
+
+    @property
+    def is_silent(self) -> bool:
+        """Nobody holds the other end of the pipe any more."""
+        return self._silent.is_set()
+
+    @property
+    def seconds(self) -> float:
+        return self._loop.time() - self._began
+
+    @property
+    def outcome(self) -> str:
+        """How it ended, or for how long it has been running."""
+        status = self._process.returncode
+        if status is None:
+            return f"still running after {self.seconds:.1f} s"
+        if status >= 0:
+            return f"exit status {status}"
+        known = -status in signal.valid_signals() and signal.strsignal(-status)
+        return f"ended by signal {-status}" + (f" ({known})" if known else "")
+
+    async def wait(self, seconds: float) -> bool:
+        """Whether it ends within this time; if so, what it wrote has been heard."""
+        if not await _happens(self._ended, seconds):
+            return False
+        await _happens(self._silent, _DRAIN_SECONDS)
+        return True
+
+    async def stop(self) -> None:
+        """Asks the whole group to end, then makes it."""
+        self._signal(signal.SIGTERM)
+        if not await self.wait(_GRACE_SECONDS):
+            self._signal(signal.SIGKILL)
+            await self.wait(_DEATH_SECONDS_MAX)
+
+    def ignore(self) -> None:
+        """What its children write from here on is read and forgotten: a closed pipe would end them."""
+        self._heard = _forget
+
+    def close(self) -> None:
+        """Kills the group if the command runs, and lets go; whoever takes in orphans reaps it."""
+        self._hang_up()
+        if not self.has_ended:
+            self._signal(signal.SIGKILL)
+            self._let_go()
+            self._process.returncode = -signal.SIGKILL
+
+    def _signal(self, number: signal.Signals) -> None:
+        # Until it is reaped, its pid names this group and no other.
+        if not self.has_ended:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+
+    def _read(self) -> None:
+        try:
+            content = os.read(self._pipe, _READ_BYTES)
+        except BlockingIOError:
+            return
+        if content:
+            self._heard(content)
+        else:
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        if not self._silent.is_set():
+            self._silent.set()
+            self._loop.remove_reader(self._pipe)
+            os.close(self._pipe)
+
+    def _exited(self) -> None:
+        self._process.poll()
+        self._let_go()
+        self._ended.set()
+
+    def _let_go(self) -> None:
+        self._loop.remove_reader(self._pidfd)
+        os.close(self._pidfd)
+
+
+def _forget(_: bytes) -> None:
+    pass
+
+
+async def _happens(event: asyncio.Event, seconds: float) -> bool:
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
+    return event.is_set()

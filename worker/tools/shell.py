@@ -1,0 +1,188 @@
+"""The shell tool: commands in the foreground and in the background; nothing it starts outlives the turn."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from ipc.messages import ToolClass
+from worker import offspring
+from worker.tools import Note
+from worker.tools.command import Command
+from worker.tools.excerpt import Excerpt
+from worker.tools.ticker import Ticker
+
+# Some ten thousand tokens: a model reads that in one go, and it fits a tool result without another cut.
+_OUTPUT_BYTES_MAX = 40_000
+_RUN_SECONDS = 120.0
+_TIMEOUT_SECONDS_MAX = 3600.0
+# A command that says nothing is seen to be alive this often: without any progress the turn counts as stuck.
+_SIGN_SECONDS = 20.0
+# More than one turn has use for; each holds a pipe.
+_HELD_MAX = 32
+
+_DESCRIPTION = (
+    "Runs commands with bash on the user's machine. Action run (the default) waits for the command and gives "
+    "its exit status and its output, stdout and stderr as they came; of a long output the middle is left "
+    "out. After timeout_seconds (default 120) the command is killed. Action start runs a command in the "
+    "background and gives its id at once; read gives what it has written since the last read, and with "
+    "timeout_seconds waits that long for its end; stop ends it. Standard input is empty. Every command has a "
+    "shell of its own: cd and variables do not carry over. Whatever is still running when you end your "
+    "answer is killed: nothing goes on after the turn."
+)
+_SCHEMA: Mapping[str, Any] = MappingProxyType(
+    {
+        "type": "object",
+        "properties": {
+            "action": {"type": "string", "enum": ["run", "start", "read", "stop"]},
+            "command": {"type": "string", "description": "for run and start: the command line"},
+            "folder": {"type": "string", "description": "where to run it; the home folder by default"},
+            "timeout_seconds": {"type": "number", "exclusiveMinimum": 0, "maximum": _TIMEOUT_SECONDS_MAX},
+            "id": {"type": "string", "description": "for read and stop: which background command"},
+        },
+        "additionalProperties": False,
+    }
+)
+
+
+class _Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The arguments of one call, as the schema has them."""
+
+    action: Literal["run", "start", "read", "stop"] = "run"
+    command: str = ""
+    folder: str = ""
+    timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=_TIMEOUT_SECONDS_MAX)] | None = None
+    id: str = ""
+
+
+class _Background:
+    """A command that nobody waits for, and what it wrote since somebody last read it."""
+
+    def __init__(self, order: _Order) -> None:
+        self._unread = Excerpt(_OUTPUT_BYTES_MAX)
+        self.command = Command(_line(order), order.folder or ".", self._hear)
+
+    def read(self) -> str:
+        unread, self._unread = self._unread, Excerpt(_OUTPUT_BYTES_MAX)
+        return _report(self.command.outcome, unread)
+
+    def _hear(self, content: bytes) -> None:
+        self._unread.add(content)
+
+
+class Shell:
+    """The shell of one turn."""
+
+    name: Final = "shell"
+    description: Final = _DESCRIPTION
+    schema: Final = _SCHEMA
+    repeat: Final[ToolClass] = "unsafe"
+
+    def __init__(self, note: Note) -> None:
+        self._note = note
+        self._background: dict[str, _Background] = {}
+        # Commands that have ended while something they started still holds their pipe, or that run right now.
+        self._foreground: list[Command] = []
+        self._started = 0
+
+    async def run(self, arguments: dict[str, Any]) -> str:
+        order = msgspec.convert(arguments, _Order, strict=False)
+        try:
+            match order.action:
+                case "run":
+                    return await self._run(order)
+                case "start":
+                    return self._start(order)
+                case "read":
+                    return await self._read(order)
+                case "stop":
+                    return await self._stop(order)
+        finally:
+            offspring.reap(spare={command.pid for command in self._held() if not command.has_ended})
+
+    def close(self) -> None:
+        for command in self._held():
+            command.close()
+        self._background.clear()
+        self._foreground.clear()
+
+    async def _run(self, order: _Order) -> str:
+        output, ticker = Excerpt(_OUTPUT_BYTES_MAX), Ticker(self._note)
+
+        def heard(content: bytes) -> None:
+            output.add(content)
+            ticker.hear(content)
+
+        command = Command(_line(order), order.folder or ".", heard)
+        self._foreground.append(command)
+        limit = order.timeout_seconds or _RUN_SECONDS
+        in_time = await self._watched(command, limit)
+        if not in_time:
+            await command.stop()
+        command.ignore()
+        ticker.close()
+        remarks = [] if in_time else [f"killed: it took longer than {limit:g} s"]
+        if command.has_ended and not command.is_silent:
+            remarks.append("something it started still runs and ends with this turn")
+        self._forget_some()
+        return _report("; ".join([command.outcome, *remarks]), output)
+
+    async def _watched(self, command: Command, limit: float) -> bool:
+        """Waits for the command, with a sign of life now and then."""
+        while (left := limit - command.seconds) > 0:
+            if await command.wait(min(left, _SIGN_SECONDS)):
+                return True
+            self._note(command.outcome)
+        return command.has_ended
+
+    def _start(self, order: _Order) -> str:
+        self._forget_some()
+        if len(self._background) >= _HELD_MAX:
+            raise RuntimeError(f"{_HELD_MAX} commands run in the background already: stop one of them first")
+        background = _Background(order)
+        self._started += 1
+        name = f"b{self._started}"
+        self._background[name] = background
+        return f"started in the background as {name}"
+
+    async def _read(self, order: _Order) -> str:
+        background = self._named(order)
+        await background.command.wait(order.timeout_seconds or 0)
+        return background.read()
+
+    async def _stop(self, order: _Order) -> str:
+        background = self._named(order)
+        await background.command.stop()
+        return background.read()
+
+    def _named(self, order: _Order) -> _Background:
+        if order.id not in self._background:
+            there = ", ".join(self._background) or "none"
+            raise LookupError(f"no background command has the id {order.id!r}; there are: {there}")
+        return self._background[order.id]
+
+    def _held(self) -> list[Command]:
+        return [*self._foreground, *(background.command for background in self._background.values())]
+
+    def _forget_some(self) -> None:
+        """Lets go of ended commands: of those whose pipe is closed, and of the oldest beyond the bound."""
+        self._foreground = [
+            command for command in self._foreground if not (command.has_ended and command.is_silent)
+        ]
+        for command in self._foreground[:-_HELD_MAX]:
+            command.close()
+        self._foreground = self._foreground[-_HELD_MAX:]
+        ended = [name for name, each in self._background.items() if each.command.has_ended]
+        for name in ended[: max(0, len(self._background) + 1 - _HELD_MAX)]:
+            self._background.pop(name).command.close()
+
+
+def _line(order: _Order) -> str:
+    if not order.command.strip():
+        raise ValueError(f"action {order.action} needs a command")
+    return order.command
+
+
+def _report(outcome: str, output: Excerpt) -> str:
+    return f"[{outcome}]\n{output.text() or '(no output)'}"
