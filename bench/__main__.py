@@ -13,9 +13,7 @@ _QUICK_ROUNDS_MIN = 3
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench", description="Measure our path beside raw limits."
-    )
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Our path beside raw limits.")
     parser.add_argument("--quick", action="store_true", help=f"a {_QUICK_SHARE}th of the rounds")
     share = _QUICK_SHARE if parser.parse_args().quick else 1
     outcomes: list[Outcome] = []

@@ -36,7 +36,7 @@ class Outcome:
             for series in (self.ours, self.limit)
             for value in (statistics.median(series), percentile(series, worst))
         ]
-        goal = f"{self.bound} {self.goal:g}"
+        goal = f"{self.bound} {self.goal:.3g}"
         return [
             self.what,
             self.unit,

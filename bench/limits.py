@@ -1,7 +1,7 @@
 """The raw limits, each a process of its own: the same sockets and disk with nothing of ours in between.
 
-`python -m bench.limits accept DIR` and `… forward DIR` listen on two sockets in DIR; `… fork PATH` forks a child
-that connects to PATH whenever it reads a byte.
+`python -m bench.limits accept DIR` and `… forward DIR` listen on two sockets in DIR; `… fork PATH` forks a
+child that connects to PATH whenever it reads a byte.
 """
 
 import contextlib

@@ -1,8 +1,7 @@
-"""What an idle worker holds for itself alone, beside one executed from nothing; and how warm its first turn is.
+"""An idle worker's own memory, beside one executed from nothing; and its first turn beside its second.
 
-Memory is what would be free again if the process ended (USS), after a collection, its keeper included. Turns run
-through the whole service against a model server on loopback; the second turn of each worker is the limit of its
-first.
+Memory is what would be free again if the process ended (USS), after a collection, its keeper included. Turns
+run through the whole service against a model server on loopback.
 """
 
 import os
@@ -35,36 +34,40 @@ _WORKERS = "count = 1\nspares = 0\nturns_max = 2"
 async def forked_bytes(host: Host) -> int:
     started = await host.start()
     await collected(started.pid, host.places.logs / "worker-0.log")
-    keeper = int(Path(f"/proc/{started.pid}/stat").read_text().rpartition(")")[2].split()[1])
-    held = own_bytes(started.pid) + own_bytes(keeper)
+    held = own_bytes(started.pid) + own_bytes(parent_of(started.pid))
     await host.kill()
     return held
 
 
 async def executed_bytes(host: Host, log: Path) -> int:
-    cell = CellSpec("sweep")
-    fork = Fork(1, 0, 0, "executed", host.places.frames, host.places.pulse, str(log), cell)
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "bench.idle_worker"], stdin=subprocess.PIPE, stdout=output, stderr=output
-        )
-    assert process.stdin is not None
-
-    def begin() -> None:
-        process.stdin.write(encode(fork))
-        process.stdin.close()
-
-    await host.ready(begin)
-    await collected(process.pid, log)
-    held = own_bytes(process.pid)
-    process.kill()
-    process.wait(DEADLINE_SECONDS)
+    began: list[subprocess.Popen[bytes]] = []
+    await host.ready(lambda: began.append(execute(host, log)))
+    await collected(began[0].pid, log)
+    held = own_bytes(began[0].pid)
+    began[0].kill()
+    began[0].wait(DEADLINE_SECONDS)
     return held
+
+
+def execute(host: Host, log: Path) -> "subprocess.Popen[bytes]":
+    places = host.places
+    fork = Fork(1, 0, 0, "executed", places.frames, places.pulse, str(log), CellSpec("sweep"))
+    with log.open("wb") as output:
+        command = [sys.executable, "-m", "bench.idle_worker"]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output)
+    assert process.stdin is not None
+    with process.stdin as order:
+        order.write(encode(fork))
+    return process
 
 
 async def collected(pid: int, log: Path) -> None:
     os.kill(pid, signal.SIGUSR1)
     await soon(lambda: COLLECTED in log.read_text())
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def own_bytes(pid: int) -> int:

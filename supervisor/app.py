@@ -1,6 +1,7 @@
 """The wiring; it decides nothing. The order of a start: lock, load, sweep, recover, doors, READY."""
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
@@ -35,6 +36,8 @@ from supervisor.views import Host, Reading, Views
 _WORKERS_END_SECONDS = 0.4
 _SERVICES_END_SECONDS = 0.4
 _PULSE_SECONDS = 1.0
+# Variables whose names end so hold secrets, by everybody's habit.
+_SECRET_ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_CREDENTIALS")
 
 
 class ProcessRoom(Workers, Identities, Protocol):
@@ -79,6 +82,7 @@ class App:
             places=places,
             cell=self._settings.workers.cell,
             limits=limits(self._settings),
+            environment=worker_environment(self._settings, os.environ),
             report=self._worker_changed,
         )
         specs = [self._embedded.spec] if self._embedded else []
@@ -176,7 +180,8 @@ class App:
             print("the embedded model is ready", file=sys.stderr, flush=True)
         elif changed.state == "failed":
             self._engine.post(events.ModelChanged(ModelState.FAILED, changed.detail, changed.hint))
-        else:
+        elif self._engine.state.model.state is not ModelState.FAILED:
+            # A failed one is tried again and again; until it serves, its fault is the better answer.
             self._engine.post(events.ModelChanged(ModelState.WAITING))
 
     def _model_name(self) -> str:
@@ -237,6 +242,16 @@ def limits(settings: Settings) -> Limits:
     """What one worker's cell may take."""
     workers = settings.workers
     return Limits(workers.memory_bytes_max, workers.processes_max, workers.files_max)
+
+
+def worker_environment(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
+    """What workers inherit: all but secrets. The model's key reaches them with the turn, not through here."""
+    model_key = settings.model.api_key_env if settings.model else None
+    return {
+        name: value
+        for name, value in environment.items()
+        if name != model_key and not name.upper().endswith(_SECRET_ENDINGS)
+    }
 
 
 def own_version() -> str:

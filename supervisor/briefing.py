@@ -32,6 +32,7 @@ class Briefing:
     ) -> None:
         self._past = past
         self._settings = settings
+        self._agents = {name: settings.agent(name) for name in settings.agents}
         self._endpoint = endpoint
 
     def __call__(self, effect: AssignTurn) -> wire.Assign:
@@ -42,13 +43,15 @@ class Briefing:
             turn=effect.turn,
             attempt=effect.attempt,
             say=tuple(wire.Said(message.id, message.text) for message in effect.messages),
-            agent=self._settings.agent(name) or wire.AgentSpec(name, "builtin"),
+            agent=self._agents.get(name) or wire.AgentSpec(name, "builtin"),
             model=self._endpoint() or wire.ModelEndpoint("", ""),
             history=self._history(effect.session, number),
             tried=self._tried(effect),
         )
 
     def _history(self, session: str, number: int) -> tuple[wire.PastTurn, ...]:
+        if number == 1:
+            return ()
         past = self._past.history(session, number, HISTORY_TURNS_MAX, HISTORY_CHARACTERS_MAX)
         return tuple(wire.PastTurn(turn.said, tuple(map(_attempt, turn.attempts))) for turn in past)
 

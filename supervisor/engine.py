@@ -132,7 +132,8 @@ class Engine:
     def _decide(self, event: Event) -> Decision:
         if isinstance(event, TextArrived | InterruptAsked | DropAsked | ResumeAsked):
             self._wake(event.session)
-        if isinstance(event, TextArrived):
+        # Nothing can be known by its key in a session that nobody has spoken to.
+        if isinstance(event, TextArrived) and event.session in self.state.sessions:
             known = self._fresh.get(event.message) or self._journal.message_seq(event.message)
             event = replace(event, known_seq=known)
         decision = decide(self.state, event, self._clock.now())

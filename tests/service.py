@@ -143,6 +143,8 @@ class Listener:
         self.events: list[Event] = []
         self.words = ""
         self.notes: list[str] = []
+        # All of it, in the order it came.
+        self.heard: list[Event | Delta | Noted] = []
         self._number = client.post(Follow(session, after))
         client.answer_to(self._number, Following)
 
@@ -154,6 +156,8 @@ class Listener:
             arrived = self.client.receive(0.2)
             if arrived is None or arrived[0] != self._number:
                 continue
+            if isinstance(arrived[1], Event | Delta | Noted):
+                self.heard.append(arrived[1])
             match arrived[1]:
                 case Event() as event:
                     self.events.append(event)

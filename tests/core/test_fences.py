@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from supervisor.core import turns
-from supervisor.core.events import Finished, Spoke, WorkerDied, WorkerReady
+from supervisor.core.events import Finished, Spoke, WorkerDied, WorkerReady, WorkerStarted
 from supervisor.core.model import Policy, Proof, State, TurnState, Verdict, Who, WorkerState
 from tests.world import World
 
@@ -94,4 +94,14 @@ def test_a_dead_process_does_not_speak_for_the_next_one_in_its_seat(world: World
     world.dies(0)
     world.tell(WorkerReady(dead))
     world.tell(WorkerDied(0, dead.incarnation, Proof(1, True, 1.0, "late"), "late"))
+    world.tell(WorkerStarted(0, dead.incarnation, 4711))
     assert world.state.workers[0].state is WorkerState.STARTING
+    assert world.state.workers[0].pid == 0
+
+
+def test_an_empty_seat_has_no_process(world: World) -> None:
+    dead = world.process(0).who
+    world.dies(0)
+    world.tell(WorkerStarted(0, dead.incarnation, 4711))
+    assert world.state.workers[0].state is WorkerState.RESTING
+    assert world.state.workers[0].pid == 0

@@ -61,6 +61,11 @@ MUTANTS = (
             "worker.incarnation != due.incarnation or worker.state not in _LIVING",
             "worker.incarnation != due.incarnation",
         ),
+        (
+            "rounded_pulses_are_awaited_for_ever",
+            "if ledger.now >= worker.pulse_at + limit:",
+            "if ledger.now - worker.pulse_at >= limit:",
+        ),
         ("pulse_is_not_watched", 'kill(ledger, worker, f"its process gave', 'str(f"its process gave'),
         (
             "loop_is_not_watched",

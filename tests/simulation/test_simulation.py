@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from tests.simulation.machine import Cruelty
 
-_EXAMPLES = int(os.environ.get("HERMES_SIMULATION_EXAMPLES", "150"))
+_EXAMPLES = int(os.environ.get("HERMES_SIMULATION_EXAMPLES", "250"))
 _SHRINK = (Phase.shrink,) if os.environ.get("HERMES_SIMULATION_SHRINK") else ()
 
 TestCruelty = Cruelty.TestCase

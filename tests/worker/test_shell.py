@@ -1,4 +1,4 @@
-"""The shell tool: what a command says comes back bounded and in order, and nothing it starts is left behind."""
+"""The shell tool: what a command says comes back bounded and in order, and nothing it starts is left."""
 
 import asyncio
 import json
@@ -238,6 +238,7 @@ def test_a_daemon_that_holds_the_pipe_does_not_hold_the_tool(tmp_path: Path, fak
 
 def test_what_a_turn_started_has_ended_before_the_turn_is_told_to(tmp_path: Path, fake: FakeModel) -> None:
     mark = f"left-{os.urandom(6).hex()}"
+    count = f"cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -cx {mark}"
     daemon = f"(setsid bash -c '{sleeper(mark)}' >/dev/null 2>&1 &)"
 
     async def scene() -> None:
@@ -246,7 +247,7 @@ def test_what_a_turn_started_has_ended_before_the_turn_is_told_to(tmp_path: Path
                 {"action": "start", "command": sleeper(mark)},
                 {"command": f"{daemon}; {daemon}"},
                 {"action": "start", "command": f"trap '' TERM HUP; {daemon}; {sleeper(mark)}"},
-                {"command": f"until test $(pgrep -fc '^{mark}') = 4; do sleep 0.01; done"},
+                {"command": f"until test $({count}) = 5; do sleep 0.01; done"},
             )
             results = await turn(peer, fake, "s/1", *calls)
             assert results[-1] == "[exit status 0]\n(no output)"
@@ -260,13 +261,13 @@ def test_what_a_turn_started_has_ended_before_the_turn_is_told_to(tmp_path: Path
 
 def test_ended_orphans_do_not_pile_up_within_a_turn(tmp_path: Path, fake: FakeModel) -> None:
     orphans = "for n in 1 2 3 4 5; do (sh -c 'exec true' &); done"
-    count = "ps -o stat= --ppid $PPID | grep -c Z"
+    count = "for pid in $(cat /proc/$PPID/task/*/children); do cat /proc/$pid/stat; done | grep -c ') Z'"
 
     async def scene() -> None:
         async with worker(tmp_path) as peer:
-            until_none = f"{orphans}; until test $(pgrep -fc '^exec true') = 0; do sleep 0.01; done"
-            results = await turn(peer, fake, "s/1", {"command": until_none}, {"command": count})
-            assert results[1] == "[exit status 1]\n0\n"
+            all_ended = f"{orphans}; until test $({count}) = 5; do sleep 0.01; done"
+            results = await turn(peer, fake, "s/1", {"command": all_ended}, {"command": count})
+            assert results == ["[exit status 0]\n(no output)", "[exit status 1]\n0\n"]
 
     asyncio.run(scene())
 

@@ -12,7 +12,8 @@ from worker.model import Model, Reply, ToolCall
 from worker.tools import MakeTool, Tool
 from worker.tools.shell import Shell
 
-_SYSTEM = "You are a helpful assistant. Answer briefly and truthfully; say so when you do not know."
+# Short on purpose: a longer one makes the small embedded model answer in nonsense.
+_SYSTEM = "You are a helpful assistant."
 # Some 50,000 tokens: half of what common models read, the other half is for this turn's tools and answer.
 _HISTORY_CHARACTERS_MAX = 200_000
 # Rounds of tool calls in one attempt; a model that needs more is going in circles.

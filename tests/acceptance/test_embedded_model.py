@@ -1,0 +1,30 @@
+"""Without a [model], the embedded one answers: real weights, a real answer, and the context of the turn before."""
+
+from pathlib import Path
+
+from tests.service import Service
+from tests.waiting import until
+from tests.weights import pulled
+
+
+def test_the_embedded_model_answers_and_knows_the_context(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "models").symlink_to(pulled("smollm2-135m"))
+    with Service(home, "[workers]\ncount = 1\n") as service:
+        first = service.hermesctl("send", "demo", "What is the capital of France?", timeout=110)
+        second = service.hermesctl("send", "demo", "And of Italy?", timeout=110)
+        [model] = service.show("services")
+    assert "Paris" in first.stdout, first.stderr
+    assert "Rome" in second.stdout
+    assert model["state"] == "ready"
+
+
+def test_missing_weights_fail_turns_with_the_command_that_mends_it(tmp_path: Path) -> None:
+    with Service(tmp_path / "home", "[workers]\ncount = 1\n") as service:
+        sent = service.hermesctl("send", "demo", "hello")
+        until(lambda: service.show("services")[0]["state"] == "failed")
+        status = service.hermesctl("status").stdout
+    assert sent.returncode == 4
+    assert "hermesctl models pull smollm2-135m" in sent.stderr
+    assert "hermesctl models pull smollm2-135m" in status
