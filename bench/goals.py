@@ -11,22 +11,28 @@ from bench.report import percentile, table
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Two series of one run, interleaved; the ratio of their medians is what counts."""
+    """Two series of one run, interleaved; the ratio of their medians is what counts.
+
+    Without a goal it explains another outcome.
+    """
 
     what: str
     ours: Sequence[float]
     limit: Sequence[float]
     unit: str
     bound: Literal["at most", "at least"]
-    goal: float
+    goal: float | None
 
     @property
     def ratio(self) -> float:
         return statistics.median(self.ours) / statistics.median(self.limit)
 
     @property
-    def is_met(self) -> bool:
-        return self.ratio <= self.goal if self.bound == "at most" else self.ratio >= self.goal
+    def verdict(self) -> str:
+        if self.goal is None:
+            return ""
+        is_met = self.ratio <= self.goal if self.bound == "at most" else self.ratio >= self.goal
+        return "met" if is_met else "not met"
 
     def row(self) -> list[str]:
         # Of a rate the bad end is the low one.
@@ -36,15 +42,8 @@ class Outcome:
             for series in (self.ours, self.limit)
             for value in (statistics.median(series), percentile(series, worst))
         ]
-        goal = f"{self.bound} {self.goal:.3g}"
-        return [
-            self.what,
-            self.unit,
-            *numbers,
-            f"{self.ratio:.2f}",
-            goal,
-            "met" if self.is_met else "not met",
-        ]
+        goal = "" if self.goal is None else f"{self.bound} {self.goal:g}"
+        return [self.what, self.unit, *numbers, f"{self.ratio:.2f}", goal, self.verdict]
 
 
 def tell(title: str, outcomes: Sequence[Outcome]) -> None:

@@ -242,7 +242,7 @@ async def compare(home: Path, streams: int, rounds: int) -> list[Outcome]:
     name = f"{streams} stream{'s' if streams > 1 else ''}"
     return [
         Outcome(f"{name}: relayed", *rates, "tokens/s", "at least", 0.6),
-        Outcome(f"{name}: processor time of the relay", *costs, "µs/token", "at most", 1 / 0.6),
+        Outcome(f"{name}: processor time of the relay", *costs, "µs/token", "at most", None),
     ]
 
 

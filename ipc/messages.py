@@ -91,6 +91,20 @@ class Steered(Message, frozen=True, tag="steered"):
     message: str
 
 
+class Asked(Message, frozen=True, tag="asked"):
+    """Only a human can answer the open tool call `call`: the attempt ends here and its seat is given back.
+
+    The answer comes to a later attempt, as the result of that call.
+    """
+
+    turn: str
+    attempt: int
+    call: str
+    kind: Literal["clarify", "approve"]
+    text: str
+    choices: tuple[str, ...] = ()
+
+
 class Finished(Message, frozen=True, tag="done"):
     turn: str
     attempt: int
@@ -108,7 +122,9 @@ class Failed(Message, frozen=True, tag="failed"):
     again: bool = False
 
 
-FromWorker = Hello | Ready | Beat | Delta | ToolStarted | ToolFinished | Noted | Steered | Finished | Failed
+FromWorker = (
+    Hello | Ready | Beat | Delta | ToolStarted | ToolFinished | Noted | Steered | Asked | Finished | Failed
+)
 
 
 # --- supervisor -> worker -----------------------------------------------------------------------------------
@@ -179,6 +195,21 @@ class Queue(Message, frozen=True, tag="queue"):
     message: str | None = None
 
 
+class Respond(Message, frozen=True, tag="respond"):
+    """Answer an open question by its id."""
+
+    question: str
+    text: str
+    by: str
+
+
+class Retry(Message, frozen=True, tag="retry"):
+    """Say again what a failed or interrupted turn was to answer; `key` makes it idempotent."""
+
+    turn: str
+    key: str
+
+
 class Follow(Message, frozen=True, tag="follow"):
     """Send the durable events of a session (of all when None) after `after`, then live ones and deltas.
 
@@ -198,7 +229,7 @@ class Unfollow(Message, frozen=True, tag="unfollow"):
 class Show(Message, frozen=True, tag="show"):
     """Read a table. `state` and `session` filter where the table has them."""
 
-    what: Literal["status", "sessions", "turns", "workers", "services"]
+    what: Literal["status", "sessions", "turns", "workers", "services", "questions"]
     session: str | None = None
     state: str | None = None
     limit: int = 100
@@ -208,7 +239,7 @@ class Stop(Message, frozen=True, tag="stop"):
     """End the service; running turns are left for resume."""
 
 
-Request = Submit | Interrupt | Queue | Follow | Unfollow | Show | Stop
+Request = Submit | Interrupt | Queue | Respond | Retry | Follow | Unfollow | Show | Stop
 
 
 # --- supervisor -> client (first part: the request number) --------------------------------------------------

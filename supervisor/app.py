@@ -21,6 +21,7 @@ from supervisor.core.model import ModelState, Policy, State
 from supervisor.engine import Engine
 from supervisor.engine import Processes as Workers
 from supervisor.feed import Feed
+from supervisor.journal.errors import JournalUnwritable
 from supervisor.journal.journal import Journal
 from supervisor.log import Log
 from supervisor.notify import Notifier
@@ -66,14 +67,17 @@ class App:
         self._settings = settings
         self._journal = journal
         self._make_processes = make_processes
-        self._clock = Clock()
+        state = journal.load(policy(settings))
+        contents = (session.turn.content_at for session in state.sessions.values() if session.turn)
+        self._clock = Clock(not_before=max((journal.read.newest_at(), *contents)))
         self._log = Log(self._clock)
         self._notifier = Notifier()
+        self._is_stopping = False
         self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._embedded = None if settings.model else embedded_model(places.models)
         self._endpoint = model_endpoint(settings)
         self._wire = Wire()
-        self._wire_up(journal.load(policy(settings)))
+        self._wire_up(state)
 
     def _wire_up(self, state: State) -> None:
         places = self._places
@@ -100,6 +104,7 @@ class App:
             switchboard=self._switchboard,
             feed=self._feed,
             log=self._log,
+            passing=self._passing,
             fatal=self._fatal,
         )
         self._control = Control(
@@ -118,6 +123,7 @@ class App:
             cell=lambda: self._processes.cell_description,
             model=self._model_name,
             cautions=cautions(self._settings),
+            trouble=lambda: self._engine.trouble,
         )
         return Views(
             state=state,
@@ -201,7 +207,20 @@ class App:
         return Delta(session_name, turn.id, attempt.number, 0, said) if said else None
 
     def _asked_to_stop(self) -> None:
+        self._is_stopping = True
+        if self._engine.trouble is not None:
+            self._end(0)  # what could not be written was promised to nobody
         self._engine.post(events.StopAsked(), lambda answer: self._end(0))
+
+    def _passing(self, error: BaseException) -> tuple[str, str] | None:
+        """A disk that is full or refuses now may take the same records later."""
+        if not isinstance(error, JournalUnwritable):
+            return None
+        if self._engine.trouble is None:
+            self._log.write("journal.waits", error=error.fault)
+        if self._is_stopping:
+            self._end(0)
+        return error.fault, error.hint
 
     def _fatal(self, error: BaseException) -> None:
         """The journal could not be written: memory is ahead of disk, so this life ends."""

@@ -9,10 +9,15 @@ def monotonic() -> float:
 
 
 class Clock:
-    """Time of day, read once, then carried on by the monotonic clock: a clock set back changes nothing."""
+    """Time of day, read once, then carried on by the monotonic clock: a clock set back changes nothing.
 
-    def __init__(self) -> None:
-        self._offset_seconds = time.time() - time.monotonic()
+    Nor does one that was set back while nobody ran: the first moment is never before `not_before`.
+    """
+
+    def __init__(self, not_before: float = 0.0) -> None:
+        now = time.time()
+        self.behind_seconds = max(0.0, not_before - now)
+        self._offset_seconds = now + self.behind_seconds - time.monotonic()
 
     def now(self) -> float:
         return self._offset_seconds + time.monotonic()

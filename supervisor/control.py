@@ -9,20 +9,32 @@ from ipc.codec import Decoder, encode
 from ipc.errors import WireError
 from ipc.sockets import LoopSocket
 from supervisor.core import effects, events
-from supervisor.core.model import BusyMode, State
+from supervisor.core.model import BusyMode, State, session_of
 from supervisor.settings import Settings
 
 # A message is something a person says; larger things belong in files. Far below the frame limit, so history
 # fits too.
 TEXT_BYTES_MAX = 1024 * 1024
 SESSION_NAME_MAX = 200
+# The journal is tried again by itself; a sender who asks as often as this is served soon after it has room.
+_NO_ROOM_RETRY_SECONDS = 5.0
 
 Reply = Callable[[wire.Answer], None]
+_Change = wire.Submit | wire.Interrupt | wire.Queue | wire.Respond | wire.Retry | wire.Stop
+
+
+class Trouble(Protocol):
+    @property
+    def error(self) -> str: ...
+    @property
+    def hint(self) -> str: ...
 
 
 class Engine(Protocol):
     @property
     def state(self) -> State: ...
+    @property
+    def trouble(self) -> Trouble | None: ...
     def post(self, event: events.Event, answer: Callable[[effects.Answer], None] | None = None) -> None: ...
 
 
@@ -34,6 +46,7 @@ class Feed(Protocol):
 class Views(Protocol):
     def show(self, request: wire.Show) -> tuple[dict[str, Any], ...]: ...
     def queue(self, session: str) -> tuple[dict[str, Any], ...]: ...
+    def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None: ...
 
 
 class Control:
@@ -77,8 +90,8 @@ class Control:
             case _:
                 self._change(request, reply)
 
-    def _change(self, request: wire.Submit | wire.Interrupt | wire.Queue | wire.Stop, reply: Reply) -> None:
-        fault = _fault(request)
+    def _change(self, request: _Change, reply: Reply) -> None:
+        fault = _fault(request) or self._no_room(request)
         if fault is not None:
             reply(fault)
             return
@@ -92,8 +105,24 @@ class Control:
                 self._engine.post(event, _answering(reply))
             case wire.Queue():
                 self._queue(request, reply)
+            case wire.Respond():
+                session = session_of(request.question)
+                answer = events.AnswerArrived(session, request.question, request.text, request.by)
+                self._engine.post(answer, _answering(reply))
+            case wire.Retry():
+                self._retry(request, reply)
+            case wire.Stop() if self._engine.trouble is not None:
+                reply(wire.Done(note="stopping; what is in the journal stands"))
+                self._stop()
             case wire.Stop():
                 self._engine.post(events.StopAsked(), _answering(reply, then=self._stop))
+
+    def _no_room(self, request: _Change) -> wire.Refused | None:
+        """While nothing can be written nothing can be promised; looking and stopping need no promise."""
+        trouble = self._engine.trouble
+        if trouble is None or isinstance(request, wire.Stop) or getattr(request, "act", "") == "list":
+            return None
+        return wire.Refused(trouble.error, trouble.hint, _NO_ROOM_RETRY_SECONDS)
 
     def _submit(self, request: wire.Submit, reply: Reply) -> None:
         event = events.TextArrived(
@@ -105,6 +134,17 @@ class Control:
             expect_turn=request.expect_turn,
         )
         self._engine.post(event, _answering(reply))
+
+    def _retry(self, request: wire.Retry, reply: Reply) -> None:
+        """Said again, in order, behind whatever waits: what a turn was to answer and did not."""
+        found = self._views.asked_of(request.turn)
+        if found is None or found[1] not in ("failed", "interrupted"):
+            state = f"is {found[1]}" if found else "is not known"
+            hint = "only a failed or interrupted turn is retried; see `hermesctl turns`"
+            reply(wire.Refused(f"turn {request.turn} {state}", hint))
+            return
+        session, _, texts = found
+        self._submit(wire.Submit(session, "\n\n".join(texts), request.key, busy="queue"), reply)
 
     def _interrupt_all(self, request: wire.Interrupt, reply: Reply) -> None:
         """Each session is interrupted on its own; one answer when the last has been."""
@@ -144,28 +184,43 @@ def message_id(session: str, key: str) -> str:
     return f"m_{digest.hexdigest()}"
 
 
-def _fault(request: wire.Submit | wire.Interrupt | wire.Queue | wire.Stop) -> wire.Refused | None:
+def _fault(request: _Change) -> wire.Refused | None:
     """What is wrong with a request before any rule is asked."""
-    name = None if isinstance(request, wire.Stop) else request.session
-    if name is not None and not (
-        0 < len(name) <= SESSION_NAME_MAX and name.isprintable() and name.strip() == name
-    ):
-        error = f"a session's name has 1 to {SESSION_NAME_MAX} printable characters and no space at its ends"
-        return wire.Refused(error, "choose another name, for example demo or telegram:42")
-    if isinstance(request, wire.Submit):
-        size = len(request.text.encode())
-        if size > TEXT_BYTES_MAX:
-            error = f"the message is {size} bytes, the limit is {TEXT_BYTES_MAX}"
-            return wire.Refused(error, "put the large part in a file and name the file in the message")
-        if not request.text.strip():
-            return wire.Refused(
-                "the message is empty", "say something, or use `hermesctl interrupt` to stop a turn"
-            )
-        if not 0 < len(request.key) <= SESSION_NAME_MAX:
-            return wire.Refused(
-                "the message's key is empty or too long", f"use 1 to {SESSION_NAME_MAX} characters"
-            )
+    match request:
+        case wire.Submit():
+            return _name_fault(request.session) or _text_fault(request.text) or _key_fault(request.key)
+        case wire.Interrupt(session=str(session)) | wire.Queue(session=session):
+            return _name_fault(session)
+        case wire.Respond():
+            return _text_fault(request.text)
+        case wire.Retry():
+            return _key_fault(request.key)
     return None
+
+
+def _name_fault(name: str) -> wire.Refused | None:
+    if 0 < len(name) <= SESSION_NAME_MAX and name.isprintable() and name.strip() == name:
+        return None
+    error = f"a session's name has 1 to {SESSION_NAME_MAX} printable characters and no space at its ends"
+    return wire.Refused(error, "choose another name, for example demo or telegram:42")
+
+
+def _text_fault(text: str) -> wire.Refused | None:
+    size = len(text.encode())
+    if size > TEXT_BYTES_MAX:
+        error = f"the message is {size} bytes, the limit is {TEXT_BYTES_MAX}"
+        return wire.Refused(error, "put the large part in a file and name the file in the message")
+    if not text.strip():
+        return wire.Refused(
+            "the message is empty", "say something, or stop a turn with `hermesctl interrupt`"
+        )
+    return None
+
+
+def _key_fault(key: str) -> wire.Refused | None:
+    if 0 < len(key) <= SESSION_NAME_MAX:
+        return None
+    return wire.Refused("the message's key is empty or too long", f"use 1 to {SESSION_NAME_MAX} characters")
 
 
 def _answering(reply: Reply, then: Callable[[], None] | None = None) -> Callable[[effects.Answer], None]:

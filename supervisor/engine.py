@@ -1,13 +1,14 @@
 """The one loop: drain what happened, decide, commit once for the batch, and only then answer and act.
 
-While a commit is under way new events gather, so a busy host commits less often and more at a time. If a
-commit fails for good the process must end: memory would be ahead of disk.
+While a commit is under way new events gather, so a busy host commits less often and more at a time. A commit
+that the disk did not take is tried again, and nothing else is decided until it stands. If it fails for good
+the process must end: memory would be ahead of disk.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from supervisor.clock import Clock
@@ -19,8 +20,10 @@ from supervisor.core.events import (
     InterruptAsked,
     ResumeAsked,
     Spoke,
+    StoodStill,
     TextArrived,
     Ticked,
+    WorkerAlive,
 )
 from supervisor.core.inbox import put_to_rest
 from supervisor.core.model import Session, State
@@ -30,7 +33,22 @@ from supervisor.core.records import MessageAccepted, Record
 # waits.
 _BATCH_MAX = 512
 
+# A full disk may have room again at any moment: nobody waits long, and asking costs next to nothing.
+_RETRY_SECONDS = 0.5
+# A deadline missed by more than this says that the host stood still, not that a worker was late.
+_LATE_SECONDS = 2.0
+
 GiveAnswer = Callable[[Answer], None]
+_Decided = list[tuple[Decision, GiveAnswer | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why nothing can be written now, and since when. It may pass."""
+
+    error: str
+    hint: str
+    since: float
 
 
 class Journal(Protocol):
@@ -82,15 +100,19 @@ class Engine:
         switchboard: Switchboard,
         feed: Feed,
         log: DecisionLog,
+        passing: Callable[[BaseException], tuple[str, str] | None],
         fatal: Callable[[BaseException], None],
     ) -> None:
+        """`passing` gives the fault and the remedy of a failed commit that may do better later."""
         self.state = state
+        self.trouble: Trouble | None = None
         self._clock = clock
         self._journal = journal
         self._processes = processes
         self._switchboard = switchboard
         self._feed = feed
         self._log = log
+        self._passing = passing
         self._fatal = fatal
         self._loop = asyncio.get_running_loop()
         self._inbox: deque[tuple[Event, GiveAnswer | None]] = deque()
@@ -101,9 +123,13 @@ class Engine:
         self._touched: set[str] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
+        self._stepped_at = clock.now()
+        self._lost_seconds = 0.0
 
     def post(self, event: Event, answer: GiveAnswer | None = None) -> None:
         """Something happened. `answer` is called after the commit, if the rules have one for it."""
+        if self.trouble is not None and isinstance(event, WorkerAlive):
+            return  # nobody is judged by the signs of this time, and it may be long
         self._inbox.append((event, answer))
         self.nudge()
 
@@ -114,7 +140,9 @@ class Engine:
             self._loop.call_soon(self._step)
 
     def _step(self) -> None:
-        decisions: list[tuple[Decision, GiveAnswer | None]] = []
+        decisions: _Decided = []
+        if stood_still := self._stood_still_seconds():
+            decisions.append((self._decide(StoodStill(stood_still)), None))
         for spoke in self._switchboard.take_speech():
             decisions.append((self._decide(spoke), None))
         for _ in range(min(len(self._inbox), _BATCH_MAX)):
@@ -123,11 +151,18 @@ class Engine:
         if not decisions:
             decisions.append((self._decide(Ticked()), None))
         records = [record for decision, _ in decisions for record in decision.records]
-        if not records:
+        if records:
+            self._commit(decisions, records)
+        else:
             self._perform(decisions, records)
-            return
-        commit = self._journal.commit(records)
-        commit.add_done_callback(lambda done: self._committed(done, decisions, records))
+
+    def _stood_still_seconds(self) -> float:
+        """How long the disk was waited for, or this loop did not turn so that it missed a deadline."""
+        lost, self._lost_seconds = self._lost_seconds, 0.0
+        now, deadline = self._clock.now(), next_deadline(self.state)
+        if not lost and deadline is not None and now - deadline > _LATE_SECONDS:
+            lost = now - self._stepped_at
+        return lost
 
     def _decide(self, event: Event) -> Decision:
         if isinstance(event, TextArrived | InterruptAsked | DropAsked | ResumeAsked):
@@ -149,19 +184,25 @@ class Engine:
             if session is not None:
                 self.state.sessions[name] = session
 
-    def _committed(
-        self,
-        commit: "asyncio.Future[None]",
-        decisions: list[tuple[Decision, GiveAnswer | None]],
-        records: list[Record],
-    ) -> None:
-        error = commit.exception()
-        if error is not None:
-            self._fatal(error)
-            return
-        self._perform(decisions, records)
+    def _commit(self, decisions: _Decided, records: list[Record]) -> None:
+        commit = self._journal.commit(records)
+        commit.add_done_callback(lambda done: self._committed(done, decisions, records))
 
-    def _perform(self, decisions: list[tuple[Decision, GiveAnswer | None]], records: list[Record]) -> None:
+    def _committed(self, commit: "asyncio.Future[None]", decisions: _Decided, records: list[Record]) -> None:
+        error = commit.exception()
+        if error is None:
+            if self.trouble is not None:
+                self._lost_seconds = self._clock.now() - self.trouble.since
+                self.trouble = None
+            self._perform(decisions, records)
+        elif found := self._passing(error):
+            self.trouble = self.trouble or Trouble(*found, since=self._clock.now())
+            # The very same batch: memory already has it, and nobody was told.
+            self._loop.call_later(_RETRY_SECONDS, self._commit, decisions, records)
+        else:
+            self._fatal(error)
+
+    def _perform(self, decisions: _Decided, records: list[Record]) -> None:
         for decision, give_answer in decisions:
             if give_answer is not None and decision.answer is not None:
                 give_answer(decision.answer)
@@ -173,6 +214,7 @@ class Engine:
         self._fresh.clear()
         self._touched.clear()
         self._is_stepping = False
+        self._stepped_at = self._clock.now()
         if self._inbox:
             self.nudge()
         else:

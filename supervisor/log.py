@@ -1,6 +1,7 @@
 """The log: one logfmt line per decision, verbs in the past; never a message's text, never a key."""
 
 import sys
+from contextlib import suppress
 from typing import Any, TextIO
 
 from supervisor.clock import Clock
@@ -20,7 +21,9 @@ class Log:
 
     def write(self, verb: str, **fields: Any) -> None:
         pairs = " ".join(f"{name}={_value(value)}" for name, value in fields.items())
-        print(f"{self._clock.now():.3f} {verb} {pairs}".rstrip(), file=self._stream, flush=True)
+        # A log that cannot be written, as on a full disk, must not keep anything from being done.
+        with suppress(OSError):
+            print(f"{self._clock.now():.3f} {verb} {pairs}".rstrip(), file=self._stream, flush=True)
 
     def decided(self, decision: Decision) -> None:
         """Tell what a decision remembered and did to processes."""

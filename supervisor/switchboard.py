@@ -165,6 +165,16 @@ class Switchboard:
                 )
             case wire.Steered():
                 event = events.Steered(who, message.turn, message.attempt, message.message)
+            case wire.Asked():
+                event = events.Asked(
+                    who,
+                    message.turn,
+                    message.attempt,
+                    message.call,
+                    message.kind,
+                    message.text,
+                    message.choices,
+                )
             case wire.Finished():
                 usage = message.usage
                 event = events.Finished(

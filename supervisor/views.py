@@ -13,6 +13,8 @@ from supervisor.core.model import Session, State, Worker, WorkerState
 Row = dict[str, Any]
 # No table is asked for more than this many rows at a time; a longer one is a job for `journal export`.
 _ROWS_MAX = 10_000
+# Clocks are set by so much every day, and nobody need hear of it.
+_CLOCK_SECONDS_MAX = 5.0
 
 
 class Tables(Protocol):
@@ -20,6 +22,8 @@ class Tables(Protocol):
 
     def sessions_page(self, limit: int) -> Sequence[Row]: ...
     def turns_page(self, state: str | None, session: str | None, limit: int) -> Sequence[Row]: ...
+    def questions_page(self, limit: int) -> Sequence[Row]: ...
+    def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None: ...
     def counts(self) -> Mapping[str, int]: ...
 
 
@@ -32,6 +36,17 @@ class Reading(Protocol):
     def cpu_percent(self) -> float: ...
 
 
+class Trouble(Protocol):
+    """Why the journal takes nothing now."""
+
+    @property
+    def error(self) -> str: ...
+    @property
+    def hint(self) -> str: ...
+    @property
+    def since(self) -> float: ...
+
+
 @dataclass(frozen=True)
 class Host:
     """What the wiring knows and the rules do not."""
@@ -42,6 +57,7 @@ class Host:
     cell: Callable[[], str]
     model: Callable[[], str]
     cautions: tuple[str, ...]
+    trouble: Callable[[], Trouble | None]
 
 
 class Views:
@@ -75,7 +91,13 @@ class Views:
                 return self._workers()
             case "services":
                 return tuple(self._services())
+            case "questions":
+                return tuple(self._tables.questions_page(limit))
         assert_never(request.what)
+
+    def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None:
+        """Session and state of a turn, and the texts it was to answer."""
+        return self._tables.asked_of(turn)
 
     def queue(self, name: str) -> tuple[Row, ...]:
         """What waits in a session, in order."""
@@ -100,7 +122,7 @@ class Views:
         return {
             "version": host.version,
             "pid": os.getpid(),
-            "state": "stopping" if state.draining else "ready",
+            "state": self._state_of_the_service(),
             "epoch": state.epoch,
             "uptime_seconds": self._clock.now() - host.started_at,
             "home": host.home,
@@ -119,9 +141,23 @@ class Views:
             "hints": [*host.cautions, *self._hints()],
         }
 
+    def _state_of_the_service(self) -> str:
+        if self._host.trouble() is not None:
+            return "stuck"
+        return "stopping" if self._state.draining else "ready"
+
     def _hints(self) -> list[str]:
         """Sentences for what a person should look at."""
         hints = []
+        trouble = self._host.trouble()
+        if trouble is not None:
+            seconds = self._clock.now() - trouble.since
+            hints.append(f"nothing is accepted for {seconds:.0f} s now: {trouble.error}; {trouble.hint}")
+        if self._clock.behind_seconds > _CLOCK_SECONDS_MAX:
+            hints.append(
+                f"the clock is {self._clock.behind_seconds:.0f} s behind the journal's newest event; "
+                "times go on from there: set the clock right, then restart the service"
+            )
         if self._state.model.error:
             hints.append(f"the model is not available: {self._state.model.error}; {self._state.model.hint}")
         failed = [worker for worker in self._state.workers.values() if worker.state is WorkerState.FAILED]

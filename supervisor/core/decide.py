@@ -7,9 +7,11 @@ place, so none can forget to.
 import heapq
 from typing import assert_never
 
-from supervisor.core import inbox, placing, pool, recovery, turns
+from supervisor.core import inbox, placing, pool, questions, recovery, standstill, turns
 from supervisor.core.effects import Carried, Decision
 from supervisor.core.events import (
+    AnswerArrived,
+    Asked,
     DrainAsked,
     DropAsked,
     Event,
@@ -22,6 +24,7 @@ from supervisor.core.events import (
     ResumeAsked,
     Spoke,
     Steered,
+    StoodStill,
     StopAsked,
     TextArrived,
     Ticked,
@@ -64,6 +67,10 @@ def _handle(ledger: Ledger, event: Event) -> None:
             inbox.drop_asked(ledger, event)
         case ResumeAsked():
             inbox.resume_asked(ledger, event)
+        case Asked():
+            questions.asked(ledger, event)
+        case AnswerArrived():
+            questions.answer_arrived(ledger, event)
         case WorkerAlive():
             pool.alive(ledger, event)
         case WorkerReady():
@@ -86,6 +93,8 @@ def _handle(ledger: Ledger, event: Event) -> None:
         case UndrainAsked():
             ledger.state.draining = False
             ledger.answer = Carried(note="taking turns again")
+        case StoodStill():
+            standstill.stood_still(ledger, event)
         case Ticked():
             pass
         case _:

@@ -50,6 +50,16 @@ class ResumeAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerArrived:
+    """A human answers a question by its id."""
+
+    session: str
+    question: str
+    text: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerStarted:
     """The process exists; it is not ready yet."""
 
@@ -139,6 +149,19 @@ class Steered:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """The attempt needs a human to answer its tool call `call`; it has ended and gives its seat back."""
+
+    who: Who
+    turn: str
+    attempt: int
+    call: str
+    kind: str
+    text: str
+    choices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     who: Who
     turn: str
@@ -194,6 +217,13 @@ class StopAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class StoodStill:
+    """The host itself could not act for so long: a full disk, a stopped process, a starved machine."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Ticked:
     """Time passed; a deadline may be due."""
 
@@ -205,6 +235,8 @@ Event = (
     | InterruptAsked
     | DropAsked
     | ResumeAsked
+    | AnswerArrived
+    | Asked
     | WorkerStarted
     | WorkerDied
     | WorkerReady
@@ -215,5 +247,6 @@ Event = (
     | DrainAsked
     | UndrainAsked
     | StopAsked
+    | StoodStill
     | Ticked
 )

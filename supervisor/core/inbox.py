@@ -1,6 +1,6 @@
 """What is said to a session: taken in, held, dropped, and what it does to a running turn."""
 
-from supervisor.core import turns
+from supervisor.core import questions, turns
 from supervisor.core.effects import Carried, Denied, Taken
 from supervisor.core.events import DropAsked, InterruptAsked, ResumeAsked, TextArrived
 from supervisor.core.ledger import Ledger
@@ -31,8 +31,11 @@ def _take(ledger: Ledger, session: Session, event: TextArrived) -> None:
         busy=message.busy.value,
     )
     ledger.answer = Taken(message.id, session.seq, again=False)
-    session.waiting.append(message)
     _release(ledger, session)
+    if session.turn is not None and session.turn.question is not None:
+        questions.answer(ledger, session, session.turn, message.text, by=message.id, message=message.id)
+        return
+    session.waiting.append(message)
     if message.busy is BusyMode.INTERRUPT:
         turns.interrupt(ledger, session, by=message.id)
     if session.turn is None:

@@ -17,6 +17,7 @@ class BusyMode(StrEnum):
 class TurnState(StrEnum):
     QUEUED = "queued"
     RUNNING = "running"
+    ASKING = "asking"
     DONE = "done"
     FAILED = "failed"
     INTERRUPTED = "interrupted"
@@ -115,9 +116,23 @@ class Attempt:
     progress_at: float = 0.0  # fleeting
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Something a human must answer before a turn goes on. `call` is the tool call that waits for it.
+
+    A question without a call is the supervisor's own: whether to go on at all.
+    """
+
+    id: str
+    kind: str
+    text: str
+    choices: tuple[str, ...]
+    call: str = ""
+
+
 @dataclass(slots=True)
 class Turn:
-    """The answer owed to one message, or to a collected few."""
+    """The answer owed to one message, or to a collected few. While it asks, it has no attempt and no seat."""
 
     id: str
     session: str
@@ -129,10 +144,14 @@ class Turn:
     started_at: float | None = None  # fleeting: the time a turn may take is counted anew in every life
     said_before: str = ""  # by the latest lost attempt
     attempt: Attempt | None = None
+    question: Question | None = None
+    questions: int = 0
 
     @property
     def state(self) -> TurnState:
-        return TurnState.RUNNING if self.attempt else TurnState.QUEUED
+        if self.attempt is not None:
+            return TurnState.RUNNING
+        return TurnState.QUEUED if self.question is None else TurnState.ASKING
 
 
 @dataclass(slots=True)

@@ -160,6 +160,45 @@ class TurnSteered(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionAsked(Record):
+    """The turn waits for a human. `attempt` is the one that asked, or the lost one it is about."""
+
+    type: ClassVar[str] = "question.asked"
+    turn: str
+    attempt: int
+    question: str
+    number: int
+    kind: str
+    text: str
+    choices: tuple[str, ...]
+    call: str
+
+    def fields(self) -> dict[str, Any]:
+        told = {"turn": self.turn, "question": self.question, "kind": self.kind}
+        return told | {"text": self.text, "choices": list(self.choices)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionAnswered(Record):
+    """The turn goes on. `message` is the plain message that was the answer, if it was one."""
+
+    type: ClassVar[str] = "question.answered"
+    turn: str
+    attempt: int
+    question: str
+    kind: str
+    text: str
+    choices: tuple[str, ...]
+    call: str
+    by: str
+    message: str = ""
+
+    def fields(self) -> dict[str, Any]:
+        told = {"turn": self.turn, "question": self.question, "kind": self.kind}
+        return told | {"text": self.text, "choices": list(self.choices), "by": self.by}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnDone(Record):
     type: ClassVar[str] = "turn.done"
     turn: str
@@ -199,6 +238,7 @@ class TurnFailed(Record):
     attempt: int
     error: str
     hint: str
+    poison: bool = False
 
     def fields(self) -> dict[str, Any]:
-        return {"turn": self.turn, "error": self.error, "hint": self.hint}
+        return {"turn": self.turn, "error": self.error, "hint": self.hint, "poison": self.poison}

@@ -1,12 +1,13 @@
 """What a new life does with the old one's unfinished turns: it puts them back on the road or ends them."""
 
-from supervisor.core import pool, turns
+from supervisor.core import pool, questions, turns
 from supervisor.core.effects import Carried
 from supervisor.core.ledger import Ledger
 from supervisor.core.model import Policy, Proof, Session, Turn
 
 # The start has swept away every process of the life before; nobody counted them.
 _SWEPT = Proof(processes=0, all_dead=True, ms=0.0, how="restart")
+_ENDED = "the supervisor ended while it ran"
 
 
 def recovered(ledger: Ledger) -> None:
@@ -24,14 +25,17 @@ def _settle(ledger: Ledger, session: Session, turn: Turn) -> None:
     if turn.attempt is not None and turn.attempt.verdict is not None:
         turns.close(ledger, session, turn, turn.attempt.verdict, _SWEPT)
         return
-    if turn.attempt is not None:
-        turns.lose(ledger, session, turn, "the supervisor ended while it ran")
-    elif _reason_to_end(ledger.state.policy, turn, ledger.now) is None:
+    if turn.question is not None:
+        return  # waiting for a human is a boundary: it waits again, with the same question
+    if turn.attempt is not None and not turns.count_loss(ledger, session, turn, _ENDED):
+        return
+    reason = _reason_to_end(ledger.state.policy, turn, ledger.now)
+    if reason is not None:
+        turns.fail(ledger, session, turn, reason, f"take it up with `hermesctl retry {turn.id}`")
+    elif ledger.state.policy.resume == "ask" and turn.attempts > 0:
+        questions.ask_to_go_on(ledger, session, turn)
+    else:
         ledger.state.queued.append(turn.id)
-    if session.turn is not None:
-        reason = _reason_to_end(ledger.state.policy, turn, ledger.now)
-        if reason is not None:
-            turns.fail(ledger, session, turn, reason, "send the message again if it still matters")
 
 
 def _reason_to_end(policy: Policy, turn: Turn, now: float) -> str | None:

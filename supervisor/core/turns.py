@@ -156,7 +156,7 @@ def _steered(ledger: Ledger, session: Session, turn: Turn, message_id: str) -> N
 
 
 def _finished(ledger: Ledger, session: Session, turn: Turn, event: Finished) -> None:
-    _give_back(ledger, event.who)
+    give_back(ledger, event.who)
     ledger.tell(
         session,
         TurnDone,
@@ -170,14 +170,14 @@ def _finished(ledger: Ledger, session: Session, turn: Turn, event: Finished) -> 
 
 
 def _failed(ledger: Ledger, session: Session, turn: Turn, event: Failed) -> None:
-    _give_back(ledger, event.who)
+    give_back(ledger, event.who)
     if event.again and turn.losses + 1 < ledger.state.policy.attempts_max:
-        _try_again(ledger, session, turn, event.error, losses=turn.losses + 1)
+        lose(ledger, session, turn, event.error)
     else:
         fail(ledger, session, turn, event.error, event.hint)
 
 
-def _give_back(ledger: Ledger, who: Who) -> None:
+def give_back(ledger: Ledger, who: Who) -> None:
     """The seat is free again; its worker says Ready when it can take the next turn."""
     worker = ledger.state.workers[who.seat]
     worker.session = None
@@ -220,23 +220,25 @@ def worker_gone(ledger: Ledger, worker: Worker, proof: Proof, words: str) -> Non
 
 
 def lose(ledger: Ledger, session: Session, turn: Turn, reason: str) -> None:
-    """The attempt is gone without a word: try again, unless the turn has cost too many workers already."""
-    if turn.losses + 1 < ledger.state.policy.attempts_max:
-        _try_again(ledger, session, turn, reason, losses=turn.losses + 1)
-        return
+    """The attempt is gone without a word: try again, before others who have not begun."""
+    if count_loss(ledger, session, turn, reason):
+        ledger.state.queued.appendleft(turn.id)
+
+
+def count_loss(ledger: Ledger, session: Session, turn: Turn, reason: str) -> bool:
+    """Whether the turn may be tried again; one that has cost too many workers is closed."""
     _put_back(ledger, session, turn, reason, losses=turn.losses + 1)
+    if turn.losses < ledger.state.policy.attempts_max:
+        return True
     fail(
         ledger,
         session,
         turn,
         f"lost {turn.losses} times, last: {reason}",
-        "look at the worker's last words with `hermesctl workers`, then send the message again",
+        f"read its story with `hermesctl why {turn.id}`, then `hermesctl retry {turn.id}`",
+        poison=True,
     )
-
-
-def _try_again(ledger: Ledger, session: Session, turn: Turn, reason: str, losses: int) -> None:
-    _put_back(ledger, session, turn, reason, losses)
-    ledger.state.queued.appendleft(turn.id)
+    return False
 
 
 def leave(ledger: Ledger, session: Session, turn: Turn, reason: str) -> None:
@@ -251,8 +253,13 @@ def _put_back(ledger: Ledger, session: Session, turn: Turn, reason: str, losses:
     turn.said_before, turn.losses, turn.attempt = attempt.said, losses, None
 
 
-def fail(ledger: Ledger, session: Session, turn: Turn, error: str, hint: str) -> None:
-    ledger.tell(session, TurnFailed, turn=turn.id, attempt=turn.attempts, error=error, hint=hint)
+def fail(
+    ledger: Ledger, session: Session, turn: Turn, error: str, hint: str, *, poison: bool = False
+) -> None:
+    """End the turn without an answer. Poison is a turn that has cost too many workers."""
+    ledger.tell(
+        session, TurnFailed, turn=turn.id, attempt=turn.attempts, error=error, hint=hint, poison=poison
+    )
     _leave(ledger, session)
 
 
@@ -282,10 +289,10 @@ def _leave(ledger: Ledger, session: Session) -> None:
 
 
 def overdue(ledger: Ledger, due: TurnDue) -> None:
-    """The whole turn took too long: it fails, and what it started is killed."""
+    """The whole turn took too long: it fails, and what it started is killed. A human may think for ever."""
     session = ledger.state.sessions.get(due.session)
     turn = session.turn if session else None
-    if session is None or turn is None or turn.id != due.turn:
+    if session is None or turn is None or turn.id != due.turn or turn.question is not None:
         return
     error = f"it took longer than {ledger.state.policy.deadline_seconds:.0f} s"
     verdict = Verdict(

@@ -1,5 +1,6 @@
 """From rows to State: only what is open, found by partial indexes, so that history costs nothing."""
 
+import json
 from collections import deque
 from collections.abc import Iterable
 from sqlite3 import Row
@@ -9,6 +10,7 @@ from supervisor.core.model import (
     BusyMode,
     Message,
     Policy,
+    Question,
     Session,
     State,
     Turn,
@@ -20,7 +22,8 @@ from supervisor.journal.rows import Rows
 
 # Oldest first: whoever waited longest before the restart is served first after it.
 OPEN_SESSIONS = """
-    SELECT session FROM turns INDEXED BY turns_open WHERE state IN ('queued', 'running') ORDER BY position"""
+    SELECT session FROM turns INDEXED BY turns_open WHERE state IN ('queued', 'running', 'asking')
+    ORDER BY position"""
 WAITING_SESSIONS = """
     SELECT session FROM messages INDEXED BY messages_waiting WHERE state = 'waiting'
     GROUP BY session ORDER BY min(position)"""
@@ -31,7 +34,7 @@ WAITING = """
     WHERE session = ? AND state = 'waiting' ORDER BY seq"""
 OPEN_TURN = """
     SELECT id, session, state, messages, opened_at, attempts, losses, content_at
-    FROM turns INDEXED BY turns_open WHERE session = ? AND state IN ('queued', 'running')"""
+    FROM turns INDEXED BY turns_open WHERE session = ? AND state IN ('queued', 'running', 'asking')"""
 TAKEN = """
     SELECT messages.id, messages.text, messages.busy, messages.at
     FROM json_each(?) AS listed CROSS JOIN messages ON messages.id = listed.value ORDER BY listed.key"""
@@ -40,6 +43,11 @@ SPEECH = 'SELECT text FROM speech WHERE turn = ? AND attempt = ? ORDER BY "offse
 OPEN_CALLS = """
     SELECT call, name FROM tool_calls INDEXED BY tool_calls_open
     WHERE turn = ? AND attempt = ? AND state = 'started'"""
+
+QUESTION = """
+    SELECT id, kind, text, choices, call FROM questions INDEXED BY questions_open
+    WHERE turn = ? AND state = 'open'"""
+QUESTIONS_ASKED = "SELECT count(*) AS number FROM questions WHERE turn = ?"
 
 
 def load(rows: Rows, policy: Policy, epoch: int) -> State:
@@ -88,7 +96,21 @@ def _turn(rows: Rows, row: Row) -> Turn:
         content_at=row["content_at"],
         said_before=said(rows, row["id"], latest_lost) if latest_lost else "",
         attempt=_attempt(rows, row["id"], row["attempts"]) if running else None,
+        question=_question(rows, row["id"]),
+        questions=_questions_asked(rows, row["id"]),
     )
+
+
+def _question(rows: Rows, turn: str) -> Question | None:
+    row = rows.one(QUESTION, (turn,))
+    if row is None:
+        return None
+    return Question(row["id"], row["kind"], row["text"], tuple(json.loads(row["choices"])), row["call"])
+
+
+def _questions_asked(rows: Rows, turn: str) -> int:
+    row = rows.one(QUESTIONS_ASKED, (turn,))
+    return int(row["number"]) if row else 0
 
 
 def _attempt(rows: Rows, turn: str, number: int) -> Attempt | None:

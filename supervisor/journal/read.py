@@ -7,6 +7,7 @@ from sqlite3 import Row
 from typing import Any
 
 from supervisor.journal.history import history, tried
+from supervisor.journal.load import TAKEN
 from supervisor.journal.past import AttemptPast, TurnPast
 from supervisor.journal.rows import Rows
 
@@ -31,14 +32,20 @@ SESSIONS_PAGE = """
     ORDER BY last_at DESC LIMIT ?"""
 _TURN_COLUMNS = """
     id, session, number, state, messages, opened_at, ended_at, attempts, losses, error, hint,
-    ended_by, input_tokens, output_tokens, killed"""
+    ended_by, input_tokens, output_tokens, poison, killed"""
 TURNS_OPEN = f"""
     SELECT {_TURN_COLUMNS} FROM turns INDEXED BY turns_open
-    WHERE state IN ('queued', 'running') AND (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR session = ?2)
+    WHERE state IN ('queued', 'running', 'asking')
+        AND (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR session = ?2)
     ORDER BY position DESC LIMIT ?3"""
 TURNS_UNHAPPY = f"""
     SELECT {_TURN_COLUMNS} FROM turns INDEXED BY turns_unhappy
     WHERE state IN ('failed', 'interrupted') AND state = ?1 AND (?2 IS NULL OR session = ?2)
+    ORDER BY position DESC LIMIT ?3"""
+TURNS_POISON = f"""
+    SELECT {_TURN_COLUMNS} FROM turns INDEXED BY turns_unhappy
+    WHERE state IN ('failed', 'interrupted') AND state = 'failed' AND poison = 1
+        AND (?2 IS NULL OR session = ?2)
     ORDER BY position DESC LIMIT ?3"""
 TURNS_OF_SESSION = f"""
     SELECT {_TURN_COLUMNS} FROM turns
@@ -61,12 +68,18 @@ TURN_MESSAGES = """
 MESSAGE = """
     SELECT id, session, key, kind, busy, state, turn, seq, at, ended_by, ended_at
     FROM messages WHERE id = ?"""
+QUESTIONS_OPEN = """
+    SELECT id AS question, session, turn, kind, text, choices, at FROM questions INDEXED BY questions_waiting
+    WHERE state = 'open' ORDER BY at LIMIT ?"""
 COUNTS = """
     SELECT what, number FROM tallies
     UNION ALL SELECT state, count(*) FROM turns INDEXED BY turns_open
-        WHERE state IN ('queued', 'running') GROUP BY state
+        WHERE state IN ('queued', 'running', 'asking') GROUP BY state
     UNION ALL SELECT 'waiting', count(*) FROM messages INDEXED BY messages_waiting WHERE state = 'waiting'
     UNION ALL SELECT 'held', count(*) FROM sessions INDEXED BY sessions_held WHERE held = 1"""
+
+
+NEWEST = "SELECT max(last_at) AS at FROM sessions INDEXED BY sessions_recent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +129,11 @@ class Reads:
         row = self._rows.one(LAST_POSITION)
         return int(row["position"] or 0) if row else 0
 
+    def newest_at(self) -> float:
+        """When the newest event was told; 0 when there is none."""
+        row = self._rows.one(NEWEST)
+        return float(row["at"] or 0.0) if row else 0.0
+
     def session_seq(self, session: str) -> int:
         """The session's last durable event; 0 when nothing was ever said to it."""
         row = self._rows.one(SESSION_SEQ, (session,))
@@ -141,7 +159,9 @@ class Reads:
 
     def turns_page(self, state: str | None, session: str | None, limit: int) -> list[dict[str, Any]]:
         """Turns, newest first."""
-        if state in ("queued", "running"):
+        if state == "poison":
+            query = TURNS_POISON
+        elif state in ("queued", "running", "asking"):
             query = TURNS_OPEN
         elif state in ("failed", "interrupted"):
             query = TURNS_UNHAPPY
@@ -165,6 +185,19 @@ class Reads:
         """A message and where it ended, without its text."""
         row = self._rows.one(MESSAGE, (message,))
         return dict(row) if row else None
+
+    def questions_page(self, limit: int) -> list[dict[str, Any]]:
+        """What humans are waited for, the longest wait first."""
+        found = self._rows.all(QUESTIONS_OPEN, (limit,))
+        return [dict(row) | {"choices": json.loads(row["choices"])} for row in found]
+
+    def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None:
+        """Session and state of a turn, and the texts it was to answer."""
+        row = self._rows.one(TURN, (turn,))
+        if row is None:
+            return None
+        texts = tuple(message["text"] for message in self._rows.all(TAKEN, (row["messages"],)))
+        return row["session"], row["state"], texts
 
     def counts(self) -> dict[str, int]:
         """Sessions ever; turns ended by state; what is queued, running, waiting and held now."""

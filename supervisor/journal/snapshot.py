@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from supervisor.core.model import Attempt, Message, Session, State, Turn, Verdict, Who
+from supervisor.core.model import Attempt, Message, Question, Session, State, Turn, Verdict, Who
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,8 @@ class DurableTurn:
     content_at: float
     said_before: str
     attempt: DurableAttempt | None
+    question: Question | None
+    questions: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ def _turn(turn: Turn) -> DurableTurn:
         turn.content_at,
         turn.said_before,
         _attempt(turn.attempt) if turn.attempt else None,
+        turn.question,
+        turn.questions,
     )
 
 

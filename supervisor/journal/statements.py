@@ -12,6 +12,8 @@ from supervisor.core.records import (
     AttemptStopped,
     MessageAccepted,
     MessageDropped,
+    QuestionAnswered,
+    QuestionAsked,
     Record,
     SessionHeld,
     SessionReleased,
@@ -77,11 +79,17 @@ _CALLS_UNKNOWN = Sweep(
     """UPDATE tool_calls SET state = 'unknown'
        WHERE turn = :turn AND attempt = :attempt AND state = 'started'"""
 )
-# A turn runs exactly as long as its latest attempt is open or stopped; a queued one has none to close.
+# A turn runs exactly as long as its latest attempt is open or stopped, and asks as long as its question is
+# open; a queued one has neither.
 _AS_ATTEMPT_ALLOWS = """
-    AND attempts = :attempt AND state = CASE WHEN EXISTS (
-            SELECT 1 FROM attempts WHERE turn = :turn AND number = :attempt AND state IN ('open', 'stopped')
-        ) THEN 'running' ELSE 'queued' END"""
+    AND attempts = :attempt AND state = CASE
+        WHEN EXISTS (SELECT 1 FROM attempts
+            WHERE turn = :turn AND number = :attempt AND state IN ('open', 'stopped')) THEN 'running'
+        WHEN EXISTS (SELECT 1 FROM questions WHERE turn = :turn AND state = 'open') THEN 'asking'
+        ELSE 'queued' END"""
+_QUESTION_WITHDRAWN = Sweep(
+    "UPDATE questions SET state = 'withdrawn', ended_at = :at WHERE turn = :turn AND state = 'open'"
+)
 
 # --- by record ----------------------------------------------------------------------------------------------
 
@@ -200,6 +208,48 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
                 WHERE {_OPEN_ATTEMPT}""",
         ),
     ),
+    # The supervisor's own question follows a lost attempt, an agent's ends the open one.
+    QuestionAsked: (
+        Write(
+            "turn.asking",
+            """UPDATE turns SET state = 'asking', content_at = :at
+               WHERE id = :turn AND session = :session AND attempts = :attempt
+                   AND state = CASE :call WHEN '' THEN 'queued' ELSE 'running' END""",
+        ),
+        Sweep(
+            """UPDATE attempts SET state = 'asked', ended_at = :at
+               WHERE turn = :turn AND number = :attempt AND state = 'open'"""
+        ),
+        Write(
+            "question.asked",
+            """INSERT INTO questions
+                   (id, session, turn, attempt, number, kind, text, choices, call, state, at)
+               SELECT :question, :session, :turn, :attempt, :number, :kind, :text, :choices_json, :call,
+                   'open', :at
+               WHERE :call = '' OR EXISTS (SELECT 1 FROM tool_calls
+                   WHERE turn = :turn AND attempt = :attempt AND call = :call AND state = 'started')""",
+        ),
+    ),
+    QuestionAnswered: (
+        Write(
+            "question.answered",
+            """UPDATE questions SET state = 'answered', answer = :text, answered_by = :by, ended_at = :at
+               WHERE id = :question AND turn = :turn AND state = 'open'""",
+        ),
+        Write(
+            "turn.answered",
+            """UPDATE turns SET state = 'queued', content_at = :at
+               WHERE id = :turn AND session = :session AND state = 'asking' AND attempts = :attempt""",
+        ),
+        Sweep(
+            """UPDATE tool_calls SET state = 'finished', ok = 1, ms = 0, result = :text
+               WHERE turn = :turn AND attempt = :attempt AND call = :call AND state = 'started'"""
+        ),
+        Sweep(
+            """UPDATE messages SET state = 'taken', turn = :turn
+               WHERE id = :message AND session = :session AND state = 'waiting'"""
+        ),
+    ),
     TurnDone: (
         Write(
             "turn.done",
@@ -225,6 +275,7 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
                         AND (state = 'open' OR (state = 'stopped' AND verdict <> 'interrupted')))""",
         ),
         _CALLS_UNKNOWN,
+        _QUESTION_WITHDRAWN,
         Sweep(
             """UPDATE attempts SET state = 'interrupted', ended_at = :at
                WHERE turn = :turn AND number = :attempt AND state = 'stopped'"""
@@ -234,12 +285,14 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
     TurnFailed: (
         Write(
             "turn.failed",
-            f"""UPDATE turns SET state = 'failed', ended_at = :at, error = :error, hint = :hint
+            f"""UPDATE turns
+                SET state = 'failed', ended_at = :at, error = :error, hint = :hint, poison = :poison
                 WHERE id = :turn AND session = :session {_AS_ATTEMPT_ALLOWS}
                     AND NOT EXISTS (SELECT 1 FROM attempts WHERE turn = :turn AND number = :attempt
                         AND state = 'stopped' AND verdict <> 'failed')""",
         ),
         _CALLS_UNKNOWN,
+        _QUESTION_WITHDRAWN,
         Sweep(
             """UPDATE attempts SET state = 'failed', reason = :error, ended_at = :at
                WHERE turn = :turn AND number = :attempt AND state IN ('open', 'stopped')"""
@@ -266,6 +319,8 @@ def parameters(record: Record) -> dict[str, Any]:
         case AttemptStopped(verdict=verdict):
             values.update(verdict_state=verdict.state.value, verdict_by=verdict.by)
             values.update(verdict_error=verdict.error, verdict_hint=verdict.hint)
+        case QuestionAsked(choices=choices) | QuestionAnswered(choices=choices):
+            values["choices_json"] = json.dumps(choices)
         case TurnInterrupted():
             values["killed_json"] = json.dumps(record.fields()["killed"])
     return values

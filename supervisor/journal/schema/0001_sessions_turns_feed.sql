@@ -47,7 +47,7 @@ CREATE TABLE turns (
     id TEXT NOT NULL UNIQUE,
     session TEXT NOT NULL,
     number INTEGER NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('queued', 'running', 'done', 'failed', 'interrupted')),
+    state TEXT NOT NULL CHECK (state IN ('queued', 'running', 'asking', 'done', 'failed', 'interrupted')),
     messages TEXT NOT NULL,
     opened_at REAL NOT NULL,
     ended_at REAL,
@@ -60,11 +60,12 @@ CREATE TABLE turns (
     ended_by TEXT NOT NULL DEFAULT '',
     input_tokens INTEGER NOT NULL DEFAULT 0,
     output_tokens INTEGER NOT NULL DEFAULT 0,
+    poison INTEGER NOT NULL DEFAULT 0,
     killed TEXT,
     UNIQUE (session, number)
 ) STRICT;
 -- Unique: the file itself refuses a second owner of a session.
-CREATE UNIQUE INDEX turns_open ON turns (session) WHERE state IN ('queued', 'running');
+CREATE UNIQUE INDEX turns_open ON turns (session) WHERE state IN ('queued', 'running', 'asking');
 CREATE INDEX turns_unhappy ON turns (state) WHERE state IN ('failed', 'interrupted');
 
 -- `said` counts the characters kept in `speech`, so that words can neither be missed nor doubled.
@@ -75,7 +76,7 @@ CREATE TABLE attempts (
     seat INTEGER NOT NULL,
     incarnation INTEGER NOT NULL,
     pid INTEGER NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('open', 'stopped', 'done', 'failed', 'interrupted', 'lost')),
+    state TEXT NOT NULL CHECK (state IN ('open', 'stopped', 'asked', 'done', 'failed', 'interrupted', 'lost')),
     said INTEGER NOT NULL DEFAULT 0,
     verdict TEXT NOT NULL DEFAULT '',
     verdict_by TEXT NOT NULL DEFAULT '',
@@ -114,6 +115,28 @@ CREATE TABLE tool_calls (
 ) STRICT;
 CREATE INDEX tool_calls_by_attempt ON tool_calls (turn, attempt);
 CREATE UNIQUE INDEX tool_calls_open ON tool_calls (turn, attempt, call) WHERE state = 'started';
+
+-- A question waits for a human; `call` is the tool call it answers, or empty when the supervisor asks.
+CREATE TABLE questions (
+    id TEXT PRIMARY KEY,
+    session TEXT NOT NULL,
+    turn TEXT NOT NULL,
+    attempt INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    text TEXT NOT NULL,
+    choices TEXT NOT NULL,
+    call TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('open', 'answered', 'withdrawn')),
+    answer TEXT NOT NULL DEFAULT '',
+    answered_by TEXT NOT NULL DEFAULT '',
+    at REAL NOT NULL,
+    ended_at REAL
+) STRICT, WITHOUT ROWID;
+-- Unique: a turn waits for one answer at a time.
+CREATE UNIQUE INDEX questions_open ON questions (turn) WHERE state = 'open';
+CREATE INDEX questions_by_turn ON questions (turn);
+CREATE INDEX questions_waiting ON questions (at) WHERE state = 'open';
 
 -- `position` is the order of all sessions' events together.
 CREATE TABLE events (

@@ -1,0 +1,92 @@
+"""What a human must answer: a question costs no seat, and its answer puts the turn back on the road."""
+
+from supervisor.core import turns
+from supervisor.core.effects import Carried, Denied
+from supervisor.core.events import AnswerArrived, Asked
+from supervisor.core.ledger import Ledger
+from supervisor.core.model import Question, Session, Turn
+from supervisor.core.records import QuestionAnswered, QuestionAsked
+
+# The supervisor's own question, and what must be answered for the turn to go on.
+_GO_ON = "yes"
+_GO_ON_CHOICES = (_GO_ON, "no")
+
+
+def asked(ledger: Ledger, event: Asked) -> None:
+    """The running attempt asks. A question about a call that it never began is an echo."""
+    found = turns.running(ledger.state, event.who, event.turn, event.attempt)
+    if found is None or event.call not in found[2].calls:
+        return
+    session, turn, attempt = found
+    turns.give_back(ledger, event.who)
+    turn.said_before, turn.attempt = attempt.said, None
+    _ask(ledger, session, turn, event.kind, event.text, event.choices, event.call)
+
+
+def ask_to_go_on(ledger: Ledger, session: Session, turn: Turn) -> None:
+    """Nobody but a human may say whether what was cut off is to be taken up again."""
+    text = f"The service ended while {turn.id} ran. Is it to go on?"
+    _ask(ledger, session, turn, "approve", text, _GO_ON_CHOICES, call="")
+
+
+def _ask(
+    ledger: Ledger,
+    session: Session,
+    turn: Turn,
+    kind: str,
+    text: str,
+    choices: tuple[str, ...],
+    call: str,
+) -> None:
+    turn.questions += 1
+    turn.question = Question(f"{turn.id}#{turn.questions}", kind, text, choices, call)
+    turn.content_at = ledger.now
+    ledger.tell(
+        session,
+        QuestionAsked,
+        turn=turn.id,
+        attempt=turn.attempts,
+        question=turn.question.id,
+        number=turn.questions,
+        kind=kind,
+        text=text,
+        choices=choices,
+        call=call,
+    )
+
+
+def answer_arrived(ledger: Ledger, event: AnswerArrived) -> None:
+    """An answer counts for the question that is open, and for no other."""
+    session = ledger.state.sessions.get(event.session)
+    turn = session.turn if session else None
+    if session is None or turn is None or turn.question is None or turn.question.id != event.question:
+        error = f"question {event.question} is not open"
+        ledger.answer = Denied(error, "list what is asked with `hermesctl questions`")
+        return
+    ledger.answer = Carried(turns=(turn.id,))
+    answer(ledger, session, turn, event.text, by=event.by)
+
+
+def answer(ledger: Ledger, session: Session, turn: Turn, text: str, *, by: str, message: str = "") -> None:
+    """The turn goes on in any worker. Its time begins anew: what a human took to think is not counted."""
+    question = turn.question
+    assert question is not None
+    turn.question, turn.started_at, turn.content_at = None, None, ledger.now
+    ledger.tell(
+        session,
+        QuestionAnswered,
+        turn=turn.id,
+        attempt=turn.attempts,
+        question=question.id,
+        kind=question.kind,
+        text=text,
+        choices=question.choices,
+        call=question.call,
+        by=by,
+        message=message,
+    )
+    if question.call or text.strip().lower() == _GO_ON:
+        ledger.state.queued.append(turn.id)
+    else:
+        error = "not resumed: the answer was not to go on"
+        turns.fail(ledger, session, turn, error, f"take it up with `hermesctl retry {turn.id}`")

@@ -1,0 +1,17 @@
+"""Time in which the host itself could not act: it counts against nobody, neither worker nor turn."""
+
+from supervisor.core.events import StoodStill
+from supervisor.core.ledger import Ledger
+
+
+def stood_still(ledger: Ledger, event: StoodStill) -> None:
+    """Move every deadline and every last sign by the time nobody could look. All of it is fleeting."""
+    state, lost = ledger.state, event.seconds
+    # Moved by the same time, the heap stays a heap.
+    state.deadlines[:] = [(at + lost, number, due) for at, number, due in state.deadlines]
+    for worker in state.workers.values():
+        worker.pulse_at += lost
+        worker.loop_at += lost
+    for session in state.sessions.values():
+        if session.turn is not None and session.turn.attempt is not None:
+            session.turn.attempt.progress_at += lost
