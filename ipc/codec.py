@@ -1,6 +1,6 @@
 """Bytes to messages and back: a version byte, then MessagePack; a frame over its limit never passes."""
 
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -57,3 +57,8 @@ class Decoder(Generic[_Message]):
         except (UnicodeDecodeError, RecursionError) as error:
             # msgspec lets these two through: bytes that are no UTF-8, and values nested thousands deep.
             raise Unreadable(f"a frame could not be read: {type(error).__name__}", _UNREADABLE_HINT) from None
+
+
+def values(message: msgspec.Struct) -> tuple[Any, ...]:
+    """The fields of a message in their order, as they are."""
+    return msgspec.structs.astuple(message)

@@ -38,6 +38,10 @@ class Places:
         return self.state / "models"
 
     @property
+    def clips(self) -> Path:
+        return self.state / "clips"
+
+    @property
     def logs(self) -> Path:
         return self.state / "logs"
 

@@ -176,6 +176,8 @@ class Submit(Message, frozen=True, tag="submit"):
     key: str
     busy: BusyMode | None = None
     expect_turn: str | None = None
+    # The name of a stored clip instead of a text: the sender has put it into the clips folder, durably.
+    clip: str = ""
 
 
 class Interrupt(Message, frozen=True, tag="interrupt"):
@@ -235,11 +237,26 @@ class Show(Message, frozen=True, tag="show"):
     limit: int = 100
 
 
+class Care(Message, frozen=True, tag="care"):
+    """Care for the journal while the service runs. Every act answers with a Table.
+
+    `file` is where a backup goes; `session` and `after` (the `more` of the page before) are for an export;
+    `older` and `keep` are an age and a size as hermes.toml writes them, for pruning.
+    """
+
+    act: Literal["check", "stats", "backup", "export", "prune"]
+    file: str | None = None
+    session: str | None = None
+    after: str = ""
+    older: str | None = None
+    keep: str | None = None
+
+
 class Stop(Message, frozen=True, tag="stop"):
     """End the service; running turns are left for resume."""
 
 
-Request = Submit | Interrupt | Queue | Respond | Retry | Follow | Unfollow | Show | Stop
+Request = Submit | Interrupt | Queue | Respond | Retry | Follow | Unfollow | Show | Care | Stop
 
 
 # --- supervisor -> client (first part: the request number) --------------------------------------------------
@@ -269,9 +286,10 @@ class Refused(Message, frozen=True, tag="refused"):
 
 
 class Table(Message, frozen=True, tag="table"):
-    """Rows of what Show asked for, as plain mappings; status is one row."""
+    """Rows of what was asked for, as plain mappings; status is one row. `more`: where the next page begins."""
 
     rows: tuple[dict[str, Any], ...]
+    more: str = ""
 
 
 class Event(Message, frozen=True, tag="e"):

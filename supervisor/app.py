@@ -13,6 +13,7 @@ from ipc.endpoints import Places, make_private
 from ipc.messages import Delta, ModelEndpoint
 from ipc.sockets import Wire
 from supervisor.briefing import Briefing
+from supervisor.care import Care
 from supervisor.clock import Clock
 from supervisor.control import Control
 from supervisor.core import events
@@ -21,12 +22,14 @@ from supervisor.core.model import ModelState, Policy, State
 from supervisor.engine import Engine
 from supervisor.engine import Processes as Workers
 from supervisor.feed import Feed
+from supervisor.hearing import Hearing
 from supervisor.journal.errors import JournalUnwritable
 from supervisor.journal.journal import Journal
 from supervisor.log import Log
 from supervisor.notify import Notifier
 from supervisor.processes.cells import Limits
 from supervisor.processes.host import Processes
+from supervisor.services import speech
 from supervisor.services.embedded import embedded_model
 from supervisor.services.services import Services
 from supervisor.settings import Settings, cautions, model_endpoint
@@ -90,9 +93,18 @@ class App:
             report=self._worker_changed,
         )
         specs = [self._embedded.spec] if self._embedded else []
-        self._services = Services(
-            specs, wire=self._wire, endpoint=places.services, logs=places.logs, report=self._service_changed
+        self._hearing = Hearing(
+            stt=self._settings.stt, clips=places.clips, post=lambda event: self._engine.post(event)
         )
+        self._services = Services(
+            specs,
+            wire=self._wire,
+            endpoint=places.services,
+            logs=places.logs,
+            report=self._service_changed,
+            other=self._hearing.frame_arrived,
+        )
+        self._hearing.open(self._services)
         self._feed = Feed(self._journal.read, self._spoken)
         briefing = Briefing(self._journal.read, self._settings, lambda: self._endpoint)
         self._switchboard = Switchboard(identities=self._processes, feed=self._feed, brief=briefing)
@@ -102,12 +114,21 @@ class App:
             journal=self._journal,
             processes=self._processes,
             switchboard=self._switchboard,
+            hearing=self._hearing,
             feed=self._feed,
             log=self._log,
             passing=self._passing,
             fatal=self._fatal,
         )
+        self._care = Care(
+            journal=self._journal,
+            path=places.journal,
+            keeping=self._settings.journal,
+            clock=self._clock,
+            log=self._log,
+        )
         self._control = Control(
+            care=self._care,
             engine=self._engine,
             feed=self._feed,
             views=self._make_views(state),
@@ -163,6 +184,7 @@ class App:
         self._control.open(socket)
         self._opening = asyncio.ensure_future(self._services.open())
         self._take_pulse()
+        self._care.open()
         self._notifier.ready()
         self._log.write("service.ready", epoch=self._journal.epoch, cell=self._processes.cell_name)
         print(_welcome(self._places, self._settings), file=sys.stderr, flush=True)
@@ -177,6 +199,8 @@ class App:
     def _service_changed(self, changed: events.ServiceChanged) -> None:
         """What the embedded model's state means for turns."""
         self._log.write("service.changed", service=changed.service, state=changed.state)
+        if changed.service == speech.NAME:
+            self._hearing.service_changed(changed)
         if self._embedded is None or changed.service != self._embedded.spec.name:
             return
         if changed.state == "ready":
@@ -234,6 +258,7 @@ class App:
 
     async def _close(self) -> None:
         self._log.write("service.stopping")
+        self._care.close()
         ending = (self._processes.close(_WORKERS_END_SECONDS), self._services.close(_SERVICES_END_SECONDS))
         await asyncio.gather(*ending)
         self._wire.close()

@@ -49,6 +49,10 @@ class Views(Protocol):
     def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None: ...
 
 
+class Care(Protocol):
+    def request_arrived(self, request: wire.Care, reply: Reply) -> None: ...
+
+
 class Control:
     """The door on the control socket."""
 
@@ -58,6 +62,7 @@ class Control:
         self._engine = engine
         self._feed = feed
         self._views = views
+        self._care = care
         self._settings = settings
         self._stop = stop
         self._decoder: Decoder[wire.Request] = Decoder(wire.Request)
@@ -87,6 +92,8 @@ class Control:
                 reply(wire.Done())
             case wire.Show():
                 reply(wire.Table(self._views.show(request)))
+            case wire.Care():
+                self._care.request_arrived(request, reply)
             case _:
                 self._change(request, reply)
 
@@ -124,7 +131,7 @@ class Control:
             return None
         return wire.Refused(trouble.error, trouble.hint, _NO_ROOM_RETRY_SECONDS)
 
-    def _submit(self, request: wire.Submit, reply: Reply) -> None:
+    def _submit(self, request: wire.Submit, reply: Reply, retries: str = "") -> None:
         event = events.TextArrived(
             session=request.session,
             message=message_id(request.session, request.key),
@@ -132,6 +139,7 @@ class Control:
             text=request.text,
             busy=BusyMode(request.busy or self._settings.for_session(request.session).busy),
             expect_turn=request.expect_turn,
+            retries=retries,
         )
         self._engine.post(event, _answering(reply))
 
@@ -144,7 +152,11 @@ class Control:
             reply(wire.Refused(f"turn {request.turn} {state}", hint))
             return
         session, _, texts = found
-        self._submit(wire.Submit(session, "\n\n".join(texts), request.key, busy="queue"), reply)
+        text = "\n\n".join(texts)
+        if fault := _text_fault(text):
+            reply(fault)
+            return
+        self._submit(wire.Submit(session, text, request.key, busy="queue"), reply, retries=request.turn)
 
     def _interrupt_all(self, request: wire.Interrupt, reply: Reply) -> None:
         """Each session is interrupted on its own; one answer when the last has been."""

@@ -9,11 +9,20 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from supervisor.clock import Clock
 from supervisor.core.decide import decide, next_deadline
-from supervisor.core.effects import Answer, AssignTurn, Decision, KillWorker, StartWorker, SteerTurn
+from supervisor.core.effects import (
+    Answer,
+    AssignTurn,
+    Decision,
+    ForgetClip,
+    KillWorker,
+    StartWorker,
+    SteerTurn,
+    Transcribe,
+)
 from supervisor.core.events import (
     DropAsked,
     Event,
@@ -23,6 +32,7 @@ from supervisor.core.events import (
     StoodStill,
     TextArrived,
     Ticked,
+    VoiceArrived,
     WorkerAlive,
 )
 from supervisor.core.inbox import put_to_rest
@@ -75,6 +85,13 @@ class Switchboard(Protocol):
     def acknowledge(self) -> None: ...
 
 
+class Hearing(Protocol):
+    """What the engine asks of the ears. Outcomes come back as events."""
+
+    def transcribe(self, effect: Transcribe) -> None: ...
+    def forget(self, effect: ForgetClip) -> None: ...
+
+
 class Feed(Protocol):
     """What the engine asks of the feed."""
 
@@ -98,6 +115,7 @@ class Engine:
         journal: Journal,
         processes: Processes,
         switchboard: Switchboard,
+        hearing: Hearing,
         feed: Feed,
         log: DecisionLog,
         passing: Callable[[BaseException], tuple[str, str] | None],
@@ -110,6 +128,7 @@ class Engine:
         self._journal = journal
         self._processes = processes
         self._switchboard = switchboard
+        self._hearing = hearing
         self._feed = feed
         self._log = log
         self._passing = passing
@@ -165,10 +184,10 @@ class Engine:
         return lost
 
     def _decide(self, event: Event) -> Decision:
-        if isinstance(event, TextArrived | InterruptAsked | DropAsked | ResumeAsked):
+        if isinstance(event, TextArrived | VoiceArrived | InterruptAsked | DropAsked | ResumeAsked):
             self._wake(event.session)
         # Nothing can be known by its key in a session that nobody has spoken to.
-        if isinstance(event, TextArrived) and event.session in self.state.sessions:
+        if isinstance(event, TextArrived | VoiceArrived) and event.session in self.state.sessions:
             known = self._fresh.get(event.message) or self._journal.message_seq(event.message)
             event = replace(event, known_seq=known)
         decision = decide(self.state, event, self._clock.now())
@@ -231,6 +250,12 @@ class Engine:
                     self._processes.kill(effect.incarnation)
                 case StartWorker():
                     self._processes.start(effect.seat, effect.incarnation)
+                case Transcribe():
+                    self._hearing.transcribe(effect)
+                case ForgetClip():
+                    self._hearing.forget(effect)
+                case _:
+                    assert_never(effect)
 
     def _set_timer(self) -> None:
         """Wake at the next deadline. A timer that is early does no harm, so an earlier one is left alone."""

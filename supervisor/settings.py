@@ -30,7 +30,7 @@ CellChoice = Literal["auto", "pidns", "cgroup", "sweep"]
 Resume = Literal["auto", "ask", "never"]
 SttEngine = Literal["faster-whisper", "openai", "off"]
 AgentKind = Literal["builtin", "python", "acp", "hermes"]
-ToolName = Literal["shell"]
+ToolName = Literal["shell", "ask"]
 
 # A key is one line of text; more than this is another file given by mistake.
 _KEY_BYTES_MAX = 16 * 1024
@@ -88,6 +88,11 @@ class Stt:
     model: str = key("model", TEXT, "tiny.en")
     deadline_seconds: float = key("deadline", DURATION, "60s")
     echo: bool = key("echo", SWITCH, True)
+    language: str | None = key("language", maybe(TEXT))
+    prompt: str | None = key("prompt", maybe(TEXT))
+    hotwords: str | None = key("hotwords", maybe(TEXT))
+    clips_seconds: float = key("clips_keep", DURATION, "7d")
+    clips_bytes_max: int = key("clips_max", SIZE, "1GiB")
 
 
 @dataclass(frozen=True)
@@ -98,12 +103,20 @@ class Gateway:
 
 
 @dataclass(frozen=True)
+class Keeping:
+    """[journal]: how much of what is over is kept. What is open is always kept."""
+
+    keep_seconds: float = key("keep", DURATION, "90d")
+    bytes_max: int = key("size_max", SIZE, "4GiB")
+
+
+@dataclass(frozen=True)
 class Agent:
     """[agents.NAME]: who answers. Keys beside `kind` go to the agent as its options when they are given."""
 
     kind: AgentKind = key("kind", one_of(AgentKind), "builtin")
     system: str | None = key("system", maybe(TEXT))
-    tools: tuple[str, ...] = key("tools", some_of(ToolName), ["shell"])
+    tools: tuple[str, ...] = key("tools", some_of(ToolName), ["shell", "ask"])
     history_characters_max: int | None = key("history_characters_max", maybe(whole(1000, 4_000_000)))
 
 
@@ -132,6 +145,7 @@ class Settings:
     turns: Turns = Turns()
     stt: Stt = Stt()
     gateway: Gateway = Gateway()
+    journal: Keeping = Keeping()
     agents: Mapping[str, Agent] = field(default_factory=lambda: {"default": Agent()})
     sessions: Mapping[str, Override] = field(default_factory=dict)
     file: Path | None = None
@@ -163,6 +177,7 @@ TABLES: dict[str, type[Any]] = {
     "turns": Turns,
     "stt": Stt,
     "gateway": Gateway,
+    "journal": Keeping,
     "agents": Agent,
     "sessions": Override,
 }

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ipc import messages as wire
-from ipc.codec import Decoder, encode
+from ipc.codec import Decoder, encode, values
 from ipc.errors import WireError
 from ipc.sockets import LoopSocket, Sent
 from supervisor.core import events, turns
@@ -22,6 +22,14 @@ from supervisor.core.model import State, Who
 SPEECH_SECONDS_MAX = 0.2
 # A worker holds back when this many of its frames are not acknowledged, so ask for a commit well before.
 _UNACKNOWLEDGED_MAX = 256
+# Frames that the rules know by the same fields in the same order; a test compares them.
+_SAME_WORDS: dict[type[wire.FromWorker], Callable[..., events.Event]] = {
+    wire.ToolStarted: events.ToolStarted,
+    wire.ToolFinished: events.ToolFinished,
+    wire.Steered: events.Steered,
+    wire.Asked: events.Asked,
+    wire.Failed: events.Failed,
+}
 
 
 class Engine(Protocol):
@@ -137,70 +145,21 @@ class Switchboard:
 
     def _happened(self, who: Who, message: wire.FromWorker, frame: bytes) -> None:
         match message:
-            case wire.Beat():
+            case wire.Beat() | wire.Hello() | wire.Delta():
                 event: events.Event = events.WorkerAlive(who, "loop")
             case wire.Ready():
                 event = events.WorkerReady(who)
-            case wire.ToolStarted():
-                event = events.ToolStarted(
-                    who,
-                    message.turn,
-                    message.attempt,
-                    message.call,
-                    message.name,
-                    message.summary,
-                    message.arguments,
-                    message.repeat,
-                    message.offset,
-                )
-            case wire.ToolFinished():
-                event = events.ToolFinished(
-                    who,
-                    message.turn,
-                    message.attempt,
-                    message.call,
-                    message.ok,
-                    message.ms,
-                    message.result,
-                )
-            case wire.Steered():
-                event = events.Steered(who, message.turn, message.attempt, message.message)
-            case wire.Asked():
-                event = events.Asked(
-                    who,
-                    message.turn,
-                    message.attempt,
-                    message.call,
-                    message.kind,
-                    message.text,
-                    message.choices,
-                )
-            case wire.Finished():
-                usage = message.usage
-                event = events.Finished(
-                    who,
-                    message.turn,
-                    message.attempt,
-                    message.text,
-                    usage.input_tokens,
-                    usage.output_tokens,
-                )
-            case wire.Failed():
-                event = events.Failed(
-                    who,
-                    message.turn,
-                    message.attempt,
-                    message.error,
-                    message.hint,
-                    message.again,
-                )
             case wire.Noted():
                 found = turns.running(self._engine.state, who, message.turn, message.attempt)
                 if found is not None:
                     self._feed.delta(found[0].name, frame)
                 event = events.Noted(who, message.turn, message.attempt)
-            case wire.Hello() | wire.Delta():
-                event = events.WorkerAlive(who, "loop")
+            case wire.Finished():
+                usage = message.usage
+                ending = (message.turn, message.attempt, message.text)
+                event = events.Finished(who, *ending, usage.input_tokens, usage.output_tokens)
+            case _:
+                event = _SAME_WORDS[type(message)](who, *values(message))
         self._engine.post(event)
 
     # --- to the engine ----------------------------------------------------------------------------------
@@ -220,11 +179,14 @@ class Switchboard:
         return line.take()
 
     def acknowledge(self) -> None:
-        """After a commit: tell each worker which of its frames need not be sent again."""
-        for line in list(self._lines.values()):
+        """After a commit: tell each worker which of its frames need not be sent again.
+
+        One that cannot be told now is told with the next commit; its death is reported by who watches it.
+        """
+        for identity, line in self._lines.items():
             if line.safe > line.acknowledged:
-                line.acknowledged = line.safe
-                self._send(line.who, wire.Ack(line.safe))
+                sent = self._frames.send([identity, encode(wire.Ack(line.safe))])
+                line.acknowledged = line.safe if sent is Sent.SENT else line.acknowledged
 
     def said(self, who: Who) -> str:
         """Words of a worker that have been shown but not decided yet."""

@@ -8,7 +8,7 @@ from typing import Any, Protocol, assert_never
 
 from ipc import messages as wire
 from supervisor.clock import Clock
-from supervisor.core.model import Session, State, Worker, WorkerState
+from supervisor.core.model import Session, State, TurnState, Worker, WorkerState
 
 Row = dict[str, Any]
 # No table is asked for more than this many rows at a time; a longer one is a job for `journal export`.
@@ -132,8 +132,10 @@ class Views:
             "spares": state.policy.spares,
             "idle": len(state.idle),
             "busy": len(state.busy),
-            "queued": sum(1 for turn in open_turns if turn.attempt is None),
-            "running": sum(1 for turn in open_turns if turn.attempt is not None),
+            **{
+                shown.value: sum(1 for turn in open_turns if turn.state is shown)
+                for shown in (TurnState.QUEUED, TurnState.RUNNING, TurnState.ASKING)
+            },
             "waiting": sum(len(session.waiting) for session in state.sessions.values()),
             "sessions_live": len(state.sessions),
             "turns_ended": sum(counts.get(ending, 0) for ending in ("done", "failed", "interrupted")),

@@ -55,6 +55,7 @@ class History:
     attempts: list[dict[str, Any]]
     speech: list[dict[str, Any]]
     tool_calls: list[dict[str, Any]]
+    questions: list[dict[str, Any]]
     events: list[dict[str, Any]]
     tallies: dict[str, int]
 
@@ -90,6 +91,7 @@ def read_history(journal: Path) -> History:
             attempts=rows("attempts", "turn, number"),
             speech=rows("speech", 'turn, attempt, "offset"'),
             tool_calls=rows("tool_calls", "position"),
+            questions=rows("questions", "turn, number"),
             events=rows("events", "position"),
             tallies={row["what"]: row["number"] for row in rows("tallies", "what")},
         )
@@ -123,13 +125,17 @@ def check_quiet(journal: Path, sights: Iterable[Sight] = ()) -> History:
     """The same when all work has come to its end: whatever was accepted has ended, exactly once."""
     history = check_history(journal, sights)
     for message in history.messages:
-        assert message["state"] in ("taken", "dropped"), f"{message['id']} was accepted and never ended"
+        assert message["state"] in ("taken", "dropped", "refused"), (
+            f"{message['id']} was accepted and never ended"
+        )
     for turn in history.turns:
         assert turn["state"] in _ENDINGS.values(), f"{turn['id']} is left {turn['state']}"
     for attempt in history.attempts:
         assert attempt["state"] not in ("open", "stopped"), f"{attempt} is left open"
     for call in history.tool_calls:
         assert call["state"] != "started", f"{call} is left open"
+    for question in history.questions:
+        assert question["state"] != "open", f"{question} is left open"
     assert not [session for session in history.sessions if session["held"]], "a session is left held"
     return history
 
@@ -142,11 +148,13 @@ class _Life:
     seq: int = 0
     waiting: list[str] = field(default_factory=list)
     accepted: dict[str, int] = field(default_factory=dict)
-    dropped: set[str] = field(default_factory=set)
+    state: dict[str, str] = field(default_factory=dict)
     taken: dict[str, str] = field(default_factory=dict)
+    answers: set[str] = field(default_factory=set)  # messages that answered a question
     held: bool = False
     open_turn: str | None = None
     open_attempt: int | None = None
+    open_question: str | None = None
     attempts: Counter[str] = field(default_factory=Counter)
     ended: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -160,16 +168,21 @@ class _Life:
                 assert body["message"] not in self.accepted, f"{where}: accepted twice"
                 self.accepted[body["message"]] = self.seq
                 self.waiting.append(body["message"])
+                self.state[body["message"]] = "transcribing" if body["kind"] == "voice" else "waiting"
+            case "transcript.ready":
+                assert self.state[body["message"]] == "transcribing", f"{where}: a second transcript"
+                self.state[body["message"]] = "waiting"
+            case "transcript.failed":
+                self._unqueue(body["message"], "refused", where)
             case "message.dropped":
-                self._unqueue(body["message"], where)
-                self.dropped.add(body["message"])
+                self._unqueue(body["message"], "dropped", where)
             case "session.held" | "session.released" as kind:
                 assert self.held == (kind == "session.released"), f"{where}: it was so already"
                 self.held = not self.held
             case "turn.opened":
                 self._opened(body, where)
-            case "turn.steered" | "question.answered" if body.get("message"):
-                assert body["turn"] == self.open_turn, f"{where}: {self.open_turn} is open"
+            case "turn.steered":
+                self._check_running(body["turn"], where)
                 self._take(body["message"], body["turn"], where)
             case "attempt.opened":
                 self._attempt_opened(body, where)
@@ -179,13 +192,12 @@ class _Life:
                 self.open_attempt = None
             case "tool.started" | "tool.finished":
                 self._check_running(body["turn"], where)
-            case "question.asked":
-                self._check_running(body["turn"], where)
-                self.open_attempt = None
+            case "question.asked" | "question.answered":
+                self._question(event["type"], body, where)
             case kind if kind in _ENDINGS:
                 assert body["turn"] == self.open_turn, f"{where}: {self.open_turn} is open"
                 self.ended[body["turn"]] = {"state": _ENDINGS[kind], **body}
-                self.open_turn = self.open_attempt = None
+                self.open_turn = self.open_attempt = self.open_question = None
 
     def _opened(self, body: dict[str, Any], where: str) -> None:
         assert self.open_turn is None, f"{where}: {self.open_turn} is open"
@@ -197,9 +209,23 @@ class _Life:
         for message in body["messages"]:
             self._take(message, body["turn"], where)
 
+    def _question(self, kind: str, body: dict[str, Any], where: str) -> None:
+        """One at a time, and nobody works while it waits."""
+        assert body["turn"] == self.open_turn, f"{where}: {self.open_turn} is open"
+        if kind == "question.asked":
+            assert self.open_question is None, f"{where}: {self.open_question} waits already"
+            self.open_question, self.open_attempt = body["question"], None
+            return
+        assert body["question"] == self.open_question, f"{where}: {self.open_question} was asked"
+        self.open_question = None
+        if body["by"] in self.accepted:
+            self._take(body["by"], body["turn"], where)
+            self.answers.add(body["by"])
+
     def _attempt_opened(self, body: dict[str, Any], where: str) -> None:
         assert body["turn"] == self.open_turn, f"{where}: an attempt at {body['turn']}, which is not open"
         assert self.open_attempt is None, f"{where}: attempt {self.open_attempt} was still open"
+        assert self.open_question is None, f"{where}: {self.open_question} waits for an answer"
         self.attempts[body["turn"]] += 1
         assert body["attempt"] == self.attempts[body["turn"]], f"{where}: attempts are not counted one by one"
         self.open_attempt = body["attempt"]
@@ -209,12 +235,14 @@ class _Life:
         assert self.open_attempt is not None, f"{where}: no attempt runs"
 
     def _take(self, message: str, turn: str, where: str) -> None:
-        self._unqueue(message, where)
+        assert self.state[message] != "transcribing", f"{where}: {message} has no words yet"
+        self._unqueue(message, "taken", where)
         self.taken[message] = turn
 
-    def _unqueue(self, message: str, where: str) -> None:
+    def _unqueue(self, message: str, state: str, where: str) -> None:
         assert message in self.waiting, f"{where}: {message} did not wait"
         self.waiting.remove(message)
+        self.state[message] = state
 
 
 def _replay(history: History) -> dict[str, _Life]:
@@ -238,14 +266,11 @@ def _check_messages(history: History, lives: dict[str, _Life]) -> None:
     for message in history.messages:
         life, name = lives[message["session"]], message["id"]
         assert life.accepted.get(name) == message["seq"], f"{name} is not told where it stands"
-        told = "waiting"
-        if name in life.dropped:
-            told = "dropped"
-        elif name in life.taken:
-            told = "taken"
+        told = life.state[name]
         assert message["state"] == told, f"{name} is {message['state']} and told as {told}"
         assert message["turn"] == life.taken.get(name), f"{name} is part of {message['turn']}"
-        assert listed[name] == (told == "taken"), f"{name} is listed by {listed[name]} turns"
+        is_part = told == "taken" and name not in life.answers
+        assert listed[name] == is_part, f"{name} is listed by {listed[name]} turns"
     assert len(history.messages) == sum(len(life.accepted) for life in lives.values())
 
 
@@ -303,15 +328,25 @@ def _check_words(history: History) -> None:
 
 
 def _check_tools(history: History) -> None:
-    told = Counter((json.loads(event["body"])["turn"], event["type"]) for event in history.events)
+    told = Counter((json.loads(event["body"]).get("turn"), event["type"]) for event in history.events)
     calls = Counter(call["turn"] for call in history.tool_calls)
-    ended = Counter(call["turn"] for call in history.tool_calls if call["state"] == "finished")
+    # The answer to a question is the result of the call that asked it, and is told as an answer.
+    asked = {(each["turn"], each["attempt"], each["call"]) for each in history.questions}
+    ended = Counter(
+        call["turn"]
+        for call in history.tool_calls
+        if call["state"] == "finished" and (call["turn"], call["attempt"], call["call"]) not in asked
+    )
     for turn in history.turns:
         assert calls[turn["id"]] == told[turn["id"], "tool.started"], f"{turn['id']}: calls and their story"
         assert ended[turn["id"]] == told[turn["id"], "tool.finished"], f"{turn['id']}: results"
     states = {turn["id"]: turn["state"] for turn in history.turns}
     for call in history.tool_calls:
-        assert call["state"] != "started" or states[call["turn"]] == "running", f"{call} is open for ever"
+        if call["state"] == "started":
+            assert states[call["turn"]] in ("running", "asking"), f"{call} is open for ever"
+    waiting = Counter(question["turn"] for question in history.questions if question["state"] == "open")
+    for turn in history.turns:
+        assert waiting[turn["id"]] == (turn["state"] == "asking"), f"{turn['id']} is {turn['state']}"
 
 
 def _check_sight(history: History, sight: Sight) -> None:

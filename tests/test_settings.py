@@ -11,6 +11,7 @@ from ipc.messages import AgentSpec, ModelEndpoint
 from supervisor.settings import (
     DEFAULTS,
     TABLES,
+    Agent,
     SessionSettings,
     Settings,
     cautions,
@@ -68,7 +69,7 @@ def test_every_table_can_be_given(tmp_path: Path) -> None:
     assert found.turns.silence_seconds == 0.5
     assert (found.stt.engine, found.stt.echo, found.gateway.listen) == ("off", False, "[::1]:0")
     assert found.for_session("poems:1") == SessionSettings("poet", "queue")
-    assert found.agent("poet") == AgentSpec("poet", "builtin", {"system": "Rhyme.", "tools": ("shell",)})
+    assert found.agent("poet") == AgentSpec("poet", "builtin", {"system": "Rhyme.", "tools": Agent().tools})
     assert found.agent("nobody") is None
 
 
@@ -194,7 +195,7 @@ def test_the_key_comes_from_a_file_beside_the_settings(tmp_path: Path) -> None:
 
 
 def test_tools_are_offered_to_a_model_of_ones_own_only(tmp_path: Path) -> None:
-    for text, tools in ((MODEL, ("shell",)), (MODEL + "[agents.default]\ntools = []", ()), ("", None)):
+    for text, tools in ((MODEL, Agent().tools), (MODEL + "[agents.default]\ntools = []", ()), ("", None)):
         agent = _load(tmp_path, text).agent("default")
         assert agent is not None
         assert agent.options.get("tools") == tools
@@ -206,8 +207,8 @@ def test_an_unknown_tool_is_refused_with_its_line(tmp_path: Path, value: str) ->
         SettingsError, match=r"line 2: \[agents.default\] tools = .* cannot be used"
     ) as caught:
         _load(tmp_path, f"[agents.default]\ntools = {value}\n")
-    assert 'a list with any of "shell", or []' in caught.value.hint
-    assert 'the default is ["shell"]' in caught.value.hint
+    assert 'a list with any of "shell", ' in caught.value.hint
+    assert 'the default is ["shell", ' in caught.value.hint
 
 
 def test_a_line_is_found_by_its_whole_path() -> None:

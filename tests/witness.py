@@ -5,14 +5,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from supervisor.core.effects import AssignTurn, Effect, KillWorker, StartWorker, SteerTurn
-from supervisor.core.model import ModelState, Session, State, Who, WorkerState
+from supervisor.core.model import ModelState, Session, State, TurnState, Who, WorkerState
 from supervisor.core.records import (
+    AttemptLost,
     AttemptOpened,
+    AttemptSpoke,
+    AttemptStopped,
     MessageAccepted,
     MessageDropped,
+    QuestionAnswered,
+    QuestionAsked,
     Record,
     SessionHeld,
     SessionReleased,
+    ToolCallFinished,
+    ToolCallStarted,
     TurnDone,
     TurnFailed,
     TurnInterrupted,
@@ -32,6 +39,7 @@ class Process:
     is_mute: bool = False
     job: AssignTurn | None = None
     jobs: list[AssignTurn] = field(default_factory=list)
+    calls: set[str] = field(default_factory=set)  # begun in its job, and not ended
     offers: list[SteerTurn] = field(default_factory=list)
 
     @property
@@ -57,6 +65,8 @@ class Witness:
         self.open_turns: dict[str, str] = {}  # session -> turn
         self.ended: dict[str, str] = {}  # turn -> how
         self.attempts: dict[str, Who] = {}  # session -> who made its latest attempt
+        self.questions: dict[str, str] = {}  # session -> the question it waits for
+        self.asked: Counter[str] = Counter()  # turn -> how many questions it has asked
 
     def fates(self) -> dict[str, str]:
         """How each accepted message has ended so far; those without an end are left out."""
@@ -95,7 +105,18 @@ class Witness:
                     self._takes(record.session, record.turn, message)
             case TurnSteered():
                 self._takes(record.session, record.turn, record.message)
+            case QuestionAsked():
+                self._question_asked(record)
+            case QuestionAnswered():
+                assert self.questions.pop(record.session) == record.question, f"it is not open: {record}"
+                assert self.open_turns[record.session] == record.turn
+                if record.message:
+                    self._takes(record.session, record.turn, record.message)
+            case AttemptSpoke() | AttemptLost() | AttemptStopped() | ToolCallStarted() | ToolCallFinished():
+                assert record.session not in self.questions, f"while a human is waited for: {record}"
             case TurnDone() | TurnFailed() | TurnInterrupted():
+                withdrawn = self.questions.pop(record.session, None)
+                assert not (withdrawn and isinstance(record, TurnDone)), f"done while it asks: {record}"
                 assert record.turn not in self.ended, f"the turn ends twice: {record}"
                 assert self.open_turns.pop(record.session) == record.turn
                 self.ended[record.turn] = record.type
@@ -107,7 +128,15 @@ class Witness:
         self.waiting[session].remove(message)
         self.taken[message] = turn
 
+    def _question_asked(self, record: QuestionAsked) -> None:
+        assert record.session not in self.questions, f"two questions at once: {record}"
+        assert self.open_turns[record.session] == record.turn, f"a closed turn asks: {record}"
+        self.asked[record.turn] += 1
+        assert record.question == f"{record.turn}#{self.asked[record.turn]}", f"out of order: {record}"
+        self.questions[record.session] = record.question
+
     def _attempt_opened(self, record: AttemptOpened, processes: dict[Who, Process]) -> None:
+        assert record.session not in self.questions, f"while a human is waited for: {record}"
         assert self.open_turns.get(record.session) == record.turn, f"an attempt at a closed turn: {record}"
         earlier = processes.get(self.attempts.get(record.session, record.who))
         if earlier is not None:
@@ -152,13 +181,19 @@ def _check_session(state: State, session: Session) -> None:
     if session.turn is None and session.waiting and not session.held:
         assert state.draining, f"{session.name} is free, has messages, and opened no turn"
         assert session.name in state.openable
-    if session.turn is not None and session.turn.attempt is None and not state.draining:
-        assert session.turn.id in state.queued, f"{session.turn.id} is on no road"
+    turn = session.turn
+    if turn is not None and turn.question is not None:
+        assert turn.state is TurnState.ASKING, f"{turn.id} asks and runs"
+        assert turn.id not in state.queued, f"{turn.id} asks and queues"
+        assert session.name not in [each.session for each in state.workers.values()], f"{turn.id} has a seat"
+    elif turn is not None and turn.attempt is None and not state.draining:
+        assert turn.id in state.queued, f"{turn.id} is on no road"
 
 
 def _is_queued(state: State, turn: str) -> bool:
     session = state.sessions.get(turn.rpartition("/")[0])
-    return bool(session and session.turn and session.turn.id == turn and session.turn.attempt is None)
+    found = session.turn if session else None
+    return found is not None and found.id == turn and found.state is TurnState.QUEUED
 
 
 def check_effect(state: State, effect: Effect, witness: Witness, processes: dict[Who, Process]) -> None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from supervisor.core.decide import decide, next_deadline
 from supervisor.core.effects import Answer, AssignTurn, Decision, Effect, KillWorker, StartWorker, SteerTurn
 from supervisor.core.events import (
+    AnswerArrived,
+    Asked,
     DrainAsked,
     DropAsked,
     Event,
@@ -36,7 +38,7 @@ from supervisor.core.events import (
     WorkerUnreachable,
 )
 from supervisor.core.inbox import put_to_rest
-from supervisor.core.model import BusyMode, ModelState, Policy, Proof, Who
+from supervisor.core.model import BusyMode, ModelState, Policy, Proof, Who, session_of
 from supervisor.core.records import AttemptOpened, TurnOpened
 from supervisor.journal.memory import MemoryJournal
 from supervisor.journal.snapshot import durable
@@ -143,6 +145,7 @@ class World:
             case AssignTurn():
                 process = self.processes[who]
                 process.job, process.is_ready, process.offers = effect, False, []
+                process.calls = set()
                 process.jobs.append(effect)
             case SteerTurn():
                 self.processes[who].offers.append(effect)
@@ -167,7 +170,11 @@ class World:
                 process.is_dead, process.is_ready = True, False
             case WorkerReady():
                 self.processes[event.who].is_ready = self.processes[event.who].job is None
-            case Finished() | Failed():
+            case ToolStarted():
+                self.processes[event.who].calls.add(event.call)
+            case ToolFinished():
+                self.processes[event.who].calls.discard(event.call)
+            case Finished() | Failed() | Asked():
                 self.processes[event.who].job = None
 
     def _is_echo(self, event: Event) -> bool:
@@ -178,10 +185,13 @@ class World:
         if isinstance(event, WorkerReady | WorkerAlive | WorkerUnreachable):
             process = self.processes.get(event.who)
             return process is None or not process.is_heard
-        if isinstance(event, Frame):
+        if isinstance(event, Frame | Asked):
             process = self.processes.get(event.who)
-            job = process.job if process and process.is_heard else None
-            return job is None or (job.turn, job.attempt) != (event.turn, event.attempt)
+            if process is None or process.job is None or not process.is_heard:
+                return True
+            if isinstance(event, Asked) and event.call not in process.calls:
+                return True
+            return (process.job.turn, process.job.attempt) != (event.turn, event.attempt)
         return False
 
     # --- people ---------------------------------------------------------------------------------------------
@@ -204,6 +214,18 @@ class World:
 
     def resumes(self, session: str) -> Answer | None:
         return self.tell(ResumeAsked(session)).answer
+
+    def answers(self, question: str, text: str) -> Answer | None:
+        """Somebody answers a question by its id."""
+        return self.tell(AnswerArrived(session_of(question), question, text, "someone")).answer
+
+    def says_again(self, turn: str, text: str) -> str:
+        """Somebody has a turn of the past tried once more."""
+        self._messages += 1
+        message = f"m{self._messages}"
+        arrived = TextArrived(session_of(turn), message, f"key-{message}", text, BusyMode.QUEUE)
+        self.tell(replace(arrived, retries=turn))
+        return message
 
     def drains(self) -> None:
         self.tell(DrainAsked())
@@ -274,6 +296,15 @@ class World:
         self._calls += 1
         self.begins_tool(turn, f"call-{self._calls}")
         self.ends_tool(turn, f"call-{self._calls}")
+
+    def asks(self, turn: str, text: str, *choices: str, call: str = "") -> None:
+        """The agent asks a human, by a tool call of its own, or about one that it is said to have begun."""
+        if not call:
+            self._calls += 1
+            call = f"call-{self._calls}"
+            self.begins_tool(turn, call, "ask")
+        who, attempt = self._at_work(turn)
+        self.tell(Asked(who, turn, attempt, call, "clarify", text, choices))
 
     def notes(self, turn: str) -> None:
         who, attempt = self._at_work(turn)
@@ -353,6 +384,9 @@ class World:
         """One round in which everything goes well."""
         for name in [each.name for each in self.state.sessions.values() if each.held]:
             self.resumes(name)
+        for session in list(self.state.sessions.values()):
+            if session.turn is not None and session.turn.question is not None:
+                self.answers(session.turn.question.id, "yes")
         for process in list(self.processes.values()):
             if process.is_killed and not process.is_dead:
                 self.dies(process.who.seat, "killed")

@@ -8,10 +8,11 @@ import traceback
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from ipc.errors import WireError
 from ipc.messages import (
+    Asked,
     Assign,
     Delta,
     Failed,
@@ -23,7 +24,7 @@ from ipc.messages import (
     ToolStarted,
     Usage,
 )
-from worker.errors import AgentError, AttemptError
+from worker.errors import AgentError, AttemptError, HumanNeeded
 from worker.outbox import Outbox
 from worker.tools import Tool
 
@@ -71,10 +72,16 @@ class Attempt:
         return self._length
 
     async def run(self, answer: Answer) -> None:
-        """Lets the agent answer and sends how it ended; whatever the agent raises is a Failed."""
+        """Lets the agent answer and sends how it ended; what the agent raises is a question or a Failed."""
         task = asyncio.current_task()
         try:
             usage = await answer(self)
+        except HumanNeeded as question:
+            self._end()
+            turn, attempt = self.assign.turn, self.assign.attempt
+            await self._outbox.send(
+                Asked(turn, attempt, question.call, "clarify", question.text, question.choices)
+            )
         except AttemptError as error:
             await self._fail(error.error, error.hint, error.again)
         except WireError as error:
@@ -114,14 +121,30 @@ class Attempt:
 
     async def tool(self, tool: Tool, call: str, arguments: str) -> ToolResult:
         """Runs a tool once it is written down that it will run, and gives its result for the model."""
+        arguments = _clean(arguments)
+        await self._begin(tool, call, arguments)
+        began = time.monotonic()
+        result = await _run(tool, arguments)
+        ms = int((time.monotonic() - began) * 1000)
+        turn, attempt = self.assign.turn, self.assign.attempt
+        await self._outbox.send(ToolFinished(turn, attempt, call, result.ok, ms, result.text))
+        return result
+
+    async def ask(
+        self, tool: Tool, call: str, arguments: str, text: str, choices: tuple[str, ...]
+    ) -> NoReturn:
+        """Ends the attempt with a question; a later one gets the answer as the result of this call."""
+        await self._begin(tool, call, _clean(arguments))
+        raise HumanNeeded(call, _clean(text), tuple(map(_clean, choices)))
+
+    async def _begin(self, tool: Tool, call: str, arguments: str) -> None:
+        """Writes down that a tool is about to be used, and waits until that is safe."""
         self._check_open()
         self._flush()
-        arguments = _clean(arguments)
-        turn, attempt = self.assign.turn, self.assign.attempt
         frame = await self._outbox.send(
             ToolStarted(
-                turn=turn,
-                attempt=attempt,
+                turn=self.assign.turn,
+                attempt=self.assign.attempt,
                 call=call,
                 name=tool.name,
                 summary=_summary(arguments),
@@ -131,11 +154,6 @@ class Attempt:
             )
         )
         await self._outbox.acknowledged(frame)
-        began = time.monotonic()
-        result = await _run(tool, arguments)
-        ms = int((time.monotonic() - began) * 1000)
-        await self._outbox.send(ToolFinished(turn, attempt, call, result.ok, ms, result.text))
-        return result
 
     def steer(self, steer: Steer) -> None:
         """Keeps a message for the agent's next tool boundary; beyond the bound it waits for the next turn."""

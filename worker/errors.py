@@ -11,6 +11,16 @@ class AttemptError(Exception):
         self.again = again
 
 
+class HumanNeeded(Exception):
+    """Not a fault: the attempt ends with a question, which is the open tool call `call`."""
+
+    def __init__(self, call: str, text: str, choices: tuple[str, ...]) -> None:
+        super().__init__(call)
+        self.call = call
+        self.text = text
+        self.choices = choices
+
+
 class AgentError(AttemptError):
     """The agent cannot be found, is set up wrongly, or does not come to an end."""
 

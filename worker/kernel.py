@@ -22,6 +22,7 @@ _MOUNT_FLAGS_KEPT: Final = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC | os.ST_
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_DUMPABLE: Final = 4
+_PR_SET_NAME: Final = 15
 _PR_CAPBSET_DROP: Final = 24
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _PR_GET_CHILD_SUBREAPER: Final = 37
@@ -92,6 +93,11 @@ def adopts_orphans() -> bool:
 def refuse_inspection() -> None:
     """Keeps processes of the same user from tracing this one."""
     _prctl(_PR_SET_DUMPABLE, 0, "prctl(DUMPABLE)")
+
+
+def name_process(name: str) -> None:
+    """What `ps` and `top` show of this thread; the kernel keeps fifteen bytes."""
+    _check(_libc.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0), "prctl(NAME)")
 
 
 def drop_privileges() -> None:

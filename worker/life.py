@@ -20,6 +20,8 @@ BEAT_SECONDS = 1.0
 # As sysexits.h has them: a bug of ours, and a peer that does not keep to the protocol.
 EXIT_BUG = 70
 EXIT_PROTOCOL = 76
+# Made before the fork: making it takes as long as connecting does.
+_decoder: Decoder[ToWorker] = Decoder(ToWorker)
 
 
 class Life:
@@ -28,7 +30,6 @@ class Life:
     def __init__(self, fork: Fork) -> None:
         self._fork = fork
         self._wire = Wire()
-        self._decoder: Decoder[ToWorker] = Decoder(ToWorker)
         self._model = Model()
         self._end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._attempt: Attempt | None = None
@@ -40,18 +41,20 @@ class Life:
         """Lives until told to retire or until the protocol is broken; gives the exit status."""
         fork = self._fork
         offspring.take_in()
+        self._outbox.post(Hello(fork.epoch, fork.seat, fork.incarnation))
+        self._outbox.post(Ready())
         # A thread that runs C code only: it answers however long an agent holds the interpreter lock.
         threading.Thread(
             target=self._wire.echo, args=(fork.pulse_endpoint, fork.identity), name="echo", daemon=True
         ).start()
-        self._outbox.post(Hello(fork.epoch, fork.seat, fork.incarnation))
-        self._outbox.post(Ready())
         log("worker.ready", seat=fork.seat, incarnation=fork.incarnation, pid=os.getpid())
         self._beat()
         return await self._end
 
     def _beat(self) -> None:
         self._outbox.post_fleeting(Beat())
+        if self._attempt is not None:
+            offspring.reap()
         asyncio.get_running_loop().call_later(BEAT_SECONDS, self._beat)
 
     def _post(self, parts: list[bytes]) -> None:
@@ -62,7 +65,7 @@ class Life:
 
     def _receive(self, parts: list[bytes]) -> None:
         try:
-            message = self._decoder.decode(parts[0])
+            message = _decoder.decode(parts[0])
         except WireError as error:
             self._finish(EXIT_PROTOCOL, "worker.frame_unreadable", fault=type(error).__name__)
             return

@@ -6,7 +6,6 @@ A child keeps its pid until it is reaped, and only this process reaps it: no oth
 import asyncio
 import os
 import signal
-from collections.abc import Collection
 from pathlib import Path
 
 from worker import kernel
@@ -16,18 +15,29 @@ from worker import kernel
 _END_SECONDS_MAX = 2.0
 _LOOK_AGAIN_SECONDS = 0.002
 
+# Children whose exit status somebody in this process wants; all others are orphans that came back.
+_claimed: set[int] = set()
+
 
 def take_in() -> None:
     """From here on every descendant that loses its parent becomes a child of this process."""
     kernel.adopt_orphans()
 
 
-def reap(spare: Collection[int] = ()) -> None:
-    """Takes the ended orphans, which count as processes until then; `spare` are children of somebody here."""
+def claim(pid: int) -> None:
+    """The caller reaps this child itself, and then lets it go."""
+    _claimed.add(pid)
+
+
+def let_go(pid: int) -> None:
+    _claimed.discard(pid)
+
+
+def reap() -> None:
+    """Takes the ended orphans: until then each of them counts as a process."""
     if kernel.adopts_orphans():
-        for pid in children():
-            if pid not in spare:
-                _is_gone(pid)
+        for pid in children() - _claimed:
+            _is_gone(pid)
 
 
 async def end_all() -> bool:

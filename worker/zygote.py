@@ -3,9 +3,11 @@
     supervisor -> guard -> zygote -> keeper (first of a cell) -> worker
 
 The guard only outlasts the zygote and ends what it leaves behind. Started as `python -m worker.zygote FD RUN
-REHEARSE`: the descriptor of a SOCK_SEQPACKET pair, and the modules that have `run(fork)` and `rehearse()`.
+REHEARSE`: the descriptor of a SOCK_SEQPACKET pair, and the modules that have `run(fork)` and `stretch()`, and
+`rehearse()`.
 """
 
+import contextlib
 import gc
 import importlib
 import os
@@ -16,6 +18,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ipc.codec import Decoder, encode
 from ipc.messages import (
@@ -37,6 +40,14 @@ from worker import cell, kernel
 _DATAGRAM_BYTES_MAX = 64 * 1024
 # How often what a killed keeper has left is looked at until it is gone; a kill may be waiting for that.
 _STRAYS_MILLISECONDS = 1
+# The next cell is prepared once no order has come for this long: the last worker is up and at work by then.
+_IDLE_SECONDS = 0.05
+# A prepared cell that died is made anew at most this often.
+_REMAKE_SECONDS = 1.0
+# The name of a worker that waits for its order, in `ps` and elsewhere.
+PREPARED = "hermes-prepared"
+# Incarnations count from 1.
+_NOBODY = 0
 _decoder: Decoder[ToZygote] = Decoder(ToZygote)
 
 
@@ -63,15 +74,31 @@ def main(arguments: list[str]) -> None:
         run(fork)
 
 
+@dataclass(slots=True)
+class _Cell:
+    """A keeper with a worker that waits at the other end of `line` for its order."""
+
+    pid: int
+    pidfd: int
+    line: socket.socket
+    incarnation: int = _NOBODY
+
+
 class Zygote:
-    """Forks a worker for every Fork, and tells when a cell has ended."""
+    """Makes a worker of every Fork, and tells when a cell has ended.
+
+    One cell is prepared ahead: it holds a worker that lacks nothing but its order.
+    """
 
     def __init__(self, pair: socket.socket, spec: CellSpec) -> None:
         self._pair = pair
         self._spec = spec
         self._pid = os.getpid()
-        self._keepers: dict[int, tuple[int, int]] = {}  # pidfd -> pid, incarnation
+        self._cells: dict[int, _Cell] = {}  # by the keeper's pidfd
         self._ended: list[Exited] = []
+        self._prepared: _Cell | None = None
+        self._prepare_at: float | None = None
+        self._stretch: Callable[[], None] | None = None
         self._namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
 
     def try_cell(self) -> None:
@@ -96,78 +123,149 @@ class Zygote:
     def warm_up(self, run: str, rehearse: str) -> Callable[[Fork], None]:
         """Imports all a worker needs and runs it once, so that nothing is left to be done first in a fork."""
         began = time.monotonic()
-        entry: Callable[[Fork], None] = importlib.import_module(run).run
+        program = importlib.import_module(run)
+        entry: Callable[[Fork], None] = program.run
+        self._stretch = program.stretch
         importlib.import_module(rehearse).rehearse()
         gc.collect()
         gc.freeze()
         self._pair.send(encode(Warm(ms=round((time.monotonic() - began) * 1000))))
+        self._prepare_in(_IDLE_SECONDS)
         return entry
 
     def serve(self) -> Fork | None:
         """Returns in every worker it forks, with its order; in the zygote when the supervisor is gone."""
         while True:
-            poller = select.poll()
-            for descriptor in (self._pair.fileno(), *self._keepers):
-                poller.register(descriptor, select.POLLIN)
-            readable = {
-                descriptor for descriptor, _ in poller.poll(_STRAYS_MILLISECONDS if self._ended else None)
-            }
-            for pidfd in readable & self._keepers.keys():
+            readable = self._wait()
+            for pidfd in readable & self._cells.keys():
                 self._reap(pidfd)
             if self._ended:
                 self._end_strays()
+            order = None
             if self._pair.fileno() in readable:
                 frame, descriptors, _, _ = socket.recv_fds(self._pair, _DATAGRAM_BYTES_MAX, 1)
                 if not frame:
                     return None
-                fork = _decoder.decode(frame)
-                if isinstance(fork, Fork) and self._fork(fork, descriptors[0]) == 0:
-                    return fork
+                asked = _decoder.decode(frame)
+                if isinstance(asked, Fork):
+                    order = self._start(asked, descriptors[0])
+            elif self._prepare_at is not None and time.monotonic() >= self._prepare_at:
+                order = self._prepare()
+            if order is not None:
+                return order
 
-    def _fork(self, fork: Fork, log: int) -> int:
-        """The keeper's pid in the zygote, 0 in the worker."""
+    def _wait(self) -> set[int]:
+        """The descriptors that have something to say; none when it is time for something else."""
+        poller = select.poll()
+        for descriptor in (self._pair.fileno(), *self._cells):
+            poller.register(descriptor, select.POLLIN)
+        milliseconds: float | None = None
+        if self._prepare_at is not None:
+            milliseconds = max(0.0, (self._prepare_at - time.monotonic()) * 1000)
+        if self._ended:
+            milliseconds = _STRAYS_MILLISECONDS
+        return {descriptor for descriptor, _ in poller.poll(milliseconds)}
+
+    def _start(self, fork: Fork, log: int) -> Fork | None:
+        """None in the zygote; in a worker forked here, its order."""
+        prepared = self._prepared if fork.cell == self._spec else None
         try:
-            keeper = cell.fork_keeper(fork.cell, self._namespace)
+            chosen = prepared or self._make(fork.cell)
         except OSError as error:
             self._pair.send(encode(ForkFailed(fork.incarnation, str(error.strerror or error))))
-            keeper = -1
-        if keeper == 0:
-            self._become_cell(fork, log)
-            return 0
+            os.close(log)
+            return None
+        if isinstance(chosen, Fork):
+            return chosen
+        if chosen is self._prepared:
+            self._prepared = None
+        chosen.incarnation = fork.incarnation
+        # A cell that has just died cannot take its order; its end is told like any other.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            socket.send_fds(chosen.line, [encode(fork)], [log])
+        socket.send_fds(self._pair, [encode(Forked(fork.incarnation))], [chosen.pidfd])
+        chosen.line.close()
         os.close(log)
-        if keeper > 0:
-            pidfd = os.pidfd_open(keeper)
-            self._keepers[pidfd] = (keeper, fork.incarnation)
-            socket.send_fds(self._pair, [encode(Forked(fork.incarnation))], [pidfd])
-        return keeper
+        self._prepare_in(_IDLE_SECONDS)
+        return None
 
-    def _become_cell(self, fork: Fork, log: int) -> None:
+    def _prepare_in(self, seconds: float) -> None:
+        # A cgroup is named after its incarnation: there is none to prepare before the order.
+        if self._prepared is None and self._spec.kind != "cgroup":
+            self._prepare_at = time.monotonic() + seconds
+
+    def _prepare(self) -> Fork | None:
+        """None in the zygote; in the prepared worker, its order, when that has come."""
+        self._prepare_at = None
+        try:
+            made = self._make(self._spec)
+        except OSError:
+            return None  # whoever orders the next worker is told, if it is still so
+        if isinstance(made, Fork):
+            return made
+        self._prepared = made
+        return None
+
+    def _make(self, spec: CellSpec) -> _Cell | Fork:
+        """The new cell in the zygote; in the cell's worker, its order, when that has come."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            keeper = -1
+            try:
+                keeper = cell.fork_keeper(spec, self._namespace)
+            finally:
+                if keeper <= 0:
+                    ours.close()
+            if keeper == 0:
+                return self._become_cell(spec, theirs)
+        made = _Cell(keeper, os.pidfd_open(keeper), ours)
+        self._cells[made.pidfd] = made
+        return made
+
+    def _become_cell(self, spec: CellSpec, line: socket.socket) -> Fork:
         """The keeper never leaves this; the worker does."""
         gc.disable()
-        for standard in (1, 2):
-            os.dup2(log, standard)
-        cell.become_keeper(fork.cell, self._pid)
-        worker = os.fork()
+        try:
+            cell.become_keeper(spec, self._pid)
+            worker = os.fork()
+        except OSError:
+            _take_order(line)  # what went wrong belongs into the log of the one who ordered
+            raise
         if worker != 0:
-            socket.send_fds(self._pair, [encode(Running(fork.incarnation))], [os.pidfd_open(worker)])
+            kernel.name_process("hermes-keeper")
             kernel.refuse_inspection()
             os.closerange(3, _descriptors_max())
             cell.keep(worker)
-        gc.enable()
-        self._pair.close()
-        for descriptor in (log, self._namespace, *self._keepers):
-            os.close(descriptor)
         cell.become_worker()
+        if self._stretch is not None and not select.select([line], [], [], 0)[0]:
+            self._stretch()
+        kernel.name_process(PREPARED)
+        fork = _take_order(line)
+        own = os.pidfd_open(os.getpid())
+        socket.send_fds(self._pair, [encode(Running(fork.incarnation))], [own])
+        os.close(own)
+        self._pair.close()
+        os.close(self._namespace)
+        for other in self._cells.values():
+            os.close(other.pidfd)
+            other.line.close()
+        kernel.name_process("hermes-worker")
+        gc.enable()
+        return fork
 
     def _reap(self, pidfd: int) -> None:
-        pid, incarnation = self._keepers.pop(pidfd)
+        ended = self._cells.pop(pidfd)
         os.close(pidfd)
-        _, status = os.waitpid(pid, 0)
-        self._ended.append(Exited(incarnation, os.waitstatus_to_exitcode(status)))
+        ended.line.close()
+        _, status = os.waitpid(ended.pid, 0)
+        self._ended.append(Exited(ended.incarnation, os.waitstatus_to_exitcode(status)))
+        if ended is self._prepared:
+            self._prepared = None
+            self._prepare_in(_REMAKE_SECONDS)
 
     def _end_strays(self) -> None:
         """A keeper that was killed leaves what it held to the zygote; any child that is no keeper is one."""
-        keepers = {pid for pid, _ in self._keepers.values()}
+        keepers = {held.pid for held in self._cells.values()}
         strays = [pid for pid in cell.children() if pid not in keepers]
         for pid in strays:
             os.kill(pid, signal.SIGKILL)
@@ -175,8 +273,23 @@ class Zygote:
         if left:
             return
         for exited in self._ended:
-            self._pair.send(encode(exited))
+            if exited.incarnation != _NOBODY:
+                self._pair.send(encode(exited))
         self._ended.clear()
+
+
+def _take_order(line: socket.socket) -> Fork:
+    """Waits for the order and takes its log for standard output; ends with the zygote if none comes."""
+    frame, descriptors, _, _ = socket.recv_fds(line, _DATAGRAM_BYTES_MAX, 1)
+    if not frame:
+        os._exit(0)
+    order = _decoder.decode(frame)
+    assert isinstance(order, Fork)
+    for standard in (1, 2):
+        os.dup2(descriptors[0], standard)
+    os.close(descriptors[0])
+    line.close()
+    return order
 
 
 def _separate(spec: CellSpec, pair: socket.socket) -> None:
@@ -193,7 +306,9 @@ def _separate(spec: CellSpec, pair: socket.socket) -> None:
     zygote = os.fork()
     if zygote != 0:
         pair.close()
+        kernel.name_process("hermes-guard")
         cell.keep(zygote)
+    kernel.name_process("hermes-zygote")
     cell.unguard()
     kernel.die_with_parent(signal.SIGKILL)
     # The first process of a namespace cannot see its parent; there the closed pair tells it.

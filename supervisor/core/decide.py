@@ -7,7 +7,7 @@ place, so none can forget to.
 import heapq
 from typing import assert_never
 
-from supervisor.core import inbox, placing, pool, questions, recovery, standstill, turns
+from supervisor.core import inbox, placing, pool, questions, recovery, standstill, turns, voice
 from supervisor.core.effects import Carried, Decision
 from supervisor.core.events import (
     AnswerArrived,
@@ -20,6 +20,7 @@ from supervisor.core.events import (
     InterruptAsked,
     ModelChanged,
     Noted,
+    NotTranscribed,
     Recovered,
     ResumeAsked,
     Spoke,
@@ -30,7 +31,9 @@ from supervisor.core.events import (
     Ticked,
     ToolFinished,
     ToolStarted,
+    Transcribed,
     UndrainAsked,
+    VoiceArrived,
     WorkerAlive,
     WorkerDied,
     WorkerReady,
@@ -59,8 +62,12 @@ def _handle(ledger: Ledger, event: Event) -> None:
     match event:
         case Spoke() | ToolStarted() | ToolFinished() | Noted() | Steered() | Finished() | Failed():
             turns.frame(ledger, event)
-        case TextArrived():
-            inbox.text_arrived(ledger, event)
+        case TextArrived() | VoiceArrived():
+            inbox.arrived(ledger, event)
+        case Transcribed():
+            voice.transcribed(ledger, event)
+        case NotTranscribed():
+            voice.not_transcribed(ledger, event)
         case InterruptAsked():
             inbox.interrupt_asked(ledger, event)
         case DropAsked():

@@ -41,7 +41,23 @@ class SteerTurn:
     text: str
 
 
-Effect = StartWorker | KillWorker | AssignTurn | SteerTurn
+@dataclass(frozen=True, slots=True)
+class Transcribe:
+    """Have a clip understood; the outcome returns as Transcribed or NotTranscribed."""
+
+    session: str
+    message: str
+    clip: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetClip:
+    """Nobody waits for the words of this message any more."""
+
+    message: str
+
+
+Effect = StartWorker | KillWorker | AssignTurn | SteerTurn | Transcribe | ForgetClip
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,10 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True)
 class TextArrived:
-    """Somebody said something. `known_seq` is set when the journal already has a message of this id."""
+    """Somebody said something. `known_seq` is set when the journal already has a message of this id.
+
+    `retries` names the turn whose words these are: they were said before and answer no question of today.
+    """
 
     session: str
     message: str
@@ -21,6 +24,39 @@ class TextArrived:
     busy: BusyMode
     expect_turn: str | None = None
     known_seq: int | None = None
+    retries: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceArrived:
+    """Somebody spoke; the clip is stored. Otherwise as TextArrived."""
+
+    session: str
+    message: str
+    key: str
+    clip: str
+    busy: BusyMode
+    expect_turn: str | None = None
+    known_seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Transcribed:
+    """The words of a clip are known."""
+
+    session: str
+    message: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotTranscribed:
+    """There are no words in a clip, or none can be had."""
+
+    session: str
+    message: str
+    reason: str
+    hint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +268,9 @@ Frame = Spoke | ToolStarted | ToolFinished | Noted | Steered | Finished | Failed
 Event = (
     Recovered
     | TextArrived
+    | VoiceArrived
+    | Transcribed
+    | NotTranscribed
     | InterruptAsked
     | DropAsked
     | ResumeAsked

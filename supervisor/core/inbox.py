@@ -1,14 +1,14 @@
 """What is said to a session: taken in, held, dropped, and what it does to a running turn."""
 
 from supervisor.core import questions, turns
-from supervisor.core.effects import Carried, Denied, Taken
-from supervisor.core.events import DropAsked, InterruptAsked, ResumeAsked, TextArrived
+from supervisor.core.effects import Carried, Denied, ForgetClip, Taken, Transcribe
+from supervisor.core.events import DropAsked, InterruptAsked, ResumeAsked, TextArrived, VoiceArrived
 from supervisor.core.ledger import Ledger
 from supervisor.core.model import BusyMode, Message, Session, State
 from supervisor.core.records import MessageAccepted, MessageDropped, SessionHeld, SessionReleased
 
 
-def text_arrived(ledger: Ledger, event: TextArrived) -> None:
+def arrived(ledger: Ledger, event: TextArrived | VoiceArrived) -> None:
     """Take a message in exactly once; refuse it by name when it cannot be kept or comes too late."""
     session = ledger.state.sessions.setdefault(event.session, Session(event.session))
     if event.known_seq is not None:
@@ -19,23 +19,40 @@ def text_arrived(ledger: Ledger, event: TextArrived) -> None:
         _take(ledger, session, event)
 
 
-def _take(ledger: Ledger, session: Session, event: TextArrived) -> None:
-    message = Message(event.message, event.text, event.busy, ledger.now)
+def _take(ledger: Ledger, session: Session, event: TextArrived | VoiceArrived) -> None:
+    text = event.text if isinstance(event, TextArrived) else ""
+    clip = event.clip if isinstance(event, VoiceArrived) else ""
+    message = Message(event.message, text, event.busy, ledger.now, clip)
     ledger.tell(
         session,
         MessageAccepted,
         message=message.id,
         key=event.key,
-        kind="text",
-        text=message.text,
+        kind="voice" if clip else "text",
+        text=text,
         busy=message.busy.value,
+        clip=clip,
     )
     ledger.answer = Taken(message.id, session.seq, again=False)
-    _release(ledger, session)
-    if session.turn is not None and session.turn.question is not None:
-        questions.answer(ledger, session, session.turn, message.text, by=message.id, message=message.id)
-        return
     session.waiting.append(message)
+    if message.is_transcribing:
+        ledger.perform(Transcribe(session.name, message.id, clip))
+    elif isinstance(event, TextArrived) and event.retries:
+        release(ledger, session)
+        _follow(ledger, session, message)
+    else:
+        understood(ledger, session, message)
+
+
+def understood(ledger: Ledger, session: Session, message: Message) -> None:
+    """A waiting message has words: it answers a question, interrupts, steers or waits its turn."""
+    release(ledger, session)
+    if not questions.is_answered_by(ledger, session, message):
+        _follow(ledger, session, message)
+
+
+def _follow(ledger: Ledger, session: Session, message: Message) -> None:
+    """What a message does to the turn before it."""
     if message.busy is BusyMode.INTERRUPT:
         turns.interrupt(ledger, session, by=message.id)
     if session.turn is None:
@@ -104,8 +121,10 @@ def _drop(ledger: Ledger, session: Session, message_id: str | None, by: str) -> 
     for message in chosen:
         session.waiting.remove(message)
         ledger.tell(session, MessageDropped, message=message.id, by=by)
+        if message.is_transcribing:
+            ledger.perform(ForgetClip(message.id))
     if not session.waiting:
-        _release(ledger, session)
+        release(ledger, session)
     return len(chosen)
 
 
@@ -115,12 +134,13 @@ def resume_asked(ledger: Ledger, event: ResumeAsked) -> None:
         ledger.answer = Carried(note=f"nothing is held in session {event.session}")
         return
     ledger.answer = Carried(note=f"{len(session.waiting)} go on")
-    _release(ledger, session)
+    release(ledger, session)
     if session.turn is None:
         ledger.state.openable[session.name] = None
 
 
-def _release(ledger: Ledger, session: Session) -> None:
+def release(ledger: Ledger, session: Session) -> None:
+    """What was held may go on."""
     if session.held:
         session.held = False
         ledger.tell(session, SessionReleased)

@@ -91,6 +91,12 @@ class Message:
     text: str
     busy: BusyMode
     at: float
+    clip: str = ""  # the stored audio of a spoken message
+
+    @property
+    def is_transcribing(self) -> bool:
+        """Spoken, and its words are not known yet: it keeps its place, and does nothing to anybody."""
+        return bool(self.clip) and not self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +120,7 @@ class Attempt:
     calls: dict[str, str] = field(default_factory=dict)  # open tool calls: call -> name
     verdict: Verdict | None = None
     progress_at: float = 0.0  # fleeting
+    offered: set[str] = field(default_factory=set)  # fleeting: messages it may take in
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +209,11 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class TurnDue:
-    """The whole turn has had its time."""
+    """The whole turn has had its time, if it has not asked a human since: with an answer, time begins anew."""
 
     session: str
     turn: str
+    questions: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,13 @@ def open_turns(ledger: Ledger) -> None:
         name = next(iter(state.openable))
         del state.openable[name]
         session = state.sessions.get(name)
-        while session and session.turn is None and session.waiting and not session.held:
+        while session and session.turn is None and not session.held and _has_words(session.waiting):
             _open(ledger, session)
+
+
+def _has_words(waiting: deque[Message]) -> bool:
+    """Nobody overtakes a spoken message that is still being transcribed."""
+    return bool(waiting) and not waiting[0].is_transcribing
 
 
 def _open(ledger: Ledger, session: Session) -> None:
@@ -51,14 +56,14 @@ def _gather(waiting: deque[Message]) -> tuple[Message, ...]:
     """The next message, or the collected run of messages at the head."""
     messages = [waiting.popleft()]
     if messages[0].busy is BusyMode.COLLECT:
-        while waiting and waiting[0].busy is BusyMode.COLLECT:
+        while _has_words(waiting) and waiting[0].busy is BusyMode.COLLECT:
             messages.append(waiting.popleft())
     return tuple(messages)
 
 
 def _is_superseded(messages: tuple[Message, ...], waiting: deque[Message]) -> bool:
     """Interrupts that came while the last turn was dying: only the newest of them is worth starting."""
-    return bool(waiting) and messages[0].busy is waiting[0].busy is BusyMode.INTERRUPT
+    return _has_words(waiting) and messages[0].busy is waiting[0].busy is BusyMode.INTERRUPT
 
 
 def place(ledger: Ledger) -> None:

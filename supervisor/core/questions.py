@@ -4,7 +4,7 @@ from supervisor.core import turns
 from supervisor.core.effects import Carried, Denied
 from supervisor.core.events import AnswerArrived, Asked
 from supervisor.core.ledger import Ledger
-from supervisor.core.model import Question, Session, Turn
+from supervisor.core.model import Message, Question, Session, Turn
 from supervisor.core.records import QuestionAnswered, QuestionAsked
 
 # The supervisor's own question, and what must be answered for the turn to go on.
@@ -40,7 +40,8 @@ def _ask(
 ) -> None:
     turn.questions += 1
     turn.question = Question(f"{turn.id}#{turn.questions}", kind, text, choices, call)
-    turn.content_at = ledger.now
+    # A turn's time begins anew with the answer: a human may think for ever.
+    turn.started_at, turn.content_at = None, ledger.now
     ledger.tell(
         session,
         QuestionAsked,
@@ -67,11 +68,28 @@ def answer_arrived(ledger: Ledger, event: AnswerArrived) -> None:
     answer(ledger, session, turn, event.text, by=event.by)
 
 
+def is_answered_by(ledger: Ledger, session: Session, message: Message) -> bool:
+    """Whether a plain message was the answer to the session's open question, and nothing more.
+
+    Of the supervisor's own question that holds for its choices only: who says something else has moved on,
+    which declines it, and still wants to be answered.
+    """
+    turn = session.turn
+    if turn is None or turn.question is None:
+        return False
+    is_answer = bool(turn.question.call) or _plain(message.text) in turn.question.choices
+    taken = message.id if is_answer else ""
+    if is_answer:
+        session.waiting.remove(message)
+    answer(ledger, session, turn, message.text, by=message.id, message=taken)
+    return is_answer
+
+
 def answer(ledger: Ledger, session: Session, turn: Turn, text: str, *, by: str, message: str = "") -> None:
-    """The turn goes on in any worker. Its time begins anew: what a human took to think is not counted."""
+    """The turn goes on in any worker; `message` is the plain message that was the answer."""
     question = turn.question
     assert question is not None
-    turn.question, turn.started_at, turn.content_at = None, None, ledger.now
+    turn.question, turn.content_at = None, ledger.now
     ledger.tell(
         session,
         QuestionAnswered,
@@ -85,8 +103,12 @@ def answer(ledger: Ledger, session: Session, turn: Turn, text: str, *, by: str, 
         by=by,
         message=message,
     )
-    if question.call or text.strip().lower() == _GO_ON:
+    if question.call or _plain(text) == _GO_ON:
         ledger.state.queued.append(turn.id)
     else:
         error = "not resumed: the answer was not to go on"
         turns.fail(ledger, session, turn, error, f"take it up with `hermesctl retry {turn.id}`")
+
+
+def _plain(text: str) -> str:
+    return text.strip().lower()

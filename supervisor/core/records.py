@@ -28,9 +28,35 @@ class MessageAccepted(Record):
     kind: str
     text: str
     busy: str
+    clip: str = ""
 
     def fields(self) -> dict[str, Any]:
         return {"message": self.message, "kind": self.kind, "busy": self.busy, "text": self.text}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptReady(Record):
+    """What was understood of a clip, told to whoever spoke it before anything is done with it."""
+
+    type: ClassVar[str] = "transcript.ready"
+    message: str
+    text: str
+
+    def fields(self) -> dict[str, Any]:
+        return {"message": self.message, "text": self.text}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptFailed(Record):
+    """The message ends here, with its reason; the clip is kept."""
+
+    type: ClassVar[str] = "transcript.failed"
+    message: str
+    reason: str
+    hint: str
+
+    def fields(self) -> dict[str, Any]:
+        return {"message": self.message, "reason": self.reason, "hint": self.hint}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +221,8 @@ class QuestionAnswered(Record):
 
     def fields(self) -> dict[str, Any]:
         told = {"turn": self.turn, "question": self.question, "kind": self.kind}
-        return told | {"text": self.text, "choices": list(self.choices), "by": self.by}
+        answer = {"text": self.text, "choices": list(self.choices), "by": self.by}
+        return told | answer | ({"message": self.message} if self.message else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """What a new life does with the old one's unfinished turns: it puts them back on the road or ends them."""
 
-from supervisor.core import pool, questions, turns
+from supervisor.core import pool, questions, turns, voice
 from supervisor.core.effects import Carried
 from supervisor.core.ledger import Ledger
 from supervisor.core.model import Policy, Proof, Session, Turn
@@ -15,6 +15,7 @@ def recovered(ledger: Ledger) -> None:
     for session in list(ledger.state.sessions.values()):
         if session.turn is not None:
             _settle(ledger, session, session.turn)
+        voice.take_up(ledger, session)
         if session.turn is None and session.waiting:
             ledger.state.openable[session.name] = None
     pool.fill(ledger)

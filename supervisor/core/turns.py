@@ -34,6 +34,9 @@ from supervisor.core.records import (
     TurnSteered,
 )
 
+# As many messages as a worker keeps for its agent's next boundary: more would only fill the line to it.
+_OFFERED_MAX = 32
+
 
 def running(state: State, who: Who, turn_id: str, number: int) -> tuple[Session, Turn, Attempt] | None:
     """The open attempt a frame speaks of, or None when the frame is an echo."""
@@ -63,7 +66,8 @@ def open_attempt(ledger: Ledger, session: Session, turn: Turn, worker: Worker) -
         steer(ledger, turn, message)
     if turn.started_at is None:
         turn.started_at = ledger.now
-        ledger.remind(ledger.now + state.policy.deadline_seconds, TurnDue(session.name, turn.id))
+        due = TurnDue(session.name, turn.id, turn.questions)
+        ledger.remind(ledger.now + state.policy.deadline_seconds, due)
     silence = SilenceDue(session.name, turn.id, turn.attempts)
     ledger.remind(ledger.now + state.policy.silence_seconds, silence)
 
@@ -71,7 +75,12 @@ def open_attempt(ledger: Ledger, session: Session, turn: Turn, worker: Worker) -
 def steer(ledger: Ledger, turn: Turn, message: Message) -> None:
     """Offer a waiting message to the running attempt. Until the agent has taken it in, it stays waiting."""
     attempt = turn.attempt
-    if message.busy is BusyMode.STEER and attempt is not None and attempt.verdict is None:
+    if message.is_transcribing or message.busy is not BusyMode.STEER:
+        return
+    if attempt is None or attempt.verdict is not None or message.id in attempt.offered:
+        return
+    if len(attempt.offered) < _OFFERED_MAX:
+        attempt.offered.add(message.id)
         ledger.perform(SteerTurn(attempt.who, turn.id, attempt.number, message.id, message.text))
 
 
@@ -153,6 +162,9 @@ def _steered(ledger: Ledger, session: Session, turn: Turn, message_id: str) -> N
     turn.messages += (message,)
     turn.content_at = ledger.now
     ledger.tell(session, TurnSteered, turn=turn.id, attempt=turn.attempt.number, message=message.id)
+    turn.attempt.offered.discard(message.id)
+    for waiting in session.waiting:
+        steer(ledger, turn, waiting)
 
 
 def _finished(ledger: Ledger, session: Session, turn: Turn, event: Finished) -> None:
@@ -292,7 +304,7 @@ def overdue(ledger: Ledger, due: TurnDue) -> None:
     """The whole turn took too long: it fails, and what it started is killed. A human may think for ever."""
     session = ledger.state.sessions.get(due.session)
     turn = session.turn if session else None
-    if session is None or turn is None or turn.id != due.turn or turn.question is not None:
+    if session is None or turn is None or turn.id != due.turn or turn.questions != due.questions:
         return
     error = f"it took longer than {ledger.state.policy.deadline_seconds:.0f} s"
     verdict = Verdict(

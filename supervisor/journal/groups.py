@@ -3,7 +3,9 @@
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from queue import Empty, SimpleQueue
+from sqlite3 import Connection
 
 from supervisor.core.records import Record
 from supervisor.journal.errors import JournalError
@@ -34,21 +36,37 @@ class Commit:
         self.loop = loop
 
 
+class Chore:
+    """A little work on the writing connection, between commits. It minds its own transaction."""
+
+    __slots__ = ("deliver", "loop", "run")
+
+    def __init__(
+        self,
+        run: Callable[[Connection], bool],
+        deliver: Callable[[bool | JournalError], None],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.run = run
+        self.deliver = deliver
+        self.loop = loop
+
+
 class Groups:
     """Owns the writing thread. Bounded by its callers: each waits for its commit before it sends the next."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
-        self._queue: SimpleQueue[Commit | None] = SimpleQueue()
+        self._queue: SimpleQueue[Commit | Chore | None] = SimpleQueue()
         # A daemon: a disk that never answers must not keep the process from ending.
         self._thread = threading.Thread(target=self._work, name="journal", daemon=True)
         self._thread.start()
 
-    def put(self, commit: Commit) -> None:
+    def put(self, work: Commit | Chore) -> None:
         if self._thread.is_alive():
-            self._queue.put(commit)
+            self._queue.put(work)
         else:
-            commit.deliver(STOPPED)
+            work.deliver(STOPPED)
 
     def stop(self) -> None:
         """Everything put before is written, then the thread ends."""
@@ -61,9 +79,12 @@ class Groups:
             first = self._queue.get()
             group = [] if first is None else self._gather(first)
             stopping = first is None or group[-1] is None
-            commits = [each for each in group if each is not None]
+            commits = [each for each in group if isinstance(each, Commit)]
             if commits:
                 self._serve(commits)
+            for each in group:
+                if isinstance(each, Chore):
+                    self._do(each)
 
     def _serve(self, commits: list[Commit]) -> None:
         """Whatever happens here, also what nobody foresaw, every sender gets an answer."""
@@ -74,9 +95,20 @@ class Groups:
             _deliver(commits, outcomes)
         self._checkpoint()
 
-    def _gather(self, first: Commit) -> list[Commit | None]:
+    def _do(self, chore: Chore) -> None:
+        outcome: bool | JournalError = STOPPED
+        try:
+            outcome = self._writer.run(chore.run)
+        except JournalError as error:
+            outcome = error
+        finally:
+            with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+                chore.loop.call_soon_threadsafe(chore.deliver, outcome)
+        self._checkpoint()
+
+    def _gather(self, first: Commit | Chore) -> list[Commit | Chore | None]:
         """What waits right now; None, the sign to stop, is always last."""
-        group: list[Commit | None] = [first]
+        group: list[Commit | Chore | None] = [first]
         while len(group) < GROUP_COMMITS_MAX and group[-1] is not None:
             try:
                 group.append(self._queue.get_nowait())

@@ -1,6 +1,7 @@
 """The past of a session for its next attempt: newest turns first to fit a limit, told oldest first."""
 
 from collections import deque
+from dataclasses import replace
 from sqlite3 import Row
 
 from supervisor.journal.load import TAKEN, said
@@ -51,12 +52,18 @@ def _turn(rows: Rows, row: Row) -> TurnPast:
     texts = tuple(message["text"] for message in rows.all(TAKEN, (row["messages"],)))
     if row["state"] == "done":
         final = AttemptPast(row["text"], _tools(rows, row["id"], row["attempts"]), "")
-        return TurnPast(row["id"], row["number"], texts, (final,))
-    return TurnPast(row["id"], row["number"], texts, tried(rows, row["id"], row["attempts"] + 1))
+        earlier = tried(rows, row["id"], row["attempts"])
+        told = tuple(attempt for attempt in earlier if attempt.text or attempt.tools)
+        return TurnPast(row["id"], row["number"], texts, (*told, final))
+    attempts = tried(rows, row["id"], row["attempts"] + 1)
+    if attempts and not attempts[-1].cut:
+        # It ended with a question; whether that was answered or not, the turn ended before it could go on.
+        attempts = (*attempts[:-1], replace(attempts[-1], cut=row["error"] or row["state"]))
+    return TurnPast(row["id"], row["number"], texts, attempts)
 
 
 def _attempt(rows: Rows, turn: str, row: Row) -> AttemptPast:
-    cut = row["reason"] or ("" if row["state"] == "done" else row["state"])
+    cut = row["reason"] or ("" if row["state"] in ("done", "asked") else row["state"])
     return AttemptPast(said(rows, turn, row["number"]), _tools(rows, turn, row["number"]), cut)
 
 

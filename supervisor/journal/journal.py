@@ -6,7 +6,7 @@ WAL with synchronous=FULL: a commit whose awaitable has returned is there after 
 import asyncio
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -15,15 +15,17 @@ from supervisor.core.model import Policy, Session, State
 from supervisor.core.records import Record
 from supervisor.journal import lock as locking
 from supervisor.journal.errors import JournalError, JournalUnwritable, damaged, named
-from supervisor.journal.groups import Commit, Groups
+from supervisor.journal.groups import Chore, Commit, Groups
 from supervisor.journal.load import load, wake
 from supervisor.journal.migrate import migrate, refuse_newer
+from supervisor.journal.prune import Pruning
 from supervisor.journal.read import Reads
 from supervisor.journal.rows import Rows
 from supervisor.journal.writer import Writer
 
 # One process writes, so a lock inside SQLite is held for the blink of a backup or a recovery at most.
 _BUSY_SECONDS = 5.0
+_FAREWELL_MS = 200
 # Every statement of this room stays prepared.
 _STATEMENTS_KEPT = 256
 # Every page of a file up to this size is looked at on each start; a bigger one by `check` when asked.
@@ -102,6 +104,26 @@ class Journal:
         if error is not None:
             raise error
 
+    async def prune(self, pruning: Pruning) -> None:
+        """Forget what is over, slice by slice between the commits of others."""
+        while await self._chore(pruning.slice):
+            pass
+
+    def _chore(self, run: Callable[[sqlite3.Connection], bool]) -> "asyncio.Future[bool]":
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[bool] = loop.create_future()
+
+        def deliver(outcome: bool | JournalError) -> None:
+            if future.done():
+                return
+            if isinstance(outcome, JournalError):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
+
+        self._groups.put(Chore(run, deliver, loop))
+        return future
+
     def check(self) -> tuple[str, ...]:
         """Look at every page; what is wrong, in SQLite's words. Takes as long as the file is big."""
         return _findings(self._reading)
@@ -114,6 +136,8 @@ class Journal:
         self._reading.close()
         # If that fails, the log still has everything.
         with suppress(sqlite3.Error):
+            # Whoever still reads, a backup perhaps, is not worth a late end.
+            self._writing.execute(f"PRAGMA busy_timeout = {_FAREWELL_MS}")
             self._writing.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         self._writing.close()
         os.close(self._lock)

@@ -66,7 +66,7 @@ TURN_MESSAGES = """
     FROM json_each(?) AS listed CROSS JOIN messages ON messages.id = listed.value
     ORDER BY listed.key LIMIT ?"""
 MESSAGE = """
-    SELECT id, session, key, kind, busy, state, turn, seq, at, ended_by, ended_at
+    SELECT id, session, key, kind, busy, clip, state, turn, seq, at, ended_by, reason, ended_at
     FROM messages WHERE id = ?"""
 QUESTIONS_OPEN = """
     SELECT id AS question, session, turn, kind, text, choices, at FROM questions INDEXED BY questions_waiting
@@ -75,7 +75,8 @@ COUNTS = """
     SELECT what, number FROM tallies
     UNION ALL SELECT state, count(*) FROM turns INDEXED BY turns_open
         WHERE state IN ('queued', 'running', 'asking') GROUP BY state
-    UNION ALL SELECT 'waiting', count(*) FROM messages INDEXED BY messages_waiting WHERE state = 'waiting'
+    UNION ALL SELECT 'waiting', count(*) FROM messages INDEXED BY messages_waiting
+        WHERE state IN ('transcribing', 'waiting')
     UNION ALL SELECT 'held', count(*) FROM sessions INDEXED BY sessions_held WHERE held = 1"""
 
 

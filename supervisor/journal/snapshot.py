@@ -11,6 +11,7 @@ class DurableMessage:
     text: str
     busy: str
     at: float
+    clip: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def session_of(session: Session) -> DurableSession:
 
 
 def _message(message: Message) -> DurableMessage:
-    return DurableMessage(message.id, message.text, message.busy.value, message.at)
+    return DurableMessage(message.id, message.text, message.busy.value, message.at, message.clip)
 
 
 def _turn(turn: Turn) -> DurableTurn:

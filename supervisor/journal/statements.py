@@ -19,6 +19,8 @@ from supervisor.core.records import (
     SessionReleased,
     ToolCallFinished,
     ToolCallStarted,
+    TranscriptFailed,
+    TranscriptReady,
     TurnDone,
     TurnFailed,
     TurnInterrupted,
@@ -97,15 +99,30 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
     MessageAccepted: (
         Write(
             "message.kept",
-            """INSERT INTO messages (id, session, key, kind, text, busy, state, seq, at)
-               VALUES (:message, :session, :key, :kind, :text, :busy, 'waiting', :seq, :at)""",
+            """INSERT INTO messages (id, session, key, kind, text, busy, clip, state, seq, at)
+               VALUES (:message, :session, :key, :kind, :text, :busy, :clip,
+                   CASE :clip WHEN '' THEN 'waiting' ELSE 'transcribing' END, :seq, :at)""",
+        ),
+    ),
+    TranscriptReady: (
+        Write(
+            "transcript.ready",
+            """UPDATE messages SET state = 'waiting', text = :text
+               WHERE id = :message AND session = :session AND state = 'transcribing'""",
+        ),
+    ),
+    TranscriptFailed: (
+        Write(
+            "transcript.failed",
+            """UPDATE messages SET state = 'refused', reason = :reason, ended_at = :at
+               WHERE id = :message AND session = :session AND state = 'transcribing'""",
         ),
     ),
     MessageDropped: (
         Write(
             "message.dropped",
             """UPDATE messages SET state = 'dropped', ended_by = :by, ended_at = :at
-               WHERE id = :message AND session = :session AND state = 'waiting'""",
+               WHERE id = :message AND session = :session AND state IN ('transcribing', 'waiting')""",
         ),
     ),
     SessionHeld: (Write("session.held", "UPDATE sessions SET held = 1 WHERE name = :session AND held = 0"),),

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from supervisor.core.records import Record
@@ -24,6 +24,9 @@ from supervisor.journal.statements import (
 _PAGES_PER_RECORD = 8
 # Texts are kept twice, as row and as event, so a page holds half of its 4096 bytes in new text.
 _CHARACTERS_PER_PAGE = 2048
+
+# A chore is kept this small by whoever gives it.
+_PAGES_PER_CHORE = 200
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -53,6 +56,15 @@ class Writer:
             self._undo()
             raise
         self.transactions += 1
+
+    def run(self, chore: Callable[[sqlite3.Connection], bool]) -> bool:
+        """Some work that is no record; what it says of itself."""
+        try:
+            return chore(self._connection)
+        except sqlite3.Error as error:
+            raise named(error, self._journal) from error
+        finally:
+            self.pages += _PAGES_PER_CHORE
 
     def _undo(self) -> None:
         """After some errors SQLite has rolled back by itself. Nothing is durable without COMMIT."""

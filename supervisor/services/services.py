@@ -69,6 +69,10 @@ class Services:
             return Sent.GONE
         return self._socket.send([service.identity.encode(), frame])
 
+    def end(self, name: str, detail: str, hint: str) -> None:
+        """Kill the running process of a service for a reason; another one follows."""
+        self._services[name].end(detail, hint)
+
     async def close(self, deadline_seconds: float) -> None:
         """Asks all to end, kills what has not ended by half the time, and returns by the deadline."""
         for service in self._services.values():

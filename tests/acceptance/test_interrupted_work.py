@@ -150,6 +150,18 @@ def test_a9_what_a_turn_started_ends_with_the_turn_also_when_it_is_done(service:
     assert named(mark) == set()
 
 
+HOPPER = "import os\nwhile True:\n    if os.fork(): os._exit(0)"
+
+
+def test_a9_what_forks_for_ever_ends_with_the_turn_too(service: Service, mark: str) -> None:
+    hopper = f"exec -a {mark} '{sys.executable}' -c '{HOPPER}' & disown -a"
+    service.say("demo", calls([{"command": hopper}]))
+    listener = service.listen("demo")
+    listener.ending("demo/1")
+    until(lambda: named(mark) == set())
+    assert service.hermesctl("send", "demo", "next").stdout == "You said: next\n"
+
+
 def test_a16_the_next_turn_knows_what_was_said_and_done(
     service: Service, model: FakeModel, mark: str
 ) -> None:
@@ -242,3 +254,12 @@ def test_the_output_of_a_running_tool_is_seen_by_whoever_sent_the_message(servic
     sent = service.hermesctl("send", "demo", shell("echo from the tool; exit 3"))
     assert sent.stdout == "Done.\n"
     assert "· from the tool" in sent.stderr
+
+
+def test_a_tool_that_still_writes_is_not_taken_for_stuck(make_service: Callable[..., Service]) -> None:
+    service = make_service(workers="count = 1", turns='silence = "2s"')
+    service.say("demo", shell("for n in $(seq 20); do echo $n; sleep 0.2; done"))
+    listener = service.listen("demo")
+    assert listener.ending("demo/1").type == "turn.done"
+    assert listener.of_type("tool.finished")[0].fields["ms"] > 3000
+    assert not listener.of_type("attempt.lost")

@@ -15,9 +15,9 @@ from supervisor.core.records import Record
 from tests.world import World
 
 # The sentences a story may use; each is a method of the world.
-_PEOPLE = ("says", "interrupts", "drops", "clears", "resumes", "drains", "undrains")
+_PEOPLE = ("says", "interrupts", "drops", "clears", "resumes", "drains", "undrains", "answers", "says_again")
 _PROCESSES = ("starts", "ready", "worker_ready", "dies", "falls_silent", "beats", "unreachable")
-_FRAMES = ("speaks", "begins_tool", "ends_tool", "notes", "takes_in", "finishes", "fails")
+_FRAMES = ("speaks", "begins_tool", "ends_tool", "notes", "takes_in", "finishes", "fails", "asks")
 _HOUSE = ("model_is", "crash", "stops", "passes")
 _SENTENCES = frozenset((*_PEOPLE, *_PROCESSES, *_FRAMES, *_HOUSE))
 

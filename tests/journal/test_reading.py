@@ -37,7 +37,11 @@ def test_history_gives_answers_and_cuts_with_what_was_done(journal: Journal) -> 
     live_through_everything(journal)
     done, cut, failed = journal.read.history("s", 4, turns_max=10, characters_max=10_000)
     assert done.said == ("first", "and this")
-    assert done.attempts == (AttemptPast("Once more, done.", (), ""),)
+    lost, asked, answered = done.attempts
+    assert (lost.text, lost.cut, len(lost.tools)) == ("Grüße, 🙂 world", "out of memory", 3)
+    answer = ToolPast("c3", "ask", "{}", "pure", "that 🙂", True, 9)
+    assert asked == AttemptPast("Once more", (answer,), "")
+    assert answered == AttemptPast("Once more, done.", (), "")
     assert cut.said == ("then",)
     assert cut.attempts == (AttemptPast("a long ans", (), "interrupted"),)
     assert failed.said == ("later",)
@@ -91,8 +95,8 @@ def test_a_story_has_all_that_happened_and_no_words_of_the_sender(journal: Journ
     live_through_everything(journal)
     story = journal.read.turn_story("s/1")
     assert story is not None
-    assert [attempt["state"] for attempt in story["tried"]] == ["lost", "done"]
-    assert [tool["state"] for tool in story["tools"]] == ["finished", "unknown", "unknown"]
+    assert [attempt["state"] for attempt in story["tried"]] == ["lost", "asked", "done"]
+    assert [tool["state"] for tool in story["tools"]] == ["finished", "unknown", "unknown", "finished"]
     assert [message["id"] for message in story["messages"]] == ["m1", "m2"]
     dropped = journal.read.message_story("m3")
     assert dropped is not None

@@ -4,17 +4,22 @@ from pathlib import Path
 
 from supervisor.core import records as told
 from supervisor.core.events import (
+    AnswerArrived,
+    Asked,
     DropAsked,
     Failed,
     Finished,
     InterruptAsked,
+    NotTranscribed,
     Spoke,
     Steered,
     StopAsked,
     ToolFinished,
     ToolStarted,
+    Transcribed,
+    VoiceArrived,
 )
-from supervisor.core.model import BusyMode, Policy
+from supervisor.core.model import BusyMode, Policy, Question
 from supervisor.journal.memory import MemoryJournal
 from supervisor.journal.snapshot import durable
 from tests.journal.conftest import open_in
@@ -38,11 +43,22 @@ def live_through_everything(journal: Keeps) -> Life:
     life.say("m3", "never this", BusyMode.QUEUE)
     life.tell(Steered(who, "s/1", 1, "m2"))
     life.tell(DropAsked("s", "m3", "somebody"))
+    life.tell(VoiceArrived("s", "m7", "key m7", "clip one", BusyMode.QUEUE))
+    life.tell(Transcribed("s", "m7", "never this either"))
+    life.tell(DropAsked("s", "m7", "somebody"))
+    life.tell(VoiceArrived("s", "m8", "key m8", "clip two", BusyMode.QUEUE))
+    life.tell(NotTranscribed("s", "m8", "no speech in it", "say it again"))
     life.died(who.seat, "out of memory")
     who = life.who(life.busy_seat())
     life.tell(Spoke(who, "s/1", 2, "Once more"))
-    life.tell(Finished(who, "s/1", 2, "Once more, done.", 10, 20))
+    life.tell(ToolStarted(who, "s/1", 2, "c3", "ask", "which?", "{}", "pure", 9))
+    life.tell(Asked(who, "s/1", 2, "c3", "clarify", "Which é?", ("this", "that")))
+    life.ready(who.seat)
+    life.tell(AnswerArrived("s", "s/1#1", "that 🙂", "somebody"))
+    who = life.who(life.busy_seat())
+    life.tell(Finished(who, "s/1", 3, "Once more, done.", 10, 20))
     life.ready(0)
+    life.ready(who.seat)
     life.say("m4", "then")
     life.say("m5", "later")
     who = life.who(life.busy_seat())
@@ -96,6 +112,45 @@ def test_a_stopped_attempt_keeps_its_verdict_over_a_crash(tmp_path: Path) -> Non
     life = Life(again, now=2000.0)
     assert [type(record) for record in life.records] == [told.TurnInterrupted]
     again.close()
+
+
+def test_a_question_and_its_count_survive_a_restart(tmp_path: Path) -> None:
+    journal = open_in(tmp_path)
+    life = Life(journal)
+    life.ready(0)
+    life.say("m1", "first")
+    life.tell(Spoke(life.who(0), "s/1", 1, "let me ask"))
+    life.tell(ToolStarted(life.who(0), "s/1", 1, "c1", "ask", "which?", "{}", "pure", 10))
+    life.tell(Asked(life.who(0), "s/1", 1, "c1", "clarify", "Which?", ("a", "b")))
+    journal.close()
+    again = open_in(tmp_path)
+    life = Life(again, now=9_999_999.0)
+    assert life.records == []
+    turn = life.state.sessions["s"].turn
+    assert turn is not None
+    assert turn.question == Question("s/1#1", "clarify", "Which?", ("a", "b"), "c1")
+    assert again.read.questions_page(10)[0]["question"] == "s/1#1"
+    life.ready(0)
+    life.say("m2", "the second", BusyMode.INTERRUPT)
+    assert again.read.questions_page(10) == []
+    (asked,) = again.read.tried("s/1", 2)
+    assert (asked.text, asked.cut, asked.tools[0].result) == ("let me ask", "", "the second")
+    again.close()
+
+
+def test_a_withdrawn_question_is_a_cut(tmp_path: Path) -> None:
+    journal = open_in(tmp_path)
+    life = Life(journal)
+    life.ready(0)
+    life.say("m1", "first")
+    life.tell(ToolStarted(life.who(0), "s/1", 1, "c1", "ask", "which?", "{}", "pure", 0))
+    life.tell(Asked(life.who(0), "s/1", 1, "c1", "clarify", "Which?", ()))
+    life.tell(InterruptAsked("s", "me"))
+    assert journal.read.questions_page(10) == []
+    (turn,) = journal.read.history("s", 2, 10, 10_000)
+    assert turn.attempts[0].cut == "interrupted"
+    assert turn.attempts[0].tools[0].result is None
+    journal.close()
 
 
 def test_a_left_turn_is_taken_up_with_what_it_had_said(tmp_path: Path) -> None:

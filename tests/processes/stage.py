@@ -11,15 +11,19 @@ import pytest
 
 from ipc.endpoints import Places, find_places
 from supervisor.core.events import WorkerDied, WorkerStarted
+from supervisor.processes import tree
 from supervisor.processes.cells import CellUnavailable, Limits
 from supervisor.processes.host import Processes
 from supervisor.processes.zygote import Program
+from worker.zygote import PREPARED
 
 KINDS = ("pidns", "cgroup", "sweep")
 STAND_IN = Program(run="tests.processes.stand_in", rehearse="tests.processes.stand_in")
 # Far above what anything here takes on a loaded machine.
 PATIENCE_SECONDS = 20.0
 _MARK = "HERMES_TEST_MARK"
+# What the processes of a cell are called before it has its worker; "" is one that ended while it was looked at.
+_AHEAD = frozenset({"hermes-zygote", "hermes-keeper", PREPARED, ""})
 _Event = TypeVar("_Event", WorkerStarted, WorkerDied)
 
 
@@ -54,6 +58,14 @@ def marked(mark: str) -> set[int]:
     return found
 
 
+def name_of(pid: int) -> str:
+    """What `ps` shows; nothing of a process that is gone."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
 class Stage:
     """Opens as a context; leaves nothing behind."""
 
@@ -71,6 +83,7 @@ class Stage:
             environment={**os.environ, _MARK: self.mark},
         )
         self.idle: set[int] = set()
+        self._keepers: set[int] = set()
         self._incarnation = 0
 
     async def __aenter__(self) -> "Stage":
@@ -93,6 +106,9 @@ class Stage:
         (self.places.workers / f"seat-{seat}.py").write_text(script)
         self.processes.start(seat, self._incarnation)
         started = await self.next(WorkerStarted)
+        worker = tree.status(started.pid)
+        assert worker is not None
+        self._keepers.add(worker.parent)
         await until(lambda: "up\n" in self.said(seat), f"a worker that is up, not {self.said(seat)!r}")
         return started
 
@@ -112,8 +128,16 @@ class Stage:
         return self.log(seat).read_text() if self.log(seat).exists() else ""
 
     def strangers(self) -> set[int]:
-        """Marked processes beyond the guard and the zygote."""
-        return marked(self.mark) - self.idle
+        """Marked processes beyond the guard, the zygote and the cell that it prepares for the next worker.
+
+        A worker has another name before it runs any script, and so has all that it forks.
+        """
+        found = marked(self.mark) - self.idle
+        return {pid for pid in found if pid in self._keepers or name_of(pid) not in _AHEAD}
+
+    def prepared(self) -> set[int]:
+        """The worker that waits for its order."""
+        return {pid for pid in marked(self.mark) if name_of(pid) == PREPARED}
 
 
 def script(*lines: str, names: Iterable[str] = ("os", "signal", "subprocess", "sys")) -> str:

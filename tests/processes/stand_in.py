@@ -12,6 +12,10 @@ def rehearse() -> None:
     """Nothing to warm."""
 
 
+def stretch() -> None:
+    """Nothing to get ready."""
+
+
 def run(fork: Fork) -> None:
     """Runs the script named by the seat: tests write it before they start the worker."""
     folder = os.path.dirname(fork.endpoint)

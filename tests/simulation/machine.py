@@ -8,8 +8,10 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from supervisor.core.effects import Denied, Taken
+from supervisor.core.effects import Carried, Denied, Taken
 from supervisor.core.events import (
+    AnswerArrived,
+    Asked,
     DrainAsked,
     Event,
     Failed,
@@ -28,12 +30,13 @@ from supervisor.core.events import (
     WorkerStarted,
     WorkerUnreachable,
 )
-from supervisor.core.model import BusyMode, ModelState, Policy, Proof, Who
+from supervisor.core.model import BusyMode, ModelState, Policy, Proof, Who, session_of
 from tests.witness import Process
 from tests.world import World
 
 SESSIONS = st.sampled_from(["s", "t", "u"])
 BUSY = st.sampled_from([mode.value for mode in BusyMode])
+ANSWERS = st.sampled_from(["yes", " Yes\n", "no", "words"])
 MODELS = st.sampled_from([state.value for state in ModelState])
 # Short, just over each of the policy's limits, and long enough for everything to be overdue.
 SECONDS = st.sampled_from([0.1, 0.3, 1.0, 4.0, 6.0, 11.0, 31.0, 101.0])
@@ -44,7 +47,7 @@ POLICIES = st.builds(
     turns_per_worker_max=st.sampled_from([1, 2, 200]),
     attempts_max=st.integers(1, 3),
     waiting_max=st.sampled_from([2, 5, 100]),
-    resume=st.sampled_from(["auto", "auto", "never"]),
+    resume=st.sampled_from(["auto", "auto", "never", "ask"]),
     freshness_seconds=st.sampled_from([50.0, 3600.0]),
     deadline_seconds=st.just(100.0),
     # Not a whole number, as a person may write it: sums of such times are rounded.
@@ -71,9 +74,9 @@ class Cruelty(RuleBasedStateMachine):
 
     # --- people ---------------------------------------------------------------------------------------------
 
-    @rule(session=SESSIONS, busy=BUSY)
-    def says(self, session: str, busy: str) -> None:
-        message = self.world.says(session, "words", busy)
+    @rule(session=SESSIONS, text=ANSWERS, busy=BUSY)
+    def says(self, session: str, text: str, busy: str) -> None:
+        message = self.world.says(session, text, busy)
         answer = self.world.steps[-1].decision.answer
         assert isinstance(answer, Taken | Denied)
         assert isinstance(answer, Taken) == (message in self.world.witness.accepted)
@@ -114,6 +117,27 @@ class Cruelty(RuleBasedStateMachine):
     @rule(session=SESSIONS)
     def resumes(self, session: str) -> None:
         self.world.resumes(session)
+
+    @rule(data=st.data(), text=ANSWERS)
+    def answers(self, data: st.DataObject, text: str) -> None:
+        """The open question, one of long ago, or one that nobody ever asked."""
+        witness = self.world.witness
+        old = [f"{turn}#{number}" for turn, last in witness.asked.items() for number in range(1, last + 2)]
+        question = data.draw(st.sampled_from([*witness.questions.values(), *old, "s/1#1", "nonsense"]))
+        is_open = question in witness.questions.values()
+        before = repr(self.world.state.sessions)
+        answer = self.world.answers(question, text)
+        assert isinstance(answer, Carried if is_open else Denied)
+        assert is_open or repr(self.world.state.sessions) == before
+
+    @precondition(lambda self: self.world.witness.ended)
+    @rule(data=st.data())
+    def says_again(self, data: st.DataObject) -> None:
+        """What is retried answers no question."""
+        turn = data.draw(st.sampled_from(list(self.world.witness.ended)))
+        before = dict(self.world.witness.questions)
+        self.world.says_again(turn, "yes")
+        assert self.world.witness.questions == before
 
     @rule()
     def drains(self) -> None:
@@ -163,6 +187,11 @@ class Cruelty(RuleBasedStateMachine):
     @rule(data=st.data())
     def uses_a_tool(self, data: st.DataObject) -> None:
         self.world.uses_tool(data.draw(st.sampled_from(self._jobs())))
+
+    @precondition(lambda self: self._jobs())
+    @rule(data=st.data())
+    def asks(self, data: st.DataObject) -> None:
+        self.world.asks(data.draw(st.sampled_from(self._jobs())), "which?", "this", "that")
 
     @precondition(lambda self: any(each.offers for each in self._processes()))
     @rule(data=st.data())
@@ -259,6 +288,8 @@ class Cruelty(RuleBasedStateMachine):
             InterruptAsked(session, "someone"),
             DrainAsked(),
         ]
+        for question in self.world.witness.questions.values():
+            events.append(AnswerArrived(session_of(question), question, "yes", "someone"))
         for process in self._processes():
             proof = Proof(1, True, 1.0, "pretend")
             events.append(WorkerDied(process.who.seat, process.who.incarnation, proof, "words"))
@@ -278,6 +309,7 @@ def _frames(who: Who, turn: str, attempt: int) -> list[Any]:
         ToolFinished(who, turn, attempt, "c0", True, 5, "result"),
         Noted(who, turn, attempt),
         Steered(who, turn, attempt, "m1"),
+        Asked(who, turn, attempt, "c0", "clarify", "which?", ()),
         Finished(who, turn, attempt, "answer", 7, 3),
         Failed(who, turn, attempt, "no luck", "try later", True),
         Failed(who, turn, attempt, "no luck", "try later", False),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ipc.messages import Assign, PastAttempt, PastTurn, ToolTrace
 from tests.worker.peer import assign
-from worker.agents.history import UNKNOWN_OUTCOME, ChatMessage, conversation
+from worker.agents.history import NO_RESULT, UNKNOWN_OUTCOME, ChatMessage, conversation
 
 PLENTY = 1_000_000
 
@@ -76,6 +76,44 @@ def test_an_open_call_is_closed_as_unknown() -> None:
     assert "Go on where it stopped" in messages[5]["content"]
 
 
+def question(result: str | None) -> ToolTrace:
+    return ToolTrace("q", "ask", '{"question": "which?"}', "pure", result, result is not None, 4)
+
+
+def test_the_answer_to_a_question_is_the_last_thing_the_model_reads() -> None:
+    tried = (PastAttempt("Hm. ", (trace("a", 4), question("blue"))), PastAttempt("", cut="lost"))
+    messages = conversation(assign("", "paint it", tried=tried), "", PLENTY)
+    assert [message["role"] for message in messages] == ["system", "user", "assistant", "tool", "tool"]
+    assert messages[2]["content"] == "Hm."
+    assert messages[-1] == {"role": "tool", "tool_call_id": "q", "content": "blue"}
+
+
+def test_what_was_said_after_an_answer_follows_it() -> None:
+    asked, cut = PastAttempt("Hm. ", (question("blue"),)), PastAttempt("Blue it", cut="lost")
+    messages = shown(assign("", "paint it", tried=(asked, cut)))
+    assert messages[3:5] == [("tool", "blue"), ("assistant", "Blue it\n[cut off: lost]")]
+    assert "Go on where it stopped" in messages[5][1]
+    history = (turn("paint it", asked, PastAttempt("Blue it is.")),)
+    assert shown(assign("", "thanks", history=history))[2:-1] == [
+        ("assistant", "Hm."),
+        ("tool", "blue"),
+        ("assistant", "Blue it is."),
+    ]
+
+
+def test_a_withdrawn_question_may_be_asked_again() -> None:
+    history = (turn("paint it", PastAttempt("", (question(None),), cut="interrupted")),)
+    assert shown(assign("", "well?", history=history))[3:-1] == [
+        ("tool", NO_RESULT),
+        ("assistant", "[cut off by an interrupt]"),
+    ]
+
+
+def test_a_turn_that_ended_with_a_deed_says_so() -> None:
+    history = (turn("look", PastAttempt("", (trace("a"),))),)
+    assert shown(assign("", "and?", history=history))[-2] == ("assistant", "[said nothing more]")
+
+
 def test_an_attempt_that_did_nothing_leaves_no_trace() -> None:
     tried = (PastAttempt("", cut="lost"),)
     assert shown(assign("", "hi", tried=tried)) == [("system", "be good"), ("user", "hi")]
@@ -113,11 +151,11 @@ _turns = st.lists(st.builds(PastTurn, st.just(("hi",)), _attempts), max_size=4).
 
 
 @given(_turns, _attempts, st.integers(0, 2_000))
-def test_every_call_has_its_result_and_the_person_speaks_last(
+def test_every_call_has_its_result_and_the_model_has_something_to_go_on_from(
     history: tuple[PastTurn, ...], tried: tuple[PastAttempt, ...], characters_max: int
 ) -> None:
     messages = conversation(assign("", "now", history=history, tried=tried), "", characters_max)
-    assert messages[-1]["role"] == "user"
+    assert messages[-1]["role"] in ("user", "tool")
     waiting: list[str] = []
     before: ChatMessage = {"role": "system"}
     for message in messages[1:]:

@@ -49,6 +49,10 @@ def named(mark: str) -> set[int]:
     return found
 
 
+def _until(condition: str) -> str:
+    return f"until test {condition}; do sleep 0.01; done"
+
+
 def sleeper(mark: str) -> str:
     return f"exec -a {mark} sleep 300"
 
@@ -247,7 +251,7 @@ def test_what_a_turn_started_has_ended_before_the_turn_is_told_to(tmp_path: Path
                 {"action": "start", "command": sleeper(mark)},
                 {"command": f"{daemon}; {daemon}"},
                 {"action": "start", "command": f"trap '' TERM HUP; {daemon}; {sleeper(mark)}"},
-                {"command": f"until test $({count}) = 5; do sleep 0.01; done"},
+                {"command": _until(f"$({count}) = 5")},
             )
             results = await turn(peer, fake, "s/1", *calls)
             assert results[-1] == "[exit status 0]\n(no output)"
@@ -260,14 +264,17 @@ def test_what_a_turn_started_has_ended_before_the_turn_is_told_to(tmp_path: Path
 
 
 def test_ended_orphans_do_not_pile_up_within_a_turn(tmp_path: Path, fake: FakeModel) -> None:
-    orphans = "for n in 1 2 3 4 5; do (sh -c 'exec true' &); done"
-    count = "for pid in $(cat /proc/$PPID/task/*/children); do cat /proc/$pid/stat; done | grep -c ') Z'"
+    gate = tmp_path / "gate"
+    wait = f"until test -e {gate}; do sleep 0.01; done"
+    orphans = f"for n in 1 2 3 4 5; do (sh -c '{wait}' >/dev/null 2>&1 &); done"
+    # The ended ones are listed too until somebody reaps them; one is the command itself.
+    children = "cat /proc/$PPID/task/*/children | wc -w"
+    steps = (orphans, _until(f"$({children}) = 6"), f"touch {gate}", _until(f"$({children}) = 1"))
 
     async def scene() -> None:
         async with worker(tmp_path) as peer:
-            all_ended = f"{orphans}; until test $({count}) = 5; do sleep 0.01; done"
-            results = await turn(peer, fake, "s/1", {"command": all_ended}, {"command": count})
-            assert results == ["[exit status 0]\n(no output)", "[exit status 1]\n0\n"]
+            results = await turn(peer, fake, "s/1", {"command": "; ".join(steps)})
+            assert results == ["[exit status 0]\n(no output)"]
 
     asyncio.run(scene())
 

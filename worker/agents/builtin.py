@@ -10,6 +10,7 @@ from worker.attempt import Attempt
 from worker.errors import AgentError, ContextOverflow
 from worker.model import Model, Reply, ToolCall
 from worker.tools import MakeTool, Tool
+from worker.tools.ask import Ask, Question, read_question
 from worker.tools.shell import Shell
 
 # Short on purpose: a longer one makes the small embedded model answer in nonsense.
@@ -23,7 +24,7 @@ _HALVINGS_MAX = 6
 
 _Option = TypeVar("_Option", str, int)
 _TYPE_NAMES: dict[type, str] = {str: "a text", int: "a whole number"}
-_TOOLS: Mapping[str, MakeTool] = MappingProxyType({Shell.name: Shell})
+_TOOLS: Mapping[str, MakeTool] = MappingProxyType({Shell.name: Shell, Ask.name: Ask})
 
 
 class Builtin:
@@ -104,10 +105,18 @@ class Builtin:
                 ],
             }
         )
+        asking = next((call for call in calls if self._question_of(call)), None)
         for call in calls:
-            content = await self._use(attempt, call)
-            messages.append({"role": "tool", "tool_call_id": call.call, "content": content})
+            if call is not asking:
+                content = await self._use(attempt, call)
+                messages.append({"role": "tool", "tool_call_id": call.call, "content": content})
+        if asking is not None and (question := self._question_of(asking)):
+            tool = self._tools[asking.name]
+            await attempt.ask(tool, asking.call, asking.arguments, question.question, question.choices)
         messages += [{"role": "user", "content": text} for text in await attempt.take_steers()]
+
+    def _question_of(self, call: ToolCall) -> Question | None:
+        return read_question(call.arguments) if isinstance(self._tools.get(call.name), Ask) else None
 
     async def _use(self, attempt: Attempt, call: ToolCall) -> str:
         tool = self._tools.get(call.name)

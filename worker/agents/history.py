@@ -7,6 +7,7 @@ from ipc.messages import Assign, PastAttempt, PastTurn, ToolTrace
 
 ChatMessage = dict[str, Any]
 
+NO_RESULT = "no result: this call was cut off; it changes nothing, so it can be made again"
 UNKNOWN_OUTCOME = (
     "outcome unknown: the process ended while this call ran; it may or may not have happened. "
     "Check before doing it again."
@@ -38,19 +39,25 @@ def conversation(assign: Assign, system: str, characters_max: int) -> list[ChatM
 
 def _turn(turn: PastTurn) -> list[ChatMessage]:
     answer = _merged(message for attempt in turn.attempts for message in _attempt(attempt))
+    if answer and answer[-1] == _assistant(""):
+        answer[-1] = _assistant("[said nothing more]")
     return [_user("\n\n".join(turn.said)), *(answer or [_assistant("[not answered]")])]
 
 
 def _tried(tried: Sequence[PastAttempt]) -> list[ChatMessage]:
-    """Earlier attempts at this very turn, and the request to go on where they stopped."""
+    """Earlier attempts at this very turn, and the request to go on where they stopped.
+
+    One that ended with a question has its answer as the last result: there is nothing to say but to go on.
+    """
     done = [attempt for attempt in tried if attempt.text or attempt.tools]
-    if not done:
-        return []
+    messages = _merged(message for attempt in done for message in _attempt(attempt))
+    if not messages or messages[-1] == _assistant(""):
+        return messages[:-1]
     note = (
         "[note: the answer above was cut off before its end. Go on where it stopped; do not repeat what was "
         "already said or done.]"
     )
-    return [*_merged(message for attempt in done for message in _attempt(attempt)), _user(note)]
+    return [*messages, _user(note)]
 
 
 def _attempt(attempt: PastAttempt) -> Iterator[ChatMessage]:
@@ -71,8 +78,9 @@ def _attempt(attempt: PastAttempt) -> Iterator[ChatMessage]:
     words = [attempt.text[position:].strip(), _mark(attempt.cut)]
     ending = "\n".join(word for word in words if word)
     if ending or attempt.tools:
-        # A tool result must be followed by the assistant: many chat templates insist.
-        yield _assistant(ending or "[said nothing more]")
+        # A tool result must be followed by the assistant: many chat templates insist. Without words of its
+        # own this one is merged with what the next attempt said.
+        yield _assistant(ending)
 
 
 def _mark(cut: str) -> str:
@@ -88,7 +96,7 @@ def _call(tool: ToolTrace) -> ChatMessage:
 
 def _result(tool: ToolTrace) -> str:
     if tool.result is None:
-        return UNKNOWN_OUTCOME
+        return NO_RESULT if tool.repeat == "pure" else UNKNOWN_OUTCOME
     if len(tool.result) <= _RESULT_CHARACTERS_MAX:
         return tool.result
     return tool.result[:_RESULT_CHARACTERS_MAX] + "\n[… the rest was left out]"
@@ -102,6 +110,7 @@ def _merged(messages: Iterator[ChatMessage]) -> list[ChatMessage]:
         if last and last["role"] == message["role"] == "assistant" and "tool_calls" not in last:
             merged[-1] = message | {
                 "content": "\n\n".join(filter(None, (last["content"], message["content"])))
+                or (None if "tool_calls" in message else "")
             }
         else:
             merged.append(message)

@@ -10,6 +10,8 @@ import signal
 import subprocess
 from collections.abc import Callable, Mapping
 
+from worker import offspring
+
 _SHELL = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
 # Keys and tokens of the host are not for commands: what is not named here does not reach them.
 _VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR")
@@ -57,14 +59,11 @@ class Command:
             raise
         finally:
             os.close(writing)
+        offspring.claim(self._process.pid)
         self._pidfd = os.pidfd_open(self._process.pid)
         os.set_blocking(self._pipe, False)
         self._loop.add_reader(self._pipe, self._read)
         self._loop.add_reader(self._pidfd, self._exited)
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     @property
     def has_ended(self) -> bool:
@@ -146,6 +145,7 @@ class Command:
     def _let_go(self) -> None:
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
+        offspring.let_go(self._process.pid)
 
 
 def _forget(_: bytes) -> None:

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from ipc.messages import ToolClass
-from worker import offspring
 from worker.tools import Note
 from worker.tools.command import Command
 from worker.tools.excerpt import Excerpt
@@ -88,18 +87,15 @@ class Shell:
 
     async def run(self, arguments: dict[str, Any]) -> str:
         order = msgspec.convert(arguments, _Order, strict=False)
-        try:
-            match order.action:
-                case "run":
-                    return await self._run(order)
-                case "start":
-                    return self._start(order)
-                case "read":
-                    return await self._read(order)
-                case "stop":
-                    return await self._stop(order)
-        finally:
-            offspring.reap(spare={command.pid for command in self._held() if not command.has_ended})
+        match order.action:
+            case "run":
+                return await self._run(order)
+            case "start":
+                return self._start(order)
+            case "read":
+                return await self._read(order)
+            case "stop":
+                return await self._stop(order)
 
     def close(self) -> None:
         for command in self._held():

@@ -31,15 +31,17 @@ CREATE TABLE messages (
     kind TEXT NOT NULL,
     text TEXT NOT NULL,
     busy TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('waiting', 'taken', 'dropped')),
+    clip TEXT NOT NULL DEFAULT '',
+    state TEXT NOT NULL CHECK (state IN ('transcribing', 'waiting', 'taken', 'dropped', 'refused')),
     turn TEXT,
     seq INTEGER NOT NULL,
     at REAL NOT NULL,
     ended_by TEXT NOT NULL DEFAULT '',
+    reason TEXT NOT NULL DEFAULT '',
     ended_at REAL,
     UNIQUE (session, key)
 ) STRICT;
-CREATE INDEX messages_waiting ON messages (session, seq) WHERE state = 'waiting';
+CREATE INDEX messages_waiting ON messages (session, seq) WHERE state IN ('transcribing', 'waiting');
 
 -- `messages` is a JSON list of ids in the order in which the turn took them in.
 CREATE TABLE turns (

@@ -1,0 +1,1 @@
+"""Clip in, transcript out: speech to text as a supervised child; imports `ipc` only."""

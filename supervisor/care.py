@@ -1,0 +1,136 @@
+"""Care for the journal beside the running service: long work in threads of its own, pruning on a schedule."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from ipc import messages as wire
+from supervisor.clock import Clock
+from supervisor.journal import care
+from supervisor.journal.errors import JournalError, JournalUnwritable
+from supervisor.journal.prune import Pruning
+from supervisor.log import Log
+from supervisor.settings import Keeping
+from supervisor.values import DURATION, SIZE, Reading
+
+# Each reads the whole journal: more at a time would only keep each other from the disk.
+_AT_ONCE_MAX = 4
+# Often enough that each time there is little to forget.
+_PRUNE_SECONDS = 3600.0
+
+Reply = Callable[[wire.Answer], None]
+
+
+class Journal(Protocol):
+    async def prune(self, pruning: Pruning) -> None: ...
+
+
+class Care:
+    """Answers Care requests; none of them holds up the loop or a commit."""
+
+    def __init__(self, *, journal: Journal, path: Path, keeping: Keeping, clock: Clock, log: Log) -> None:
+        self._journal = journal
+        self._path = path
+        self._keeping = keeping
+        self._clock = clock
+        self._log = log
+        self._loop = asyncio.get_running_loop()
+        self._stopping = threading.Event()
+        self._at_once = 0
+        self._pruning: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        """Prune now and on schedule."""
+        self._loop.call_later(_PRUNE_SECONDS, self.open)
+        self._start_pruning(Pruning(self._before(), self._keeping.bytes_max), lambda answer: None)
+
+    def close(self) -> None:
+        """What is under way gives up as soon as it notices."""
+        self._stopping.set()
+        if self._pruning is not None:
+            self._pruning.cancel()
+
+    def request_arrived(self, request: wire.Care, reply: Reply) -> None:
+        if request.act == "prune":
+            self._prune(request, reply)
+        elif self._at_once >= _AT_ONCE_MAX:
+            reply(wire.Refused(f"{_AT_ONCE_MAX} such requests are under way", "wait for them", 5.0))
+        else:
+            self._at_once += 1
+            work = threading.Thread(target=self._work, args=(request, reply), name="care", daemon=True)
+            work.start()
+
+    def _work(self, request: wire.Care, reply: Reply) -> None:
+        """In a thread of its own."""
+        try:
+            answer = self._answer(request)
+        except JournalError as error:
+            answer = wire.Refused(error.fault, error.hint)
+        with suppress(RuntimeError):  # the service has ended meanwhile
+            self._loop.call_soon_threadsafe(self._finished, answer, reply)
+
+    def _finished(self, answer: wire.Answer, reply: Reply) -> None:
+        self._at_once -= 1
+        if not self._stopping.is_set():
+            reply(answer)
+
+    def _answer(self, request: wire.Care) -> wire.Answer:
+        match request.act:
+            case "check":
+                found = care.check(self._path)
+                return wire.Table(({"file": str(self._path), "ok": not found, "findings": found},))
+            case "stats":
+                return wire.Table((care.stats(self._path),))
+            case "export":
+                rows, more = care.export_page(self._path, request.session, request.after)
+                return wire.Table(tuple(rows), more)
+        if request.file is None or not Path(request.file).is_absolute():
+            return wire.Refused("a backup needs the whole path of its file", "hermesctl journal backup FILE")
+        return wire.Table((care.backup(self._path, Path(request.file), self._stopping.is_set),))
+
+    def _before(self) -> float:
+        return self._clock.now() - self._keeping.keep_seconds
+
+    def _prune(self, request: wire.Care, reply: Reply) -> None:
+        """By what the request says; by the settings when it says nothing."""
+        asked = request.older is not None or request.keep is not None
+        try:
+            older = _read(DURATION, request.older, None if asked else self._keeping.keep_seconds)
+            keep = _read(SIZE, request.keep, None if asked else self._keeping.bytes_max)
+        except ValueError as error:
+            reply(wire.Refused(f"{error.args[0]} cannot be used", f"write {error.args[1]}"))
+            return
+        before = self._clock.now() - older if older is not None else 0.0
+        self._start_pruning(Pruning(before, None if keep is None else int(keep)), reply)
+
+    def _start_pruning(self, pruning: Pruning, reply: Reply) -> None:
+        if self._pruning is not None and not self._pruning.done():
+            reply(wire.Refused("the journal is being pruned already", "wait for it", 5.0))
+            return
+        self._pruning = self._loop.create_task(self._run(pruning, reply))
+
+    async def _run(self, pruning: Pruning, reply: Reply) -> None:
+        try:
+            await self._journal.prune(pruning)
+        except JournalError as error:
+            # Without room nothing can be forgotten either; it is tried again on schedule.
+            self._log.write("journal.kept", error=error.fault)
+            passing = isinstance(error, JournalUnwritable)
+            reply(wire.Refused(error.fault, error.hint, 5.0 if passing else None))
+            return
+        if pruning.removed.total():
+            self._log.write("journal.pruned", **pruning.removed)
+        reply(wire.Table((dict(pruning.removed),)))
+
+
+def _read(reading: Reading[float] | Reading[int], text: str | None, otherwise: float | None) -> float | None:
+    """ValueError has the text and what should be written instead."""
+    if text is None:
+        return otherwise
+    try:
+        return float(reading.read(text))
+    except ValueError:
+        raise ValueError(text, reading.wants) from None

@@ -1,0 +1,163 @@
+"""Clips on their way to words: sent to the STT service, tried again when it dies, ended at their deadline.
+
+Every clip that is taken in here comes out as Transcribed or NotTranscribed; none is forgotten silently.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from ipc import hearing as wire
+from ipc.codec import Decoder, encode
+from ipc.errors import WireError
+from ipc.sockets import Sent
+from supervisor.core import events
+from supervisor.core.effects import ForgetClip, Transcribe
+from supervisor.services import speech
+from supervisor.settings import Stt
+
+# A clip that has ended two processes would end every further one.
+_TRIES_MAX = 2
+_KEPT = "the clip is kept; say it again, or `hermesctl retry {message}` when the cause is mended"
+
+
+class Services(Protocol):
+    def send(self, name: str, frame: bytes) -> Sent: ...
+    def end(self, name: str, detail: str, hint: str) -> None: ...
+
+
+@dataclass(slots=True)
+class _Clip:
+    """One clip nobody has the words of yet."""
+
+    session: str
+    message: str
+    path: Path
+    tries: int = 0
+    is_sent: bool = False
+    is_begun: bool = False
+    deadline: asyncio.TimerHandle | None = None
+
+
+class Hearing:
+    """The clips under way and the one service that understands them."""
+
+    def __init__(self, *, stt: Stt, clips: Path, post: Callable[[events.Event], None]) -> None:
+        self._stt = stt
+        self._folder = clips
+        self._post = post
+        self._loop = asyncio.get_running_loop()
+        self._decoder: Decoder[wire.FromHearing] = Decoder(wire.FromHearing)
+        self._clips: dict[str, _Clip] = {}
+        self._is_ready = False
+        self._fault: tuple[str, str] | None = None
+        self.progress: Callable[[str, str, str], None] = lambda session, message, text: None
+
+    def open(self, services: Services) -> None:
+        self._services = services
+
+    def transcribe(self, effect: Transcribe) -> None:
+        clip = _Clip(effect.session, effect.message, self._folder / effect.clip)
+        self._clips[clip.message] = clip
+        if self._stt.engine == "off":
+            self._fail(clip, "voice is switched off", "set [stt] engine in hermes.toml, then restart")
+        elif self._fault is not None:
+            self._fail(clip, *self._fault)
+        elif self._is_ready:
+            self._send(clip)
+
+    def forget(self, effect: ForgetClip) -> None:
+        clip = self._take(effect.message)
+        if clip is not None and clip.is_sent:
+            self._services.send(speech.NAME, encode(wire.Forget(clip.message)))
+
+    def service_changed(self, changed: events.ServiceChanged) -> None:
+        """Ready: everything that waits is sent. Gone: what it was at is tried once more. Failed: all end."""
+        was_ready, self._is_ready = self._is_ready, changed.state == "ready"
+        if changed.state == "failed":
+            self._fault = (changed.detail, changed.hint)
+        elif changed.state == "ready":
+            self._fault = None
+        if was_ready and not self._is_ready:
+            self._service_gone()
+        for clip in list(self._clips.values()):
+            if self._fault is not None:
+                self._fail(clip, *self._fault)
+            elif self._is_ready and not clip.is_sent:
+                self._send(clip)
+
+    def frame_arrived(self, service: str, frame: bytes) -> bool:
+        """What the service says of a clip; False when it cannot be read. Of an ended clip it is an echo."""
+        try:
+            message = self._decoder.decode(frame)
+        except WireError:
+            return False
+        clip = self._clips.get(message.message)
+        if clip is None:
+            return True
+        match message:
+            case wire.Hearing():
+                clip.is_begun = True
+                if message.text:
+                    seconds = f"{message.seconds_done:.0f} of {message.seconds_total:.0f} s"
+                    self.progress(clip.session, clip.message, f"heard {seconds}: {message.text}")
+            case wire.Heard():
+                self._take(clip.message)
+                self._post(events.Transcribed(clip.session, clip.message, message.text))
+            case wire.NotHeard():
+                self._not_heard(clip, message)
+        return True
+
+    def _not_heard(self, clip: _Clip, message: wire.NotHeard) -> None:
+        clip.tries += 1
+        if message.again and clip.tries < _TRIES_MAX and self._is_ready:
+            clip.is_begun = False
+            self._send(clip)
+        else:
+            self._fail(clip, message.reason, message.hint)
+
+    def _send(self, clip: _Clip) -> None:
+        try:
+            size = clip.path.stat().st_size
+        except OSError as error:
+            self._fail(clip, f"its clip cannot be read: {error.strerror}", "send it again")
+            return
+        seconds = self._stt.deadline_seconds
+        order = wire.Transcribe(clip.message, str(clip.path), size, seconds)
+        if self._services.send(speech.NAME, encode(order)) is not Sent.SENT:
+            return  # the service is going; its next state sends the clip again
+        clip.is_sent = True
+        if clip.deadline is None:
+            clip.deadline = self._loop.call_later(seconds, self._overdue, clip)
+
+    def _service_gone(self) -> None:
+        """What it was at has had a try; when it had not come to say, that is the clip it got first."""
+        sent = [clip for clip in self._clips.values() if clip.is_sent]
+        for clip in [clip for clip in sent if clip.is_begun] or sent[:1]:
+            clip.tries += 1
+        for clip in sent:
+            clip.is_sent = clip.is_begun = False
+            if clip.tries >= _TRIES_MAX:
+                hint = _KEPT.format(message=clip.message)
+                self._fail(clip, f"the speech service ended {clip.tries} times while it was at it", hint)
+
+    def _overdue(self, clip: _Clip) -> None:
+        """A decoder that is stuck hears no request to stop: its process is ended, the next clip goes on."""
+        seconds = self._stt.deadline_seconds
+        hint = _KEPT.format(message=clip.message)
+        was_begun = clip.is_begun
+        self._fail(clip, f"no words within {seconds:.0f} s", hint)
+        if was_begun:
+            self._services.end(speech.NAME, f"a clip took longer than {seconds:.0f} s", "see [stt] deadline")
+
+    def _fail(self, clip: _Clip, reason: str, hint: str) -> None:
+        self._take(clip.message)
+        self._post(events.NotTranscribed(clip.session, clip.message, reason, hint))
+
+    def _take(self, message: str) -> _Clip | None:
+        clip = self._clips.pop(message, None)
+        if clip is not None and clip.deadline is not None:
+            clip.deadline.cancel()
+        return clip

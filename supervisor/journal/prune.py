@@ -1,0 +1,148 @@
+"""Forgetting what is over: the oldest ended turns with all that hangs on them, a little at a time.
+
+What is open or waits stays. A feed is only ever shortened at its beginning, and a session keeps its count, so
+no seq is told twice and none is missing between two that are told.
+"""
+
+import json
+import sqlite3
+from collections import Counter
+from dataclasses import dataclass, field
+from math import inf
+
+# Removed in one transaction: some thousand rows at most, a few milliseconds for whoever waits to commit.
+_TURNS_A_SLICE = 20
+_EVENTS_A_SLICE = 500
+# Looked at in one transaction while searching for something to remove.
+_LOOKED_AT_A_SLICE = 500
+
+_TURNS = """
+    SELECT position, id, session, messages, opened_at, ended_at FROM turns
+    WHERE position > ? ORDER BY position LIMIT ?"""
+_MESSAGES = """
+    SELECT position, id, session, state, at, coalesce(ended_at, at) FROM messages
+    WHERE position > ? ORDER BY position LIMIT ?"""
+_EVENTS = """
+    SELECT seq, json_extract(body, '$.message'), json_extract(body, '$.turn') FROM events
+    WHERE session = ? ORDER BY seq LIMIT ?"""
+_GONE = ("dropped", "refused")
+
+
+@dataclass
+class Pruning:
+    """One walk through the journal. `before` is the age; without `keep_bytes` the size does not matter."""
+
+    before: float
+    keep_bytes: int | None = None
+    removed: Counter[str] = field(default_factory=Counter)
+    _turn_after: int = 0
+    _message_after: int = 0
+    _limit: float = 0.0
+    # Sessions that lost something: their feeds may begin later now.
+    _feeds: dict[str, None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._limit = self.before
+
+    def slice(self, connection: sqlite3.Connection) -> bool:
+        """Remove a little, in one transaction; whether there may be more."""
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            more = self._step(connection)
+            connection.execute("COMMIT")
+        except sqlite3.Error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        return more
+
+    def _step(self, connection: sqlite3.Connection) -> bool:
+        if self._feeds:
+            self._shorten(connection, next(iter(self._feeds)))
+            return True
+        if self._limit == inf and self._is_small_enough(connection):
+            return False
+        if self._remove_turns(connection) or self._remove_messages(connection):
+            return True
+        if self._limit == inf or self._is_small_enough(connection):
+            return False
+        # Everything old enough is gone and it is still too big: the oldest of the rest.
+        self._limit, self._turn_after, self._message_after = inf, 0, 0
+        return True
+
+    def _is_small_enough(self, connection: sqlite3.Connection) -> bool:
+        return self.keep_bytes is None or used_bytes(connection) <= self.keep_bytes
+
+    def _remove_turns(self, connection: sqlite3.Connection) -> bool:
+        """Whether there is more to look at: turns are in the order of their opening, a young one ends it."""
+        found = connection.execute(_TURNS, (self._turn_after, _LOOKED_AT_A_SLICE)).fetchall()
+        removed = 0
+        for position, turn, session, messages, opened_at, ended_at in found:
+            if opened_at >= self._limit or removed == _TURNS_A_SLICE:
+                break
+            self._turn_after = position
+            if ended_at is not None and ended_at < self._limit:
+                self._remove_turn(connection, turn, json.loads(messages))
+                self._feeds[session] = None
+                removed += 1
+        return bool(found) and found[0][4] < self._limit
+
+    def _remove_turn(self, connection: sqlite3.Connection, turn: str, messages: list[str]) -> None:
+        for table in _hanging_on_turns(connection):
+            self.removed[table] += connection.execute(
+                f'DELETE FROM "{table}" WHERE turn = ?', (turn,)
+            ).rowcount
+        for message in messages:
+            sql = "DELETE FROM messages WHERE id = ? AND turn = ?"
+            self.removed["messages"] += connection.execute(sql, (message, turn)).rowcount
+        self.removed["turns"] += connection.execute("DELETE FROM turns WHERE id = ?", (turn,)).rowcount
+
+    def _remove_messages(self, connection: sqlite3.Connection) -> bool:
+        """Messages that ended without a turn."""
+        found = connection.execute(_MESSAGES, (self._message_after, _LOOKED_AT_A_SLICE)).fetchall()
+        for position, message, session, state, at, ended_at in found:
+            if at >= self._limit:
+                return False
+            self._message_after = position
+            if state in _GONE and ended_at < self._limit:
+                connection.execute("DELETE FROM messages WHERE id = ?", (message,))
+                self.removed["messages"] += 1
+                self._feeds[session] = None
+        return bool(found)
+
+    def _shorten(self, connection: sqlite3.Connection, session: str) -> None:
+        """Let the feed begin at the first event of something that is still here."""
+        found = connection.execute(_EVENTS, (session, _EVENTS_A_SLICE)).fetchall()
+        last = 0
+        for seq, message, turn in found:
+            if _is_here(connection, "messages", message) or _is_here(connection, "turns", turn):
+                break
+            last = seq
+        sql = "DELETE FROM events WHERE session = ? AND seq <= ?"
+        self.removed["events"] += connection.execute(sql, (session, last)).rowcount
+        if not found or last < found[-1][0]:
+            del self._feeds[session]
+
+
+def used_bytes(connection: sqlite3.Connection) -> int:
+    """What is in use: pages that were freed are filled again before the file grows."""
+    pages, free, size = (
+        int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+        for name in ("page_count", "freelist_count", "page_size")
+    )
+    return (pages - free) * size
+
+
+def _is_here(connection: sqlite3.Connection, table: str, key: str | None) -> bool:
+    if key is None:
+        return False
+    return connection.execute(f"SELECT 1 FROM {table} WHERE id = ?", (key,)).fetchone() is not None
+
+
+def _hanging_on_turns(connection: sqlite3.Connection) -> list[str]:
+    """Tables whose rows belong to a turn; messages have a life of their own."""
+    found = connection.execute(
+        """SELECT schema.name FROM sqlite_schema AS schema JOIN pragma_table_info(schema.name) AS info
+           WHERE schema.type = 'table' AND info.name = 'turn' AND schema.name <> 'messages'"""
+    )
+    return [row[0] for row in found]

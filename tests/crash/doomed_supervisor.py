@@ -1,0 +1,195 @@
+"""Lives of a real supervisor that end by SIGKILL at a chosen point; the product knows nothing of it.
+
+`python -m tests.crash.doomed_supervisor` reads one order a line, `{"home", "point", "when", "count"}`, forks
+a supervisor for it, tells its pid, waits for its end and tells its status. All is imported once, so a life
+begins in milliseconds. With `when` of `survey` nobody dies, and the points passed are written to a file.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from ipc.endpoints import find_places, make_private
+from supervisor import app, engine
+from supervisor.core.effects import Answer
+from supervisor.core.events import Event
+from supervisor.core.model import State
+from supervisor.core.records import Record
+from supervisor.feed import Feed
+from supervisor.journal import groups, journal, statements, writer
+from supervisor.notify import Notifier
+from supervisor.settings import load
+from tests.crash import points
+from tests.crash.puppets import PuppetRoom
+
+SURVEY = "points.txt"
+# What a life ends with when it passes a write that no point names.
+EXIT_UNNAMED = 97
+
+
+class Doom:
+    """Knows where this life ends."""
+
+    def __init__(self, home: Path, point: str, when: str, count: int) -> None:
+        self._point, self._when, self._count = point, when, count
+        self._passed: Counter[tuple[str, str]] = Counter()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        self._survey = os.open(home / SURVEY, flags) if when == "survey" else None
+
+    @contextmanager
+    def around(self, point: str) -> Iterator[None]:
+        if self._survey is not None:
+            os.write(self._survey, f"{point}\n".encode())
+        self._meet(point, "before")
+        yield
+        self._meet(point, "after")
+
+    def _meet(self, point: str, when: str) -> None:
+        self._passed[point, when] += 1
+        here = (point, when) == (self._point, self._when)
+        if here and self._passed[point, when] == self._count:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Watched:
+    """A room of which every act that the engine's protocol names is a point."""
+
+    def __init__(self, room: object, protocol: type, doom: Doom) -> None:
+        self._room, self._doom = room, doom
+        self._points = {act: f"{protocol.__name__}.{act}" for act in points.acts_of(protocol)}
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._room, name)
+        if name not in self._points:
+            return found
+
+        def act(*arguments: Any) -> Any:
+            with self._doom.around(self._points[name]):
+                return found(*arguments)
+
+        return act
+
+
+class WatchedConnection:
+    """A connection of which every statement that changes something is a point."""
+
+    def __init__(self, connection: object, doom: Doom, record: Callable[[], type[Record] | None]) -> None:
+        self._connection: Any = connection
+        self._doom, self._record = doom, record
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def execute(self, sql: str, values: Any = ()) -> Any:
+        return self._run(self._connection.execute, sql, (sql, values))
+
+    def executescript(self, sql: str) -> Any:
+        return self._run(self._connection.executescript, sql, (sql,))
+
+    def _run(self, run: Callable[..., Any], sql: str, arguments: tuple[Any, ...]) -> Any:
+        try:
+            point = points.point_of(sql, self._record())
+        except LookupError as error:
+            print(error, file=sys.stderr, flush=True)
+            os._exit(EXIT_UNNAMED)
+        if point is None:
+            return run(*arguments)
+        with self._doom.around(point):
+            return run(*arguments)
+
+
+def watch(doom: Doom) -> None:
+    """Puts the watched parts in place of the real ones, in this process only."""
+    latest: list[type[Record] | None] = [None]
+
+    def parameters(record: Record) -> dict[str, Any]:
+        latest[0] = type(record)
+        return statements.parameters(record)
+
+    def connect(database: str) -> Any:
+        return WatchedConnection(plain_connect(database), doom, lambda: latest[0])
+
+    class WatchedEngine(engine.Engine):
+        def __init__(self, state: State, **parts: Any) -> None:
+            for room in points.ROOMS:
+                name = room.__name__.lower()
+                parts[name] = Watched(parts[name], room, doom)
+            super().__init__(state, **parts)
+
+        def post(self, event: Event, answer: engine.GiveAnswer | None = None) -> None:
+            super().post(event, answer and self._watched(answer))
+
+        def _watched(self, give: engine.GiveAnswer) -> engine.GiveAnswer:
+            def watched(answer: Answer) -> None:
+                with doom.around(points.answer_point(type(answer))):
+                    give(answer)
+
+            return watched
+
+    class WatchedFeed(Feed):
+        def delta(self, session: str, frame: bytes) -> None:
+            with doom.around(points.WORDS_SHOWN):
+                super().delta(session, frame)
+
+    class WatchedNotifier(Notifier):
+        def ready(self) -> None:
+            with doom.around(points.READY_TOLD):
+                super().ready()
+
+    plain_connect = journal.connect
+    parts: Sequence[tuple[Any, str, Any]] = (
+        (writer, "parameters", parameters),
+        (journal, "connect", connect),
+        (app, "Engine", WatchedEngine),
+        (app, "Feed", WatchedFeed),
+        (app, "Notifier", WatchedNotifier),
+        # A checkpoint after a few records instead of after a few hundred, so that it is met at all.
+        (groups, "CHECKPOINT_PAGES_IDLE", 200),
+    )
+    for module, name, part in parts:
+        assert hasattr(module, name), f"{module.__name__} has no {name} any more"
+        setattr(module, name, part)
+
+
+def live(home: Path, point: str, when: str, count: int) -> None:
+    """One life, in this process. It never returns when its doom is met."""
+    log = os.open(home / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    watch(Doom(home, point, when, count))
+    if when == "log":
+        groups.CHECKPOINT_PAGES_IDLE = groups.CHECKPOINT_PAGES_MAX = sys.maxsize
+
+    async def run() -> int:
+        places = find_places(str(home))
+        make_private(places.state)
+        opened = journal.Journal.open(places.journal, places.lock)
+        return await app.App(places, load(places.settings_file), opened, PuppetRoom).run()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        status = runner.run(run())
+    os._exit(status)
+
+
+def main() -> None:
+    for line in sys.stdin:
+        order = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            live(Path(order["home"]), order["point"], order["when"], order["count"])
+        print(child, flush=True)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""What puppets and people do between them: short sessions that together pass every point there is."""
+
+from ipc.messages import Accepted, Event, Interrupt, Queue, Respond, Submit
+from tests.crash.audience import Condition, Play
+from tests.service import ENDINGS
+
+
+def has(kind: str, count: int = 1) -> Condition:
+    return lambda events: sum(event.type == kind for event in events) >= count
+
+
+def ended(turns: int) -> Condition:
+    return lambda events: sum(event.type in ENDINGS for event in events) >= turns
+
+
+def message_of(answer: object) -> str:
+    return answer.message if isinstance(answer, Accepted) else ""
+
+
+def plain(session: str) -> Play:
+    yield Submit(session, "say finish", "first")
+    yield Submit(session, "say finish", "second", busy="queue")
+    yield ended(2)
+
+
+def tools(session: str) -> Play:
+    yield Submit(session, "say tool say open say tool say finish", "first")
+    yield ended(1)
+
+
+def cut(session: str) -> Play:
+    """Interrupted while it works; one waiting message is dropped, the others are held and let go."""
+    yield Submit(session, "say open wait", "first")
+    yield has("tool.started")
+    dropped = yield Submit(session, "finish", "second", busy="queue")
+    yield Submit(session, "say finish", "third", busy="queue")
+    yield Interrupt(session, "audience")
+    yield ended(1)
+    yield Queue(session, "drop", message_of(dropped))
+    yield Queue(session, "resume")
+    yield ended(2)
+
+
+def overtaken(session: str) -> Play:
+    yield Submit(session, "say wait", "first")
+    yield has("attempt.opened")
+    yield Submit(session, "say finish", "second", busy="interrupt")
+    yield ended(2)
+
+
+def steered(session: str) -> Play:
+    yield Submit(session, "say steer finish", "first")
+    yield has("attempt.opened")
+    yield Submit(session, "say finish", "second", busy="steer")
+    yield has("turn.done")
+
+
+def collected(session: str) -> Play:
+    yield Submit(session, "say wait", "first")
+    yield has("attempt.opened")
+    yield Submit(session, "finish", "second", busy="collect")
+    yield Submit(session, "finish", "third", busy="collect")
+    yield Interrupt(session, "audience")
+    yield Queue(session, "resume")
+    yield ended(2)
+
+
+def lost(session: str) -> Play:
+    yield Submit(session, "say open die finish", "first")
+    yield ended(1)
+
+
+def poisoned(session: str) -> Play:
+    yield Submit(session, "say perish", "first")
+    yield ended(1)
+
+
+def failed(session: str) -> Play:
+    yield Submit(session, "say open fail", "first")
+    yield ended(1)
+
+
+def refused(session: str) -> Play:
+    yield Queue(session, "drop", "m_nobody")
+    yield Submit(session, "finish", "first")
+    yield ended(1)
+
+
+def asked(session: str) -> Play:
+    """Answered by a command, then by a plain message, then not at all."""
+    yield Submit(session, "say ask finish", "first")
+    yield has("question.asked")
+    yield Respond(f"{session}/1#1", "a", "audience")
+    yield ended(1)
+    yield Submit(session, "ask finish", "second", busy="queue")
+    yield has("question.asked", 2)
+    yield Submit(session, "b", "third", busy="queue")
+    yield ended(2)
+    yield Submit(session, "say ask finish", "fourth", busy="queue")
+    yield has("question.asked", 3)
+    yield Interrupt(session, "audience")
+    yield ended(3)
+
+
+PLAYS = (plain, tools, cut, overtaken, steered, collected, lost, poisoned, failed, refused, asked)
+
+
+def all_plays(prefix: str = "") -> dict[str, Play]:
+    """Every play, each in a session of its own."""
+    return {f"{prefix}{play.__name__}": play(f"{prefix}{play.__name__}") for play in PLAYS}
+
+
+def types(events: list[Event]) -> list[str]:
+    return [event.type for event in events]

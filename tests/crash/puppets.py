@@ -1,0 +1,195 @@
+"""A process room of puppets: workers that live inside the supervisor's process and die with it.
+
+A puppet speaks the real protocol over the real socket. It does what the first message of its turn says, verb
+by verb: `say`, `tool`, `open` (a tool call without an end), `steer` (waits to be steered), `wait` (for ever),
+`ask` (once), `die` (in the first attempt), `perish` (in every attempt), `finish`, `fail`.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ipc.codec import Decoder
+from ipc.endpoints import Places
+from ipc.messages import (
+    Ack,
+    Asked,
+    Assign,
+    Delta,
+    Failed,
+    Finished,
+    Hello,
+    Ready,
+    Steer,
+    Steered,
+    ToolFinished,
+    ToolStarted,
+    ToWorker,
+)
+from ipc.sockets import Wire
+from supervisor.core.events import Event, WorkerDied, WorkerStarted
+from supervisor.core.model import Proof
+from supervisor.processes.readings import Reading
+from worker.outbox import Outbox
+
+
+class PuppetRoom:
+    """Starts and kills at once; whoever asks for a proof gets one."""
+
+    cell_name = "puppets"
+    cell_description = "no process is held"
+
+    def __init__(self, *, epoch: int, places: Places, report: Callable[[Event], None], **_: object) -> None:
+        self._epoch = epoch
+        self._frames = places.frames
+        self._report = report
+        self._wire = Wire()
+        self._puppets: dict[int, tuple[int, Puppet]] = {}
+
+    async def open(self) -> None:
+        """There is nothing to prepare."""
+
+    async def close(self, deadline_seconds: float) -> None:
+        self._wire.close()
+
+    def start(self, seat: int, incarnation: int) -> None:
+        hello = Hello(self._epoch, seat, incarnation)
+        puppet = Puppet(self._wire, self._frames, hello, lambda: self._end(incarnation, "it died by itself"))
+        self._puppets[incarnation] = (seat, puppet)
+        self._report(WorkerStarted(seat, incarnation, pid=incarnation))
+        puppet.begin()
+
+    def kill(self, incarnation: int) -> None:
+        self._end(incarnation, "killed")
+
+    def find(self, identity: bytes) -> tuple[int, int] | None:
+        incarnation = int(identity.rpartition(b"-")[2])
+        found = self._puppets.get(incarnation)
+        return (found[0], incarnation) if found else None
+
+    def identity(self, incarnation: int) -> bytes | None:
+        return identity_of(incarnation).encode() if incarnation in self._puppets else None
+
+    def readings(self) -> Mapping[int, Reading]:
+        return {}
+
+    def _end(self, incarnation: int, words: str) -> None:
+        found = self._puppets.pop(incarnation, None)
+        if found is not None:
+            seat, puppet = found
+            puppet.end()
+            self._report(WorkerDied(seat, incarnation, Proof(1, True, 0.1, self.cell_name), words))
+
+
+def identity_of(incarnation: int) -> str:
+    return f"puppet-{incarnation}"
+
+
+class Puppet:
+    """One worker, without an agent."""
+
+    def __init__(self, wire: Wire, endpoint: str, hello: Hello, die: Callable[[], None]) -> None:
+        self._hello = hello
+        self._die = die
+        self._decoder: Decoder[ToWorker] = Decoder(ToWorker)
+        self._socket = wire.dealer(endpoint, identity_of(hello.incarnation), self._receive)
+        self._outbox = Outbox(self._post)
+        self._steers: asyncio.Queue[Steer] = asyncio.Queue()
+        self._running: asyncio.Task[None] | None = None
+        self._acts: dict[str, Any] = {
+            "say": self._say,
+            "tool": self._tool,
+            "open": self._open,
+            "ask": self._ask,
+            "steer": self._be_steered,
+            "wait": self._wait,
+            "die": self._die_once,
+            "perish": self._perish,
+            "fail": self._fail,
+            "finish": self._finish,
+        }
+
+    def begin(self) -> None:
+        self._outbox.post(self._hello)
+        self._outbox.post(Ready())
+
+    def end(self) -> None:
+        self._socket.close()
+        if self._running is not None:
+            self._running.cancel()
+
+    def _post(self, parts: list[bytes]) -> None:
+        self._socket.send(parts)
+
+    def _receive(self, parts: list[bytes]) -> None:
+        match self._decoder.decode(parts[0]):
+            case Ack(frame=frame):
+                self._outbox.acknowledge(frame)
+            case Assign() as assign:
+                self._running = asyncio.get_running_loop().create_task(self._play(assign))
+            case Steer() as steer:
+                self._steers.put_nowait(steer)
+
+    async def _play(self, assign: Assign) -> None:
+        self._said = ""
+        self._steers = asyncio.Queue()
+        for number, verb in enumerate(assign.say[0].text.split()):
+            if await self._acts[verb](assign, number):
+                break
+        self._outbox.post(Ready())
+
+    async def _say(self, assign: Assign, number: int) -> None:
+        text = f"words {number} of attempt {assign.attempt}. "
+        self._outbox.post(Delta(assign.session, assign.turn, assign.attempt, len(self._said), text))
+        self._said += text
+
+    async def _tool(self, assign: Assign, number: int) -> None:
+        await self._open(assign, number)
+        self._outbox.post(ToolFinished(assign.turn, assign.attempt, f"call-{number}", True, 1, "it is done"))
+
+    async def _open(self, assign: Assign, number: int) -> None:
+        frame = self._outbox.post(
+            ToolStarted(
+                turn=assign.turn,
+                attempt=assign.attempt,
+                call=f"call-{number}",
+                name="shell",
+                summary="true",
+                arguments="{}",
+                repeat="unsafe",
+                offset=len(self._said),
+            )
+        )
+        await self._outbox.acknowledged(frame)
+
+    async def _ask(self, assign: Assign, number: int) -> bool:
+        """Asks and ends the attempt, unless an earlier one has its answer."""
+        call = f"call-{number}"
+        if any(tool.call == call and tool.result for tried in assign.tried for tool in tried.tools):
+            return False
+        await self._open(assign, number)
+        self._outbox.post(Asked(assign.turn, assign.attempt, call, "clarify", "Which one?", ("a", "b")))
+        return True
+
+    async def _be_steered(self, assign: Assign, number: int) -> None:
+        """Unless an earlier attempt was."""
+        if len(assign.say) == 1:
+            steer = await self._steers.get()
+            self._outbox.post(Steered(assign.turn, assign.attempt, steer.message))
+
+    async def _wait(self, assign: Assign, number: int) -> None:
+        await asyncio.Event().wait()
+
+    async def _die_once(self, assign: Assign, number: int) -> None:
+        if assign.attempt == 1:
+            await self._perish(assign, number)
+
+    async def _perish(self, assign: Assign, number: int) -> None:
+        self._die()
+        await self._wait(assign, number)
+
+    async def _fail(self, assign: Assign, number: int) -> None:
+        self._outbox.post(Failed(assign.turn, assign.attempt, "it did not work", "try something else"))
+
+    async def _finish(self, assign: Assign, number: int) -> None:
+        self._outbox.post(Finished(assign.turn, assign.attempt, self._said))

@@ -1,0 +1,84 @@
+"""SIGKILL before and after every write and every effect, in a first life and in the recovery after a crash."""
+
+import signal
+import sys
+import zlib
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from supervisor.core import effects
+from tests.checker import check_history, check_quiet
+from tests.crash.audience import Audience
+from tests.crash.lives import PATIENCE_SECONDS, Forge, Home
+from tests.crash.plays import all_plays
+from tests.crash.points import ACT_OF, DOORLESS, every_point
+
+POINTS = every_point()
+SIDES = ("before", "after")
+
+
+def number_of(*words: str) -> int:
+    """The same for the same words, in every run."""
+    return zlib.crc32(" ".join(words).encode())
+
+
+@pytest.fixture
+def home(tmp_path: Path, forge: Forge) -> Home:
+    return Home(tmp_path / "home", forge)
+
+
+def settle(home: Home, audience: Audience) -> None:
+    """A life without a doom plays everything to its end; then all must be as if nobody had died."""
+    assert home.live(audience) == -signal.SIGKILL, home.log()
+    check_quiet(home.places.journal, audience.sights)
+
+
+@pytest.mark.parametrize("when", SIDES)
+@pytest.mark.parametrize("point", POINTS)
+def test_d11_a_death_at_any_point_loses_and_doubles_nothing(home: Home, point: str, when: str) -> None:
+    audience = Audience(home.places, all_plays())
+    assert home.live(audience, point, when) == -signal.SIGKILL, home.log()
+    assert not audience.is_content, f"{point} was not met"
+    if home.places.journal.stat().st_size:
+        check_history(home.places.journal, audience.sights)
+    settle(home, audience)
+
+
+@pytest.mark.parametrize("when", SIDES)
+@pytest.mark.parametrize("point", POINTS)
+def test_d11_a_death_while_recovering_from_a_death_loses_and_doubles_nothing(
+    home: Home, point: str, when: str
+) -> None:
+    """The first life is cut off somewhere, the second at the point, if its recovery or its plays meet it."""
+    audience = Audience(home.places, all_plays())
+    enough = 10 + number_of(point, when) % 80
+    home.begin()
+    audience.visit(home.has_ended, lambda: audience.events >= enough, PATIENCE_SECONDS)
+    assert home.kill() == -signal.SIGKILL, home.log()
+    check_history(home.places.journal, audience.sights)
+    assert home.live(audience, point, when) == -signal.SIGKILL, home.log()
+    check_history(home.places.journal, audience.sights)
+    settle(home, audience)
+
+
+def test_every_point_is_met_by_the_plays(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    audience = Audience(home.places, all_plays())
+    assert home.live(audience, when="survey") == -signal.SIGKILL, home.log()
+    passed = home.passed()
+    assert set(passed) == set(POINTS)
+    history = check_quiet(home.places.journal, audience.sights)
+    with capsys.disabled():
+        # Standard error is the one way to the terminal from a process of pytest-xdist.
+        print(
+            f"\ncrash: {len(POINTS)} points, killed before and after each, in a first life and in a recovery: "
+            f"{4 * len(POINTS)} deaths; one life passes {len(passed)} of them: {history.counts()}",
+            file=sys.stderr,
+        )
+
+
+def test_every_effect_is_performed_at_a_point() -> None:
+    known = {kind.__name__ for kind in ACT_OF}
+    assert {kind.__name__ for kind in get_args(effects.Effect)} - DOORLESS == known
+    assert set(ACT_OF.values()) <= set(POINTS)

@@ -1,0 +1,1 @@
+"""The parts of the supervisor between the rules and the wire."""
