@@ -4,6 +4,8 @@ VENV ?= .venv
 PYTHON ?= python3
 # Test processes at once; "auto" is one per CPU.
 JOBS ?= auto
+# How long `make soak` lasts.
+MINUTES ?= 5
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -12,7 +14,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench clean
+.PHONY: help run test soak lint bench clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -25,6 +27,9 @@ run: $(INSTALLED) ## install, fetch the weights of the embedded model if it is u
 
 test: lint ## lint, types and all tests
 	$(BIN)/python -m pytest -n $(JOBS)
+
+soak: $(INSTALLED_DEV) ## break the service at random for MINUTES=5, then check that nothing was lost
+	$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
 lint: $(INSTALLED_DEV) ## lint and types only
 	$(BIN)/ruff check .

@@ -19,6 +19,10 @@ from ipc.messages import Fork
 COLLECTED = "bench.collected"
 
 
+def stretch() -> None:
+    worker.main.stretch()
+
+
 def run(fork: Fork) -> NoReturn:
     signal.signal(signal.SIGUSR1, _collect)
     worker.main.run(fork)

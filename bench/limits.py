@@ -1,13 +1,15 @@
 """The raw limits, each a process of its own: the same sockets and disk with nothing of ours in between.
 
 `python -m bench.limits accept DIR` and `… forward DIR` listen on two sockets in DIR; `… fork PATH` forks a
-child that connects to PATH whenever it reads a byte.
+child that connects to PATH whenever it reads a byte; `… echo PATH` sends back whatever arrives at PATH;
+`… victims` forks a child for every program it reads, a file's name a line, and says its pid.
 """
 
 import contextlib
 import gc
 import importlib
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -37,6 +39,25 @@ def raw_limit(name: str, folder: Path) -> Iterator[tuple[str, str, int]]:
     finally:
         process.terminate()
         process.wait(DEADLINE_SECONDS)
+
+
+@contextlib.contextmanager
+def echoing(path: Path) -> Iterator[str]:
+    """A warm process that only answers."""
+    process = subprocess.Popen([sys.executable, "-m", "bench.limits", "echo", str(path)])
+    try:
+        until(lambda: is_listening(str(path)))
+        yield str(path)
+    finally:
+        process.terminate()
+        process.wait(DEADLINE_SECONDS)
+
+
+def echo(path: Path) -> None:
+    socket = zmq.Context().socket(zmq.ROUTER)
+    socket.bind(f"ipc://{path}")
+    while True:
+        socket.send_multipart(socket.recv_multipart())
 
 
 def accept(folder: Path) -> None:
@@ -77,13 +98,28 @@ def forward(folder: Path) -> None:
                 to_client[identity] = frame
 
 
-def fork(path: Path) -> None:
-    """As warm as the zygote: for every byte a child that says it is ready, for every child's end a byte."""
+def victims() -> None:
+    """Each as warm as a worker, and reaped by the kernel."""
+    _warm_up()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            exec(Path(line.strip()).read_text())
+        print(child, flush=True)
+
+
+def _warm_up() -> None:
     # Here, since the other limits have nothing of ours in them.
     importlib.import_module("worker.main")
     importlib.import_module("worker.rehearsal").rehearse()
     gc.collect()
     gc.freeze()
+
+
+def fork(path: Path) -> None:
+    """As warm as the zygote: for every byte a child that says it is ready, for every child's end a byte."""
+    _warm_up()
     os.write(1, b"w")
     while os.read(0, 1):
         child = os.fork()
@@ -115,4 +151,7 @@ def _routers(folder: Path) -> "tuple[zmq.Socket[bytes], zmq.Socket[bytes]]":
 
 
 if __name__ == "__main__":
-    {"accept": accept, "forward": forward, "fork": fork}[sys.argv[1]](Path(sys.argv[2]))
+    if sys.argv[1] == "victims":
+        victims()
+    else:
+        {"accept": accept, "forward": forward, "fork": fork, "echo": echo}[sys.argv[1]](Path(sys.argv[2]))

@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from hermesctl.asking import Prompt, question_lines
 from hermesctl.ctrlc import CtrlC
 from hermesctl.errors import CommandError
 from hermesctl.events import gist, json_line, proof
@@ -9,7 +10,20 @@ from hermesctl.exits import Exit
 from hermesctl.feed import Feed
 from hermesctl.render import aside
 from hermesctl.speech import Speech
-from ipc.messages import Accepted, Answer, Delta, Done, Event, Interrupt, Noted, Queue, Refused, Submit
+from ipc.messages import (
+    Accepted,
+    Answer,
+    Delta,
+    Done,
+    Event,
+    Interrupt,
+    Noted,
+    Queue,
+    Refused,
+    Respond,
+    Retry,
+    Submit,
+)
 
 # A supervisor that restarts is back within seconds; one that is not will not be waited for.
 _RETURN_SECONDS = 60.0
@@ -61,7 +75,10 @@ class Voice:
             case "attempt.lost":
                 self._speech.lose(int(fields.get("attempt") or 0))
                 self.remark(f"attempt {fields.get('attempt')} was lost: {fields.get('reason')}")
-            case "tool.started" | "tool.finished" | "question.asked" | "transcript.ready":
+            case "question.asked":
+                self._speech.end_line()
+                self.remark("\n".join(question_lines(fields)))
+            case "tool.started" | "tool.finished" | "question.answered" | "transcript.ready":
                 self.remark(f"· {gist(event)}")
 
 
@@ -81,11 +98,16 @@ class JsonLines:
 class Sending:
     """Submits one message and stays with it until its turn has ended."""
 
-    def __init__(self, feed: Feed, submit: Submit, shown: Shown, ctrl_c: CtrlC) -> None:
+    def __init__(
+        self, feed: Feed, session: str, request: Submit | Retry, shown: Shown, ctrl_c: CtrlC
+    ) -> None:
         self._feed = feed
-        self._submit = submit
+        self._session = session
+        self._request = request
         self._shown = shown
         self._ctrl_c = ctrl_c
+        self._prompt = Prompt()
+        self._question: str | None = None
         self._message = ""
         self._turn: str | None = None
         # Where each turn of the session stands, for a message that joins one on its way.
@@ -95,7 +117,7 @@ class Sending:
         self._exit: Exit | None = None
 
     def submit(self) -> Accepted:
-        accepted = self._feed.client.ask(self._submit, Accepted)
+        accepted = self._feed.client.ask(self._request, Accepted)
         self._message = accepted.message
         if accepted.again:
             self._feed.rewind(max(0, accepted.seq - 1))
@@ -105,6 +127,8 @@ class Sending:
         while self._exit is None:
             if self._ctrl_c.presses:
                 self._stop()
+            if self._question is not None and (typed := self._prompt.line()):
+                self._feed.client.post(Respond(self._question, typed, "hermesctl"))
             item = self._feed.next()
             if item is not None:
                 self._take(item)
@@ -125,7 +149,7 @@ class Sending:
             case Noted() if item.turn == self._turn:
                 self._shown.show(item)
             case Refused() if self._turn is not None:
-                self._shown.remark(f"not interrupted: {item.error} ({item.hint})")
+                self._shown.remark(f"refused: {item.error} ({item.hint})")
             case Done() if self._withdrawal is not None and self._turn is None:
                 self._exit = self._taken_back()
 
@@ -135,9 +159,20 @@ class Sending:
         if is_ours and event.type in ("turn.opened", "turn.steered"):
             self._turn = fields["turn"]
             self._shown.join_at(self._spoken.get(fields["turn"], 0))
+        elif is_ours and event.type == "question.answered":
+            self._turn = fields["turn"]  # what it says from here on, it says in a new attempt
+        if self._turn is not None and fields.get("turn") == self._turn:
+            self._note_question(event)
         if is_ours or (self._turn is not None and fields.get("turn") == self._turn):
             self._shown.show(event)
             self._exit = self._ending(event)
+
+    def _note_question(self, event: Event) -> None:
+        if event.type == "question.asked":
+            self._question = str(event.fields.get("question"))
+            self._prompt.open()
+        elif event.type == "question.answered":
+            self._question = None
 
     def _ending(self, event: Event) -> Exit | None:
         """Done and interrupted are results; a failure ends the command with its reason."""
@@ -161,7 +196,7 @@ class Sending:
 
     def _stop(self) -> None:
         """Asks once for the end of the turn, or for the message back while it has none."""
-        session = self._submit.session
+        session = self._session
         if self._turn is not None and self._stop_asked_of != self._turn:
             self._stop_asked_of = self._turn
             self._shown.remark(f"interrupting {self._turn} … (Ctrl-C again leaves at once)")

@@ -1,10 +1,9 @@
 """What the supervisor and the STT service say to each other beyond states and beats; audio never travels.
 
-A clip is named by the path of its file. Exactly one Heard or NotHeard answers a Transcribe that is not forgotten.
+A clip is named by the path of its file. One Heard or NotHeard answers each Transcribe that is not forgotten.
 """
 
 from ipc.messages import Message
-
 
 # --- supervisor -> stt_service ------------------------------------------------------------------------------
 
@@ -38,7 +37,7 @@ ToHearing = Transcribe | Forget
 
 
 class Hearing(Message, frozen=True, tag="hearing"):
-    """How far a clip is and what was understood so far; the first one, with nothing done, says it is decoded."""
+    """How far a clip is and what was understood so far; the first, with nothing done, says it has begun."""
 
     message: str
     seconds_done: float

@@ -229,12 +229,13 @@ class Unfollow(Message, frozen=True, tag="unfollow"):
 
 
 class Show(Message, frozen=True, tag="show"):
-    """Read a table. `state` and `session` filter where the table has them."""
+    """Read a table. `state` and `session` filter where the table has them; `id` is whose story is told."""
 
-    what: Literal["status", "sessions", "turns", "workers", "services", "questions"]
+    what: Literal["status", "sessions", "turns", "workers", "services", "questions", "story"]
     session: str | None = None
     state: str | None = None
     limit: int = 100
+    id: str = ""
 
 
 class Care(Message, frozen=True, tag="care"):
@@ -286,7 +287,7 @@ class Refused(Message, frozen=True, tag="refused"):
 
 
 class Table(Message, frozen=True, tag="table"):
-    """Rows of what was asked for, as plain mappings; status is one row. `more`: where the next page begins."""
+    """Rows of what was asked for, as plain mappings; `more` is where the next page begins."""
 
     rows: tuple[dict[str, Any], ...]
     more: str = ""

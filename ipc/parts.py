@@ -46,7 +46,10 @@ class ToolTrace(Part, frozen=True):
 
 
 class PastAttempt(Part, frozen=True):
-    """What one attempt said and did, in order; `cut` says why it did not finish ("" when it did)."""
+    """What one attempt said and did, in order; `cut` says why it did not finish.
+
+    It is "" when it did, and when it asked a human: then the answer is the result of its last call.
+    """
 
     text: str
     tools: tuple[ToolTrace, ...] = ()

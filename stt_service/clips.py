@@ -1,17 +1,16 @@
-"""Bytes of a clip to samples, 16 kHz mono: limits before decoding, a cap while decoding, no way to the outside.
+"""Bytes of a clip to samples, 16 kHz mono: limits before decoding, a cap while decoding, no way out.
 
 Runs in the decoder's process only: whatever a file does to FFmpeg, it does there.
 """
 
 import io
-from collections.abc import Iterator
 from fractions import Fraction
 
 import av
 import av.audio.resampler
 import av.error
 
-from stt_service.containers import ACCEPTED, Container, sniff
+from stt_service.containers import ACCEPTED, Container, cut_short, sniff
 from stt_service.errors import CannotHear
 from stt_service.options import Limits
 from stt_service.sound import RATE, SAMPLE_BYTES, Sound
@@ -25,6 +24,7 @@ _CODECS = (
 # Below these a shorter end is padding or rounding, not a loss.
 _SHORTER_SECONDS = 0.5
 _SHORTER_SHARE = 0.05
+_SHORTER_SHARE_OF_A_GUESS = 0.5
 
 
 def decode(content: bytes, limits: Limits) -> Sound:
@@ -32,20 +32,23 @@ def decode(content: bytes, limits: Limits) -> Sound:
     kind = sniff(content)
     options = {
         "protocol_whitelist": "none",
-        "format_whitelist": ",".join(sorted({kind.name, *av.ContainerFormat(kind.name, "r").name.split(",")})),
+        "format_whitelist": ",".join(
+            sorted({kind.name, *av.ContainerFormat(kind.name, "r").name.split(",")})
+        ),
         "codec_whitelist": ",".join(_CODECS),
     }
     try:
         with av.open(
-            io.BytesIO(content), format=kind.name, options=options, metadata_errors="ignore"
+            io.BytesIO(content), "r", format=kind.name, options=options, metadata_errors="ignore"
         ) as container:
-            return _decode_container(container, kind, limits)
+            sound = _decode_container(container, kind, limits)
     except MemoryError:
         raise CannotHear("the clip needs more memory to decode than a clip may have", ACCEPTED) from None
     except av.error.FFmpegError as error:
         raise CannotHear(
             f"the {kind.name} file cannot be read: {error.strerror}", "record it again, or convert it"
         ) from None
+    return Sound(sound.samples, (*sound.cautions, *cut_short(content)))
 
 
 def _decode_container(container: av.container.InputContainer, kind: Container, limits: Limits) -> Sound:
@@ -53,9 +56,11 @@ def _decode_container(container: av.container.InputContainer, kind: Container, l
     if stream is None:
         raise CannotHear("the file holds no sound, only other streams", ACCEPTED)
     context = stream.codec_context
+    if context is None or not context.sample_rate:
+        raise CannotHear(f"the {kind.name} file cannot be read: its sound is of an unknown kind", ACCEPTED)
     _check_form(context.sample_rate, context.layout.nb_channels, limits)
-    declared = _declared_seconds(container, stream) if kind.tells_length else None
-    if declared is not None and declared > limits.seconds_max:
+    declared = _declared_seconds(container, stream)
+    if kind.tells_length and declared > limits.seconds_max:
         raise _too_long(f"says it lasts {declared:,.0f} s", limits)
     context.thread_count = 1
     tape = _Tape(limits)
@@ -67,18 +72,18 @@ def _decode_container(container: av.container.InputContainer, kind: Container, l
         except (av.error.InvalidDataError, av.error.EOFError):
             damaged += 1
     samples = tape.finished()
-    return Sound(samples, tuple(_cautions(damaged, declared, len(samples) / (RATE * SAMPLE_BYTES))))
-
-
-def _cautions(damaged: int, declared: float | None, decoded: float) -> Iterator[str]:
+    decoded = len(samples) / (RATE * SAMPLE_BYTES)
+    share = _SHORTER_SHARE if kind.tells_length else _SHORTER_SHARE_OF_A_GUESS
+    cautions = []
     if damaged:
-        yield f"{damaged} damaged parts of the file were left out"
-    if declared is not None and decoded < declared - max(_SHORTER_SECONDS, declared * _SHORTER_SHARE):
-        yield f"the file says it lasts {declared:.1f} s, only {decoded:.1f} s could be decoded"
+        cautions.append(f"damaged parts of the file were left out: {damaged}")
+    if decoded < declared - max(_SHORTER_SECONDS, declared * share):
+        cautions.append(f"the file should last {declared:.1f} s, only {decoded:.1f} s could be decoded")
+    return Sound(samples, tuple(cautions))
 
 
 class _Tape:
-    """Collects frames as samples of one form; the resampler is made anew whenever the frames change theirs."""
+    """Collects frames as samples of one form; the resampler is made anew when the frames change theirs."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -131,10 +136,11 @@ def _check_form(rate: int, channels: int, limits: Limits) -> None:
         )
 
 
-def _declared_seconds(container: av.container.InputContainer, stream: av.AudioStream) -> float | None:
+def _declared_seconds(container: av.container.InputContainer, stream: av.AudioStream) -> float:
+    """0 when nothing is said."""
     if stream.duration is not None and stream.time_base is not None:
         return float(Fraction(stream.duration) * stream.time_base)
-    return container.duration / av.time_base if container.duration is not None else None
+    return (container.duration or 0) / av.time_base
 
 
 def _too_long(what: str, limits: Limits) -> CannotHear:

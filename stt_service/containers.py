@@ -11,7 +11,7 @@ ACCEPTED = "send OGG/Opus, m4a, mp3, wav, webm or flac"
 class Container:
     """FFmpeg's name of a container, and what a server may be told about it.
 
-    `tells_length` says whether its length is written down; elsewhere FFmpeg makes a guess from the first frames.
+    `tells_length` says whether its length is written down; elsewhere FFmpeg guesses from the first frames.
     """
 
     name: str
@@ -54,6 +54,8 @@ _KNOWN_OTHERS = (
     (b"v=0", "a session description (SDP)"),
 )
 _TEXT_BYTES_LOOKED_AT = 512
+# Sizes from here on (minus a header) stand for "not known" in a WAV file.
+_RIFF_OPEN = 2**32 - 256
 
 
 def sniff(content: bytes) -> Container:
@@ -69,6 +71,18 @@ def sniff(content: bytes) -> Container:
     if found is None:
         raise CannotHear(f"the clip is {_what_else(content)}, not sound", ACCEPTED)
     return found
+
+
+def cut_short(content: bytes) -> tuple[str, ...]:
+    """A caution for containers that say where they end and do not; FFmpeg takes them for shorter ones."""
+    if content.startswith(b"RIFF"):
+        told = int.from_bytes(content[4:8], "little") + 8
+        # Recorders that write into a pipe leave the size open.
+        is_short = len(content) < told < _RIFF_OPEN
+    else:
+        last_page = content.rfind(b"OggS")
+        is_short = content.startswith(b"OggS") and not content[last_page + 5 : last_page + 6] >= b"\x04"
+    return ("the end of the file is missing",) if is_short else ()
 
 
 def _mpeg_audio(content: bytes) -> Container | None:
@@ -87,7 +101,9 @@ def _what_else(content: bytes) -> str:
         if content.startswith(sign):
             return name
     if content.startswith(b"RIFF"):
-        return f"a RIFF file of another kind ({content[8:12].decode('ascii', 'replace').strip() or 'unnamed'})"
+        return (
+            f"a RIFF file of another kind ({content[8:12].decode('ascii', 'replace').strip() or 'unnamed'})"
+        )
     start = content[:_TEXT_BYTES_LOOKED_AT]
     if all(byte >= 0x20 or byte in b"\t\r\n" for byte in start) and _is_text(start):
         return "a text"

@@ -9,6 +9,7 @@ import os
 import resource
 import sys
 import wave
+from pathlib import Path
 from typing import BinaryIO
 
 import av.logging
@@ -19,6 +20,7 @@ from stt_service.errors import CannotHear
 from stt_service.life import die_with
 from stt_service.options import Limits
 from stt_service.sound import PREFIX_BYTES, RATE, Decoded, Refusal, Sound, lengths, pack
+
 
 def main() -> None:
     die_with(int(sys.argv[1]))
@@ -46,13 +48,12 @@ def _answer(stream: BinaryIO, content: bytes, limits: Limits) -> None:
         head: Refusal | Decoded = Refusal(error.reason, error.hint)
     else:
         head = Decoded(sound.cautions)
-    for part in pack(msgspec.msgpack.encode(head), sound.samples):
-        stream.write(part)
+    stream.writelines(pack(msgspec.msgpack.encode(head), sound.samples))
     stream.flush()
 
 
 def _close_doors(limits: Limits) -> None:
-    pages = int(open("/proc/self/statm").read().split()[0])
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
     address_space = pages * resource.getpagesize() + limits.decode_memory_bytes
     resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

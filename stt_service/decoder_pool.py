@@ -1,8 +1,10 @@
 """The decoders of this service: a file that kills or wedges one costs that clip, and no other decoder."""
 
 import asyncio
+import contextlib
 import os
 import sys
+from pathlib import Path
 
 import msgspec
 
@@ -16,6 +18,8 @@ _DECODERS_MAX = 2
 _TRIES = 2
 # Read ahead of the reader, per decoder.
 _READ_BYTES = 1024 * 1024
+# Where this package was found, installed or not.
+_OURS = str(Path(__file__).resolve().parent.parent)
 
 
 class DecoderDied(Exception):
@@ -29,6 +33,13 @@ class DecoderPool:
         self._limits = limits
         self._slots = asyncio.Semaphore(_DECODERS_MAX)
         self._idle: list[_Decoder] = []
+
+    async def __aenter__(self) -> "DecoderPool":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        while self._idle:
+            await self._idle.pop().end()
 
     async def warm_up(self) -> None:
         """A decoder that is ready before the first clip comes."""
@@ -51,13 +62,13 @@ class DecoderPool:
             async with asyncio.timeout(limit):
                 head, samples = await decoder.decode(content)
         except TimeoutError:
-            decoder.kill()
+            await decoder.end()
             raise CannotHear(
                 f"the clip could not be decoded within {limit:g} s", "convert it to another format"
             ) from None
         except BaseException:
             # Forgotten or dead in the middle of a clip: what it still has to say belongs to nobody.
-            decoder.kill()
+            await decoder.end()
             raise
         self._idle.append(decoder)
         if isinstance(head, Refusal):
@@ -78,13 +89,12 @@ class _Decoder:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-m", "stt_service.decoder", str(os.getpid()),
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=_READ_BYTES,
+            env={**os.environ, "PYTHONPATH": _OURS},
         )  # fmt: skip
         decoder = cls(process)
-        try:
+        # Dead so soon: the first clip finds it so as well, and is given to another one.
+        with contextlib.suppress(DecoderDied):
             await decoder._send(msgspec.msgpack.encode(limits))
-        except DecoderDied:
-            # The first clip will find it dead as well, and says so.
-            decoder.kill()
         return decoder
 
     async def decode(self, content: bytes) -> tuple[Refusal | Decoded, bytes]:
@@ -99,12 +109,17 @@ class _Decoder:
         except asyncio.IncompleteReadError:
             raise DecoderDied from None
 
-    def kill(self) -> None:
+    async def end(self) -> None:
+        """Kills it, drops what it had still to say, and waits until nothing of it is left."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         if self._process.returncode is None:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
-            except ProcessLookupError:
-                return
+        self._process.stdin.close()
+        while await self._process.stdout.read(_READ_BYTES):
+            continue
+        await self._process.wait()
 
     async def _send(self, content: bytes) -> None:
         assert self._process.stdin is not None

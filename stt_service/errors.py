@@ -20,8 +20,7 @@ class CannotServe(Exception):
         self.hint = hint
 
 
-def nothing_understood() -> CannotHear:
-    """Silence, noise, music, or words too faint to be sure of."""
-    return CannotHear(
-        "nothing was understood: no speech was found in the clip", "speak closer to the microphone"
-    )
+def nothing_understood(cautions: tuple[str, ...] = ()) -> CannotHear:
+    """Silence, noise, music, or words too faint to be sure of; cautions may be the reason."""
+    reasons = ", and ".join(["no speech was found in the clip", *cautions])
+    return CannotHear(f"nothing was understood: {reasons}", "speak closer to the microphone")

@@ -1,4 +1,4 @@
-"""Judges what a model says it heard: loops are cut, stock phrases of noise are no words, cut ends are noticed."""
+"""Judges what a model says it heard: loops are cut, stock phrases are no words, missing ends are noticed."""
 
 import re
 import zlib
@@ -24,8 +24,8 @@ _NO_SPEECH = 0.6
 _STOCK_PHRASES = frozenset(
     {
         "you", "bye", "bye bye", "thank you", "thanks", "thank you very much", "thank you for watching",
-        "thanks for watching", "thank you so much for watching", "please subscribe", "subscribe", "music", "applause", "silence",
-        "the end", "oh", "so", "hmm", "mm", "uh", "ah",
+        "thanks for watching", "thank you so much for watching", "please subscribe", "subscribe",
+        "music", "applause", "silence", "the end", "oh", "so", "hmm", "mm", "uh", "ah",
     }
 )  # fmt: skip
 _STOCK_SURE = -0.6

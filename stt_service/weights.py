@@ -27,7 +27,9 @@ _NEEDED = ("model.bin", "config.json", "tokenizer.json")
 def find_weights(models: Path, name: str) -> Path:
     """The folder of whole weights. Reads every byte, which takes a tenth of a second a hundred megabytes."""
     folder = models / name
-    hint = f"hermesctl models pull {name}" if name in KNOWN else f"put a CTranslate2 Whisper model into {folder}"
+    hint = (
+        f"hermesctl models pull {name}" if name in KNOWN else f"put a CTranslate2 Whisper model into {folder}"
+    )
     if not folder.is_dir():
         raise CannotServe(f"there are no weights of {name}", hint)
     sums = KNOWN.get(name, dict.fromkeys(_NEEDED, ""))

@@ -51,6 +51,9 @@ async def _live(places: Places, settings: Settings, journal: Journal) -> int:
     except (SettingsError, WireError) as error:
         _complain(error.fault, error.hint)
         return _EXIT_SETTINGS
+    except JournalError as error:
+        _complain(error.fault, error.hint)
+        return _EXIT_BUG
 
 
 def _leave(status: int, fault: str, hint: str) -> NoReturn:

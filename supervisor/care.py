@@ -131,6 +131,6 @@ def _read(reading: Reading[float] | Reading[int], text: str | None, otherwise: f
     if text is None:
         return otherwise
     try:
-        return float(reading.read(text))
+        return float(reading.read(int(text) if text.isdecimal() else text))
     except ValueError:
         raise ValueError(text, reading.wants) from None

@@ -57,7 +57,14 @@ class Control:
     """The door on the control socket."""
 
     def __init__(
-        self, *, engine: Engine, feed: Feed, views: Views, settings: Settings, stop: Callable[[], None]
+        self,
+        *,
+        engine: Engine,
+        feed: Feed,
+        views: Views,
+        care: Care,
+        settings: Settings,
+        stop: Callable[[], None],
     ):
         self._engine = engine
         self._feed = feed

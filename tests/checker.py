@@ -218,9 +218,9 @@ class _Life:
             return
         assert body["question"] == self.open_question, f"{where}: {self.open_question} was asked"
         self.open_question = None
-        if body["by"] in self.accepted:
-            self._take(body["by"], body["turn"], where)
-            self.answers.add(body["by"])
+        if message := body.get("message"):
+            self._take(message, body["turn"], where)
+            self.answers.add(message)
 
     def _attempt_opened(self, body: dict[str, Any], where: str) -> None:
         assert body["turn"] == self.open_turn, f"{where}: an attempt at {body['turn']}, which is not open"

@@ -5,6 +5,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from supervisor.core.effects import AssignTurn, Effect, KillWorker, StartWorker, SteerTurn
+from supervisor.core.events import (
+    Asked,
+    Event,
+    Frame,
+    WorkerAlive,
+    WorkerDied,
+    WorkerReady,
+    WorkerStarted,
+    WorkerUnreachable,
+)
 from supervisor.core.model import ModelState, Session, State, TurnState, Who, WorkerState
 from supervisor.core.records import (
     AttemptLost,
@@ -50,6 +60,24 @@ class Process:
     def is_heard(self) -> bool:
         """What it says counts: it lives and nobody has ordered its end."""
         return not (self.is_dead or self.is_killed)
+
+
+def is_echo(event: Event, epoch: int, processes: dict[Who, Process]) -> bool:
+    """Whether the event comes from, or speaks of, something that counts no more."""
+    if isinstance(event, WorkerDied | WorkerStarted):
+        who = Who(epoch, event.seat, event.incarnation)
+        return who not in processes or processes[who].is_dead
+    if isinstance(event, WorkerReady | WorkerAlive | WorkerUnreachable):
+        process = processes.get(event.who)
+        return process is None or not process.is_heard
+    if isinstance(event, Frame | Asked):
+        process = processes.get(event.who)
+        if process is None or process.job is None or not process.is_heard:
+            return True
+        if isinstance(event, Asked) and event.call not in process.calls:
+            return True
+        return (process.job.turn, process.job.attempt) != (event.turn, event.attempt)
+    return False
 
 
 class Witness:

@@ -17,7 +17,6 @@ from supervisor.core.events import (
     Event,
     Failed,
     Finished,
-    Frame,
     InterruptAsked,
     ModelChanged,
     Noted,
@@ -42,7 +41,7 @@ from supervisor.core.model import BusyMode, ModelState, Policy, Proof, Who, sess
 from supervisor.core.records import AttemptOpened, TurnOpened
 from supervisor.journal.memory import MemoryJournal
 from supervisor.journal.snapshot import durable
-from tests.witness import Process, Witness, check_effect, check_state, named
+from tests.witness import Process, Witness, check_effect, check_state, is_echo, named
 
 # Bounds the walk from deadline to deadline: reminders that beget reminders without end are a defect.
 _DEADLINES_MAX = 10_000
@@ -77,7 +76,7 @@ class World:
 
     def tell(self, event: Event) -> Decision:
         """Let something happen. An echo must change nothing at all."""
-        if not self._is_echo(event):
+        if not is_echo(event, self.state.epoch, self.processes):
             self._make_true(event)
             return self._step(event)
         self._step(Ticked())  # What is due anyway is not the echo's doing.
@@ -176,23 +175,6 @@ class World:
                 self.processes[event.who].calls.discard(event.call)
             case Finished() | Failed() | Asked():
                 self.processes[event.who].job = None
-
-    def _is_echo(self, event: Event) -> bool:
-        """Whether the event comes from, or speaks of, something that counts no more."""
-        if isinstance(event, WorkerDied | WorkerStarted):
-            who = Who(self.state.epoch, event.seat, event.incarnation)
-            return who not in self.processes or self.processes[who].is_dead
-        if isinstance(event, WorkerReady | WorkerAlive | WorkerUnreachable):
-            process = self.processes.get(event.who)
-            return process is None or not process.is_heard
-        if isinstance(event, Frame | Asked):
-            process = self.processes.get(event.who)
-            if process is None or process.job is None or not process.is_heard:
-                return True
-            if isinstance(event, Asked) and event.call not in process.calls:
-                return True
-            return (process.job.turn, process.job.attempt) != (event.turn, event.attempt)
-        return False
 
     # --- people ---------------------------------------------------------------------------------------------
 

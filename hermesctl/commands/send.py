@@ -40,7 +40,8 @@ def send(
 ) -> int:
     """Say something to a session and stream the answer.
 
-    TEXT of - is read from standard input. Ctrl-C interrupts the turn; a second one leaves at once.
+    TEXT of - is read from standard input. Ctrl-C interrupts the turn; a second one leaves at once. A question
+    of the agent is shown, and answered by what is typed here.
     """
     words = sys.stdin.read() if text == "-" else text
     if not words.strip():
@@ -50,7 +51,7 @@ def send(
     with CtrlC() as ctrl_c:
         feed = Feed(places, session, None, ctrl_c.wake)
         try:
-            sending = Sending(feed, submit, shown, ctrl_c)
+            sending = Sending(feed, session, submit, shown, ctrl_c)
             accepted = sending.submit()
             if until == "accepted":
                 print(accepted.message)

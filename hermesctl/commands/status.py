@@ -44,10 +44,11 @@ def _lines(row: dict[str, Any]) -> list[str]:
 
     state = of("state")
     head = f"hermes supervisor {of('version')} · pid {of('pid')} · up {age(row.get('uptime_seconds'))}"
+    asking = f" · {of('asking')} asking" if row.get("asking") else ""
     facts = (
         ("model", of("model")),
         ("workers", f"{of('busy')} busy · {of('idle')} idle · {of('seats')} seats + {of('spares')} spare"),
-        ("turns", f"{of('running')} running · {of('queued')} queued · {of('turns_ended')} ended"),
+        ("turns", f"{of('running')} running · {of('queued')} queued{asking} · {of('turns_ended')} ended"),
         ("sessions", f"{of('sessions_live')} live · {of('waiting')} messages waiting"),
         ("memory", size(row.get("memory_bytes"))),
         ("cell", of("cell")),

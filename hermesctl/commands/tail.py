@@ -18,6 +18,7 @@ _COLOURS = {
     "attempt.lost": "red",
     "turn.interrupted": "magenta",
     "turn.opened": "cyan",
+    "question.asked": "yellow",
 }
 _EXAMPLES = """\b
 Examples:

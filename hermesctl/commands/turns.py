@@ -7,7 +7,8 @@ from hermesctl.rows import as_json, print_rows, read
 from ipc.endpoints import Places
 from ipc.messages import Show
 
-_STATES = ("queued", "running", "asking", "done", "failed", "interrupted")
+# Poison are the failed ones that have cost too many workers.
+_STATES = ("queued", "running", "asking", "done", "failed", "interrupted", "poison")
 _COLUMNS = (
     Column("turn", "turn", wide=True, shorten=cut_middle),
     Column("session", "session", wide=True, shorten=cut_middle, rank=5),
@@ -23,6 +24,7 @@ _EXAMPLES = """\b
 Examples:
   hermesctl turns
   hermesctl turns --state running
+  hermesctl turns --state poison
   hermesctl turns --session demo --json
 """
 

@@ -47,7 +47,7 @@ def _take(ledger: Ledger, session: Session, event: TextArrived | VoiceArrived) -
 def understood(ledger: Ledger, session: Session, message: Message) -> None:
     """A waiting message has words: it answers a question, interrupts, steers or waits its turn."""
     release(ledger, session)
-    if not questions.is_answered_by(ledger, session, message):
+    if not questions.take_answer(ledger, session, message):
         _follow(ledger, session, message)
 
 

@@ -209,7 +209,7 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class TurnDue:
-    """The whole turn has had its time, if it has not asked a human since: with an answer, time begins anew."""
+    """The whole turn has had its time, unless it has asked since: with the answer its time begins anew."""
 
     session: str
     turn: str

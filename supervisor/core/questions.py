@@ -68,8 +68,8 @@ def answer_arrived(ledger: Ledger, event: AnswerArrived) -> None:
     answer(ledger, session, turn, event.text, by=event.by)
 
 
-def is_answered_by(ledger: Ledger, session: Session, message: Message) -> bool:
-    """Whether a plain message was the answer to the session's open question, and nothing more.
+def take_answer(ledger: Ledger, session: Session, message: Message) -> bool:
+    """Take a plain message as the answer to the open question, if there is one: true when it was that alone.
 
     Of the supervisor's own question that holds for its choices only: who says something else has moved on,
     which declines it, and still wants to be answered.

@@ -11,11 +11,10 @@ from typing import Any
 from supervisor.journal.errors import JournalError, JournalUnwritable, named
 from supervisor.journal.journal import connect, epoch_of
 from supervisor.journal.migrate import version
+from supervisor.journal.soundness import findings
 
 Row = dict[str, Any]
 
-# Each finding names a page, a row or a disagreement; more of them say nothing new.
-_FINDINGS_MAX = 20
 # A backup is copied so many pages (8 MB) at a time, so that it can be given up soon.
 _BACKUP_PAGES = 2048
 # A page of an export ends after so many rows or characters: a fraction of what one frame may hold.
@@ -24,30 +23,6 @@ _EXPORT_CHARACTERS = 1_000_000
 # What the journal knows of itself is of no use elsewhere.
 _NOT_EXPORTED = ("life", "tallies")
 _JSON_COLUMNS = ("body", "messages", "killed", "choices")
-
-# What can be wrong although every page is sound: rows that contradict each other.
-_DISAGREEMENTS = (
-    (
-        "{} sessions do not agree with their feeds",
-        """SELECT count(*) FROM sessions
-           WHERE seq <> coalesce((SELECT max(seq) FROM events WHERE session = sessions.name), seq)""",
-    ),
-    (
-        "{} feeds have a gap",
-        """SELECT count(*) FROM (
-               SELECT 1 FROM events GROUP BY session HAVING max(seq) - min(seq) + 1 <> count(*))""",
-    ),
-    (
-        "{} turns run without an attempt",
-        """SELECT count(*) FROM turns WHERE state = 'running' AND NOT EXISTS (
-               SELECT 1 FROM attempts WHERE turn = turns.id AND number = turns.attempts
-                   AND state IN ('open', 'stopped'))""",
-    ),
-    (
-        "{} messages were taken by turns that are not there",
-        "SELECT count(*) FROM messages WHERE state = 'taken' AND turn NOT IN (SELECT id FROM turns)",
-    ),
-)
 
 
 @contextmanager
@@ -62,21 +37,10 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
         raise named(error, str(path)) from error
 
 
-def check(path: Path) -> list[str]:
+def check(path: Path) -> tuple[str, ...]:
     """Every page, every index, and whether the rows agree with each other; nothing found is good news."""
     with reading(path) as connection:
-        return findings(connection)
-
-
-def findings(connection: sqlite3.Connection) -> list[str]:
-    try:
-        found = [row[0] for row in connection.execute(f"PRAGMA integrity_check({_FINDINGS_MAX})")]
-    except sqlite3.DatabaseError as error:
-        return [str(error)]
-    if found != ["ok"]:
-        return [str(each) for each in found]
-    counted = ((words, connection.execute(sql).fetchone()[0]) for words, sql in _DISAGREEMENTS)
-    return [words.format(number) for words, number in counted if number]
+        return findings(connection, "integrity_check")
 
 
 def stats(path: Path) -> Row:
@@ -138,7 +102,7 @@ def _copy(path: Path, part: Path, give_up: Callable[[], bool]) -> None:
         # One file without a log beside it, and without the empty pages.
         copy.execute("PRAGMA journal_mode = DELETE").fetchone()
         copy.execute("VACUUM")
-        wrong = findings(copy)
+        wrong = findings(copy, "quick_check")
     if wrong:
         raise JournalError(f"the copy is not sound ({wrong[0]})", "run `hermesctl journal check`")
 

@@ -55,7 +55,7 @@ def named(error: Exception, journal: str) -> JournalError:
 
 
 def damaged(journal: str, what: str) -> JournalDamaged:
-    hint = "keep the file, then put a backup in its place or move it away to begin anew"
+    hint = "`hermesctl journal check --repair` saves what can be saved; or put a backup in its place"
     return JournalDamaged(f"the journal {journal} is damaged ({what})", hint)
 
 

@@ -8,7 +8,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 from supervisor.core.model import Policy, Session, State
@@ -17,10 +17,11 @@ from supervisor.journal import lock as locking
 from supervisor.journal.errors import JournalError, JournalUnwritable, damaged, named
 from supervisor.journal.groups import Chore, Commit, Groups
 from supervisor.journal.load import load, wake
-from supervisor.journal.migrate import migrate, refuse_newer
+from supervisor.journal.migrate import migrate, newest, refuse_newer, version
 from supervisor.journal.prune import Pruning
 from supervisor.journal.read import Reads
 from supervisor.journal.rows import Rows
+from supervisor.journal.soundness import broken_pages, disagreements, findings
 from supervisor.journal.writer import Writer
 
 # One process writes, so a lock inside SQLite is held for the blink of a backup or a recovery at most.
@@ -30,8 +31,6 @@ _FAREWELL_MS = 200
 _STATEMENTS_KEPT = 256
 # Every page of a file up to this size is looked at on each start; a bigger one by `check` when asked.
 CHECKED_AT_START_BYTES_MAX = 16 * 1024 * 1024
-# Each finding names a page or a row; more of them say nothing new.
-_FINDINGS_MAX = 10
 
 
 class Journal:
@@ -126,7 +125,7 @@ class Journal:
 
     def check(self) -> tuple[str, ...]:
         """Look at every page; what is wrong, in SQLite's words. Takes as long as the file is big."""
-        return _findings(self._reading)
+        return findings(self._reading, "quick_check")
 
     def close(self) -> None:
         """Write what waits, fold the log into the file, give the lock back. A second call does nothing."""
@@ -147,16 +146,15 @@ class Journal:
 def _connect(path: Path, undo: ExitStack) -> tuple[sqlite3.Connection, sqlite3.Connection]:
     """The writing and the reading connection, of a file that is sound and has its newest shape."""
     _make(path)
+    _look_at(path)
     writing = connect(str(path))
     undo.callback(writing.close)
-    refuse_newer(writing, str(path))
     writing.execute("PRAGMA synchronous = FULL")
     # The writing thread carries the log over when it has nothing else to do, not in the middle of a commit.
     writing.execute("PRAGMA wal_autocheckpoint = 0")
     if writing.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
         fault = f"the journal {path} cannot keep a write-ahead log on this file system"
         raise JournalUnwritable(fault, "put it on a local disk")
-    _check_at_start(writing, path)
     migrate(writing, str(path))
     begin_life(writing)
     reading = connect(f"{path.absolute().as_uri()}?mode=ro")
@@ -194,17 +192,14 @@ def _make(path: Path) -> None:
         raise JournalUnwritable(fault, "look at the rights on the file and its folder") from error
 
 
-def _check_at_start(connection: sqlite3.Connection, path: Path) -> None:
-    if path.stat().st_size > CHECKED_AT_START_BYTES_MAX:
-        return
-    findings = _findings(connection)
-    if findings:
-        raise damaged(str(path), findings[0])
-
-
-def _findings(connection: sqlite3.Connection) -> tuple[str, ...]:
-    try:
-        found = connection.execute(f"PRAGMA quick_check({_FINDINGS_MAX})").fetchall()
-    except sqlite3.DatabaseError as error:
-        return (str(error),)
-    return tuple(row[0] for row in found if row[0] != "ok")
+def _look_at(path: Path) -> None:
+    """Refuse what is damaged or too new, by a connection that changes nothing, not even when it closes."""
+    with closing(connect(f"{path.absolute().as_uri()}?mode=ro")) as looking:
+        refuse_newer(looking, str(path))
+        if path.stat().st_size > CHECKED_AT_START_BYTES_MAX:
+            return
+        found = broken_pages(looking, "quick_check")
+        if not found and version(looking) == newest():
+            found = disagreements(looking)
+    if found:
+        raise damaged(str(path), found[0])

@@ -15,11 +15,15 @@ def steps() -> list[tuple[int, str]]:
     return [(int(each.name.partition("_")[0]), each.read_text(encoding="utf-8")) for each in files]
 
 
+def newest() -> int:
+    return steps()[-1][0]
+
+
 def refuse_newer(connection: sqlite3.Connection, journal: str) -> None:
     """A file of a later version is left as it is."""
-    found, newest = version(connection), steps()[-1][0]
-    if found > newest:
-        fault = f"the journal {journal} has schema {found}, this version knows {newest} at most"
+    found = version(connection)
+    if found > newest():
+        fault = f"the journal {journal} has schema {found}, this version knows {newest()} at most"
         raise JournalTooNew(fault, "install the version that wrote it, or a later one")
 
 

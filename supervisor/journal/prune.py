@@ -18,10 +18,11 @@ _LOOKED_AT_A_SLICE = 500
 
 _TURNS = """
     SELECT position, id, session, messages, opened_at, ended_at FROM turns
-    WHERE position > ? ORDER BY position LIMIT ?"""
+    WHERE position > ? AND position <= ? ORDER BY position LIMIT ?"""
 _MESSAGES = """
     SELECT position, id, session, state, at, coalesce(ended_at, at) FROM messages
-    WHERE position > ? ORDER BY position LIMIT ?"""
+    WHERE position > ? AND position <= ? ORDER BY position LIMIT ?"""
+_NEWEST = "SELECT (SELECT max(position) FROM turns), (SELECT max(position) FROM messages)"
 _EVENTS = """
     SELECT seq, json_extract(body, '$.message'), json_extract(body, '$.turn') FROM events
     WHERE session = ? ORDER BY seq LIMIT ?"""
@@ -37,12 +38,16 @@ class Pruning:
     removed: Counter[str] = field(default_factory=Counter)
     _turn_after: int = 0
     _message_after: int = 0
-    _limit: float = 0.0
+    # What arrives while it walks is left for the next walk: it could go on for ever.
+    _turn_last: int | None = None
+    _message_last: int | None = None
+    _is_by_size: bool = False
     # Sessions that lost something: their feeds may begin later now.
     _feeds: dict[str, None] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self._limit = self.before
+    @property
+    def _limit(self) -> float:
+        return inf if self._is_by_size else self.before
 
     def slice(self, connection: sqlite3.Connection) -> bool:
         """Remove a little, in one transaction; whether there may be more."""
@@ -57,17 +62,21 @@ class Pruning:
         return more
 
     def _step(self, connection: sqlite3.Connection) -> bool:
+        if self._turn_last is None:
+            self._turn_last, self._message_last = (
+                number or 0 for number in connection.execute(_NEWEST).fetchone()
+            )
         if self._feeds:
             self._shorten(connection, next(iter(self._feeds)))
             return True
-        if self._limit == inf and self._is_small_enough(connection):
+        if self._is_by_size and self._is_small_enough(connection):
             return False
         if self._remove_turns(connection) or self._remove_messages(connection):
             return True
-        if self._limit == inf or self._is_small_enough(connection):
+        if self._is_by_size or self._is_small_enough(connection):
             return False
         # Everything old enough is gone and it is still too big: the oldest of the rest.
-        self._limit, self._turn_after, self._message_after = inf, 0, 0
+        self._is_by_size, self._turn_after, self._message_after = True, 0, 0
         return True
 
     def _is_small_enough(self, connection: sqlite3.Connection) -> bool:
@@ -75,7 +84,8 @@ class Pruning:
 
     def _remove_turns(self, connection: sqlite3.Connection) -> bool:
         """Whether there is more to look at: turns are in the order of their opening, a young one ends it."""
-        found = connection.execute(_TURNS, (self._turn_after, _LOOKED_AT_A_SLICE)).fetchall()
+        place = (self._turn_after, self._turn_last, _LOOKED_AT_A_SLICE)
+        found = connection.execute(_TURNS, place).fetchall()
         removed = 0
         for position, turn, session, messages, opened_at, ended_at in found:
             if opened_at >= self._limit or removed == _TURNS_A_SLICE:
@@ -99,7 +109,8 @@ class Pruning:
 
     def _remove_messages(self, connection: sqlite3.Connection) -> bool:
         """Messages that ended without a turn."""
-        found = connection.execute(_MESSAGES, (self._message_after, _LOOKED_AT_A_SLICE)).fetchall()
+        place = (self._message_after, self._message_last, _LOOKED_AT_A_SLICE)
+        found = connection.execute(_MESSAGES, place).fetchall()
         for position, message, session, state, at, ended_at in found:
             if at >= self._limit:
                 return False

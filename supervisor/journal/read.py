@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlite3 import Row
 from typing import Any
 
+from supervisor.journal import story
 from supervisor.journal.history import history, tried
 from supervisor.journal.load import TAKEN
 from supervisor.journal.past import AttemptPast, TurnPast
@@ -186,6 +187,20 @@ class Reads:
         """A message and where it ended, without its text."""
         row = self._rows.one(MESSAGE, (message,))
         return dict(row) if row else None
+
+    def story(self, id: str) -> list[dict[str, Any]]:
+        """All that happened to a message or a turn of this id; nothing when there is no such thing."""
+        message = self.message_story(id)
+        turn = self.turn_story(str(message["turn"]) if message else id)
+        if turn is None:
+            return story.of_message(message, self.events_after) if message else []
+        told = story.of_turn(
+            turn, min((each["seq"] for each in turn["messages"]), default=1), self.events_after
+        )
+        if message is not None:
+            told[0] = {"kind": "message", "id": id, "session": message["session"], "state": message["state"]}
+            told[0] |= {"turn": turn["id"], "turn_state": turn["state"]}
+        return told
 
     def questions_page(self, limit: int) -> list[dict[str, Any]]:
         """What humans are waited for, the longest wait first."""

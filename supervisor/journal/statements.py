@@ -246,6 +246,10 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
                WHERE :call = '' OR EXISTS (SELECT 1 FROM tool_calls
                    WHERE turn = :turn AND attempt = :attempt AND call = :call AND state = 'started')""",
         ),
+        Sweep(
+            """UPDATE tool_calls SET state = 'unknown'
+               WHERE turn = :turn AND attempt = :attempt AND call <> :call AND state = 'started'"""
+        ),
     ),
     QuestionAnswered: (
         Write(

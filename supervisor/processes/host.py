@@ -24,13 +24,15 @@ from supervisor.processes.cells import CellUnavailable, Held, Limits
 from supervisor.processes.leftovers import Record, sweep_leftovers
 from supervisor.processes.nursery import Nursery, NurseryState, Wishes
 from supervisor.processes.readings import Meter, Reading, Watched
-from supervisor.processes.words import how_it_ended, sentence
+from supervisor.processes.words import how_it_ended, sentence, size
 from supervisor.processes.zygote import Program
 
 # A cell that the kernel has not emptied by then holds a process it cannot end; the proof says so.
 _PROOF_SECONDS_MAX = 5.0
 # The zygote's word on how a worker ended comes right behind its death, unless the zygote has died too.
 _STATUS_SECONDS_MAX = 0.25
+# Sixteen orders on a machine with no time to spare take half as long; a zygote that needs more is stuck.
+_ANSWER_SECONDS_MAX = 10.0
 # Orders the zygote has not answered yet; all of them fit its socket's buffer.
 _ASKED_MAX = 16
 # Beyond this a tree is counted no further: the kill should not wait for the census.
@@ -66,6 +68,7 @@ class _Worker:
     pidfd: int | None = None
     status: int | None = None
     kill_asked_at: float | None = None
+    kill_words: str = "killed by the supervisor"
 
 
 class Processes:
@@ -84,6 +87,7 @@ class Processes:
     ) -> None:
         self._epoch = epoch
         self._places = places
+        self._memory_bytes_max = limits.memory_bytes_max
         self._report = report
         self._workers: dict[int, _Worker] = {}
         self._by_identity: dict[bytes, _Worker] = {}
@@ -203,6 +207,7 @@ class Processes:
             else:
                 self._waiting.popleft()
                 worker.phase = _Phase.ASKED
+                asyncio.get_running_loop().call_later(_ANSWER_SECONDS_MAX, self._still_asked, worker)
                 asked += 1
 
     def _send(self, worker: _Worker) -> bool:
@@ -318,7 +323,7 @@ class Processes:
         except TimeoutError:
             all_dead = False
         ms = (monotonic() - began) * 1000
-        words = "killed by the supervisor"
+        words = worker.kill_words
         if worker.kill_asked_at is None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_STATUS_SECONDS_MAX):
@@ -352,7 +357,16 @@ class Processes:
             }
             logs = [worker.log for worker in self._workers.values()]
             self._readings = await asyncio.to_thread(_read, meter, watched, logs)
+            self._end_the_too_large()
             await asyncio.sleep(_READING_SECONDS)
+
+    def _end_the_too_large(self) -> None:
+        """Where the kernel does not hold a cell to its memory, the readings do."""
+        for incarnation, reading in self.readings().items():
+            worker = self._workers[incarnation]
+            if 0 < self._memory_bytes_max < reading.memory_bytes and worker.kill_asked_at is None:
+                worker.kill_words = f"it used more than {size(self._memory_bytes_max)} of memory"
+                self.kill(incarnation)
 
 
 def _read(meter: Meter, watched: Mapping[int, Watched], logs: list[Path]) -> dict[int, Reading]:

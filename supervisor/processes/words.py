@@ -34,6 +34,11 @@ def last_line(log: Path) -> str:
     return lines[-1][:_LINE_CHARACTERS_MAX] if lines else ""
 
 
+def size(count: int) -> str:
+    """An amount of memory as people write it: 512 MiB, 1.5 GiB."""
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"
+
+
 def sentence(how: str, log: Path) -> str:
     line = last_line(log)
     return f"{how}; its last words: {line}" if line else how

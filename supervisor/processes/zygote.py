@@ -27,7 +27,7 @@ Receive = Callable[[FromZygote, int | None], None]
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What the zygote runs: an interpreter, and the modules with `run(fork)` and `rehearse()`."""
+    """What the zygote runs: an interpreter, and the modules with `run(fork)`, `stretch()` and `rehearse()`."""
 
     python: str = sys.executable
     run: str = "worker.main"

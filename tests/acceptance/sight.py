@@ -116,7 +116,7 @@ def check_one_owner(events: Iterable[Event]) -> None:
             assert event.session not in open_attempt, f"{turn} opened beside {open_attempt[event.session]}"
             assert turn not in ended
             open_attempt[event.session] = (turn, event.fields["attempt"])
-        elif event.type in (*ENDINGS, "attempt.lost"):
+        elif event.type in (*ENDINGS, "attempt.lost", "question.asked"):
             open_attempt.pop(event.session, None)
         if event.type in ENDINGS:
             assert turn not in ended, f"{turn} ended twice"
@@ -131,7 +131,7 @@ def check_one_session_a_process(events: Iterable[Event]) -> None:
         turn = event.fields.get("turn", "")
         if event.type == "attempt.opened":
             began[turn] = (event.fields["pid"], event.at)
-        elif event.type in (*ENDINGS, "attempt.lost") and turn in began:
+        elif event.type in (*ENDINGS, "attempt.lost", "question.asked") and turn in began:
             pid, at = began.pop(turn)
             spans.setdefault(pid, []).append((at, event.at))
     for pid, times in spans.items():

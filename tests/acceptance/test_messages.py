@@ -2,12 +2,13 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
-import psutil
 import pytest
 
 from hermesctl.client import Client
@@ -49,7 +50,8 @@ def taken(events: list[Event]) -> list[str]:
 
 def memory_bytes(service: Service) -> int:
     assert service.process is not None
-    return int(psutil.Process(service.process.pid).memory_info().rss)
+    resident = Path(f"/proc/{service.process.pid}/statm").read_text().split()[1]
+    return int(resident) * resource.getpagesize()
 
 
 # --- B1 -----------------------------------------------------------------------------------------------------

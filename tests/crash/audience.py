@@ -18,7 +18,7 @@ Condition = Callable[[list[Event]], bool]
 Ask = Submit | Interrupt | Queue | Respond
 Step = Ask | Condition
 Play = Generator[Step, Answer | None, None]
-_LOOK_SECONDS = 0.05
+_LOOK_SECONDS = 0.01
 
 
 @dataclass

@@ -10,8 +10,17 @@ from supervisor.core.records import Record
 from supervisor.journal.migrate import steps
 from supervisor.journal.statements import EVENT, FIRST_TOLD, NEXT_TOLD, STATEMENTS, Statement, Sweep
 
-# The rooms the engine acts on. What it asks of the journal is seen closer, statement by statement.
-ROOMS = (engine.Processes, engine.Switchboard, engine.Feed)
+# Effects, records and rooms whose door is not built yet: no client can cause them, so no life passes them.
+DOORLESS = frozenset({"Transcribe", "ForgetClip", "TranscriptReady", "TranscriptFailed", "Hearing"})
+# What the engine asks of the journal is seen closer, statement by statement; its log is for people.
+_NO_ROOMS = (engine.Journal, engine.DecisionLog)
+# The rooms the engine acts on: every other protocol that it declares.
+ROOMS = tuple(
+    each
+    for each in vars(engine).values()
+    if getattr(each, "_is_protocol", False) and each.__module__ == engine.__name__
+    if each not in _NO_ROOMS and each.__name__ not in DOORLESS
+)
 # By which act an effect is performed.
 ACT_OF = {
     effects.StartWorker: "Processes.start",
@@ -19,8 +28,6 @@ ACT_OF = {
     effects.AssignTurn: "Switchboard.assign",
     effects.SteerTurn: "Switchboard.steer",
 }
-# Effects and records of doors that are not built yet: no client can cause them, so no life can pass them.
-DOORLESS = frozenset({"Transcribe", "ForgetClip", "TranscriptReady", "TranscriptFailed"})
 BEGIN, COMMIT, CHECKPOINT, LIFE = "transaction.begin", "transaction.commit", "checkpoint", "life.begin"
 WORDS_SHOWN, READY_TOLD = "Feed.delta", "Notifier.ready"
 _WRITING = ("INSERT", "UPDATE", "DELETE", "REPLACE", "CREATE", "DROP", "ALTER", "VACUUM")

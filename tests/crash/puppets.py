@@ -126,13 +126,14 @@ class Puppet:
             case Ack(frame=frame):
                 self._outbox.acknowledge(frame)
             case Assign() as assign:
+                # Now, not when the task begins: a Steer may follow at once.
+                self._steers = asyncio.Queue()
                 self._running = asyncio.get_running_loop().create_task(self._play(assign))
             case Steer() as steer:
                 self._steers.put_nowait(steer)
 
     async def _play(self, assign: Assign) -> None:
         self._said = ""
-        self._steers = asyncio.Queue()
         for number, verb in enumerate(assign.say[0].text.split()):
             if await self._acts[verb](assign, number):
                 break

@@ -24,7 +24,8 @@ def environment(**more: str) -> dict[str, str]:
     kept = {
         key: value for key, value in os.environ.items() if not key.startswith(("HERMES", "XDG", "NO_COLOR"))
     }
-    return {**kept, "PYTHONPATH": str(ROOT), "TZ": "UTC", **more}
+    # The hub is out of reach where tests run; told so, its library does not try for seconds.
+    return {**kept, "PYTHONPATH": str(ROOT), "TZ": "UTC", "HF_HUB_OFFLINE": "1", **more}
 
 
 def hermesctl(home: Path, *line: str, stdin: str = "", cwd: Path | None = None, **more: str) -> Result:

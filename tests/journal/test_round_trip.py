@@ -138,13 +138,17 @@ def test_a_question_and_its_count_survive_a_restart(tmp_path: Path) -> None:
     again.close()
 
 
-def test_a_withdrawn_question_is_a_cut(tmp_path: Path) -> None:
+def test_a_withdrawn_question_is_a_cut_and_no_call_is_left_open(tmp_path: Path) -> None:
     journal = open_in(tmp_path)
     life = Life(journal)
     life.ready(0)
     life.say("m1", "first")
     life.tell(ToolStarted(life.who(0), "s/1", 1, "c1", "ask", "which?", "{}", "pure", 0))
+    life.tell(ToolStarted(life.who(0), "s/1", 1, "c2", "shell", "ls", "{}", "unsafe", 0))
     life.tell(Asked(life.who(0), "s/1", 1, "c1", "clarify", "Which?", ()))
+    story = journal.read.turn_story("s/1")
+    assert story is not None
+    assert [tool["state"] for tool in story["tools"]] == ["started", "unknown"]
     life.tell(InterruptAsked("s", "me"))
     assert journal.read.questions_page(10) == []
     (turn,) = journal.read.history("s", 2, 10, 10_000)

@@ -21,8 +21,8 @@ KINDS = ("pidns", "cgroup", "sweep")
 STAND_IN = Program(run="tests.processes.stand_in", rehearse="tests.processes.stand_in")
 # Far above what anything here takes on a loaded machine.
 PATIENCE_SECONDS = 20.0
-_MARK = "HERMES_TEST_MARK"
-# What the processes of a cell are called before it has its worker; "" is one that ended while it was looked at.
+MARK = "HERMES_TEST_MARK"
+# What the processes of a cell are called before it has its worker; "" is one that ended just now.
 _AHEAD = frozenset({"hermes-zygote", "hermes-keeper", PREPARED, ""})
 _Event = TypeVar("_Event", WorkerStarted, WorkerDied)
 
@@ -51,7 +51,7 @@ def marked(mark: str) -> set[int]:
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
-                if f"{_MARK}={mark}".encode() in Path(f"/proc/{name}/environ").read_bytes():
+                if f"{MARK}={mark}".encode() in Path(f"/proc/{name}/environ").read_bytes():
                     found.add(int(name))
             except OSError:
                 continue
@@ -64,6 +64,13 @@ def name_of(pid: int) -> str:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
         return ""
+
+
+def _parents(pid: int) -> tuple[int, ...]:
+    """Its parent and its parent's: the guard is a child of this process, the zygote a child of the guard."""
+    parent = tree.status(pid)
+    above = tree.status(parent.parent) if parent else None
+    return tuple(found.parent for found in (parent, above) if found)
 
 
 class Stage:
@@ -80,7 +87,7 @@ class Stage:
             limits=limits or Limits(processes_max=256, files_max=1024),
             report=self.events.put_nowait,
             program=STAND_IN,
-            environment={**os.environ, _MARK: self.mark},
+            environment={**os.environ, MARK: self.mark},
         )
         self.idle: set[int] = set()
         self._keepers: set[int] = set()
@@ -92,7 +99,7 @@ class Stage:
         except CellUnavailable as fault:
             pytest.skip(fault.fault)
         await until(lambda: self.processes.state == "ready", "a warm zygote")
-        self.idle = marked(self.mark)
+        self.idle = {pid for pid in marked(self.mark) if os.getpid() in _parents(pid)}
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -42,7 +42,7 @@ def test_a_leftover_is_ended_with_all_below_it(tmp_path: Path, sleeper: subproce
     assert not (tmp_path / "processes").exists()
 
 
-def test_a_recycled_pid_is_never_hit(tmp_path: Path, sleeper: subprocess.Popen[str]) -> None:
+def test_a10_a_recycled_pid_is_never_hit(tmp_path: Path, sleeper: subprocess.Popen[str]) -> None:
     child = _child(sleeper)
     real = _process(sleeper.pid)
     Record(tmp_path / "processes").add(tree.Process(real.pid, real.started - 1))

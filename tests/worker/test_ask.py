@@ -42,7 +42,7 @@ def answer(fake: FakeModel, desk: Desk, tried: tuple[PastAttempt, ...] = ()) -> 
         await model.close()
 
     asyncio.run(scene())
-    return [frame for frame in desk.frames if not type(frame).__name__ == "Noted"]
+    return [frame for frame in desk.frames if type(frame).__name__ != "Noted"]
 
 
 def play(fake: FakeModel, *calls: dict[str, Any], tried: tuple[PastAttempt, ...] = ()) -> list[FromWorker]:

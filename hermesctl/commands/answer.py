@@ -1,0 +1,29 @@
+"""`hermesctl answer`: gives a waiting turn the answer it needs to go on."""
+
+import sys
+
+import click
+
+from hermesctl.asking import respond
+from ipc.endpoints import Places
+
+_EXAMPLES = """\b
+Examples:
+  hermesctl answer 'demo/3#1' "the blue one"
+  hermesctl answer 'demo/3#1' - < answer.txt
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("question", metavar="ID")
+@click.argument("text")
+@click.pass_obj
+def answer(places: Places, question: str, text: str) -> None:
+    """Answer a question; its turn goes on.
+
+    ID is what `hermesctl questions` shows. TEXT of - is read from standard input.
+    """
+    words = sys.stdin.read() if text == "-" else text
+    if not words.strip():
+        raise click.UsageError("the answer is empty")
+    respond(places, question, words)

@@ -1,0 +1,194 @@
+"""`hermesctl journal`: check, back up, export, prune and count, beside the running service or without it."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from hermesctl.client import Client
+from hermesctl.errors import CommandError, NotRunning
+from hermesctl.exits import Exit
+from hermesctl.render import ago, plain, size
+from hermesctl.rows import as_json, print_json
+from ipc.endpoints import Places, is_listening
+from ipc.messages import Care, Table
+
+# Looking at every page of a few gigabytes, or copying them, takes minutes on a slow disk.
+_PATIENCE_SECONDS = 1800.0
+_EXAMPLES = """\b
+Examples:
+  hermesctl journal check
+  hermesctl journal backup ~/journal-backup.db
+  hermesctl journal export --session demo > demo.jsonl
+  hermesctl journal prune --older 30d
+  hermesctl journal stats
+"""
+_CHECK_EXAMPLES = """\b
+Examples:
+  hermesctl journal check
+  hermesctl journal check --json
+  hermesctl stop && hermesctl journal check --repair
+"""
+_BACKUP_EXAMPLES = """\b
+Example:
+  hermesctl journal backup ~/journal-backup.db
+"""
+_EXPORT_EXAMPLES = """\b
+Examples:
+  hermesctl journal export > journal.jsonl
+  hermesctl journal export --session demo
+"""
+_PRUNE_EXAMPLES = """\b
+Examples:
+  hermesctl journal prune
+  hermesctl journal prune --older 30d
+  hermesctl journal prune --keep-bytes 1GiB
+"""
+_STATS_EXAMPLES = """\b
+Examples:
+  hermesctl journal stats
+  hermesctl journal stats --json
+"""
+
+
+@click.group(epilog=_EXAMPLES)
+def journal() -> None:
+    """Care for the journal, where everything is kept."""
+
+
+@journal.command(epilog=_CHECK_EXAMPLES)
+@click.option("--repair", is_flag=True, help="Save what can be saved into a new file; the old one is kept.")
+@as_json
+@click.pass_context
+def check(ctx: click.Context, repair: bool, form: str) -> int:
+    """Look at every page, and whether what is written agrees with itself."""
+    if repair:
+        return _repair(ctx, form)
+    row = next(_ask(ctx, Care("check")))
+    if form == "json":
+        print_json(row)
+    elif row["ok"]:
+        print(f"the journal is sound ({row['file']})")
+    if row["ok"]:
+        return Exit.DONE
+    if form != "json":
+        print("\n".join(plain(finding) for finding in row["findings"]))
+    raise CommandError(
+        f"the journal {row['file']} is damaged",
+        "hermesctl journal backup FILE, hermesctl stop, then hermesctl journal check --repair",
+        Exit.REFUSED,
+    )
+
+
+def _repair(ctx: click.Context, form: str) -> int:
+    if is_listening(_places(ctx).control):
+        raise CommandError("the supervisor has the journal open", "hermesctl stop, then repair", Exit.REFUSED)
+    row = next(_without_service(ctx, "repair"))
+    if form == "json":
+        print_json(row)
+        return Exit.DONE
+    for table, number in row["saved"].items():
+        lost = row["unreadable"].get(table)
+        print(f"{number:>9} {table}" + (f"  ({lost} unreadable stretches)" if lost else ""))
+    print(f"saved into {row['file']}; the old file is {row['kept']}")
+    return Exit.DONE
+
+
+@journal.command(epilog=_BACKUP_EXAMPLES)
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@as_json
+@click.pass_context
+def backup(ctx: click.Context, file: Path, form: str) -> None:
+    """Write a whole and checked copy to FILE, without holding up the service."""
+    row = next(_ask(ctx, Care("backup", file=str(file.absolute())), "--file", str(file.absolute())))
+    if form == "json":
+        print_json(row)
+    else:
+        print(f"{row['file']}: {size(row['bytes'])}, whole and checked")
+
+
+@journal.command(epilog=_EXPORT_EXAMPLES)
+@click.option("--session", metavar="SESSION", help="Only what belongs to this session.")
+@click.pass_context
+def export(ctx: click.Context, session: str | None) -> None:
+    """Print everything as JSON, one row a line; the texts of people are in it."""
+    line = ("--session", session) if session is not None else ()
+    for row in _ask(ctx, Care("export", session=session), *line):
+        print(msgspec.json.encode(row).decode())
+
+
+@journal.command(epilog=_PRUNE_EXAMPLES)
+@click.option("--older", metavar="AGE", help="Forget what ended longer ago, such as 30d.")
+@click.option("--keep-bytes", metavar="SIZE", help="Forget the oldest until so much is left, such as 1GiB.")
+@as_json
+@click.pass_context
+def prune(ctx: click.Context, older: str | None, keep_bytes: str | None, form: str) -> None:
+    """Forget turns that are over; without options, by the settings in [journal]."""
+    row = next(_online(_places(ctx), Care("prune", older=older, keep=keep_bytes)))
+    if form == "json":
+        print_json(row)
+    else:
+        removed = ", ".join(f"{number} {table}" for table, number in row.items() if number)
+        print(f"forgotten: {removed}" if removed else "there is nothing to forget")
+
+
+@journal.command(epilog=_STATS_EXAMPLES)
+@as_json
+@click.pass_context
+def stats(ctx: click.Context, form: str) -> None:
+    """Show how big the journal is and what is in it."""
+    row = next(_ask(ctx, Care("stats")))
+    if form == "json":
+        print_json(row)
+        return
+    print(f"{row['file']} · schema {row['schema']} · epoch {row['epoch']}")
+    free = f" ({size(row['free_bytes'])} of it free for reuse)" if row["free_bytes"] else ""
+    print(f"  size      {size(row['bytes'])}{free} + {size(row['log_bytes'])} of log")
+    print(f"  oldest    {ago(row['oldest_at'])} · newest {ago(row['newest_at'])}")
+    print(f"  open      {row['turns_open']} turns")
+    for table, number in row["rows"].items():
+        print(f"  {number:>9} {table}")
+
+
+def _places(ctx: click.Context) -> Places:
+    assert isinstance(ctx.obj, Places)
+    return ctx.obj
+
+
+def _ask(ctx: click.Context, request: Care, *line: str) -> Iterator[dict[str, Any]]:
+    """The rows: from the running service, which has the journal open, or else from a process of our own."""
+    try:
+        yield from _online(_places(ctx), request)
+    except NotRunning:
+        if is_listening(_places(ctx).control):
+            raise
+        yield from _without_service(ctx, request.act, *line)
+
+
+def _online(places: Places, request: Care) -> Iterator[dict[str, Any]]:
+    client = Client(places)
+    try:
+        while True:
+            page = client.ask(request, Table, _PATIENCE_SECONDS)
+            yield from page.rows
+            if not page.more:
+                return
+            request = msgspec.structs.replace(request, after=page.more)
+    finally:
+        client.close()
+
+
+def _without_service(ctx: click.Context, act: str, *line: str) -> Iterator[dict[str, Any]]:
+    home = ctx.find_root().params["home"]
+    command = [sys.executable, "-m", "supervisor.journal", act, *(["--home", home] if home else []), *line]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        for row in process.stdout:
+            yield msgspec.json.decode(row)
+    if process.returncode != 0:
+        # It has said why on standard error.
+        ctx.exit(process.returncode)

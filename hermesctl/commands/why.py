@@ -1,0 +1,41 @@
+"""`hermesctl why`: what became of a message or a turn, from its arrival to now, one sentence a line."""
+
+import click
+
+from hermesctl.errors import CommandError
+from hermesctl.exits import Exit
+from hermesctl.rows import as_json, print_json, read
+from hermesctl.story import sentences, without_texts
+from ipc.endpoints import Places
+from ipc.messages import Show
+
+_EXAMPLES = """\b
+Examples:
+  hermesctl why demo/3
+  hermesctl why m_2f1c09d4a77be0131c55
+  hermesctl why demo/3 --text
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("id", metavar="ID")
+@click.option(
+    "--text", "texts", flag_value="shown", default="hidden", help="Show what people and agents said."
+)
+@as_json
+@click.pass_obj
+def why(places: Places, id: str, texts: str, form: str) -> None:
+    """Tell the whole story of a message or a turn."""
+    rows = list(read(places, Show("story", id=id)))
+    if not rows:
+        raise CommandError(
+            f"there is no message or turn {id}",
+            "hermesctl turns lists the turns; what is over is forgotten after [journal] keep",
+            Exit.REFUSED,
+        )
+    if texts == "hidden":
+        rows = [without_texts(row) for row in rows]
+    if form == "json":
+        print_json(rows)
+    else:
+        print("\n".join(sentences(rows)))

@@ -1,0 +1,89 @@
+"""A message's or a turn's events as sentences with times; what people said only when it is asked for."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from hermesctl.events import clock, proof
+from hermesctl.render import one_line
+
+_Fields = dict[str, Any]
+# Fields that hold somebody's words, or what an agent made of them.
+_TEXTS = ("text", "partial", "summary", "choices")
+
+
+def without_texts(row: _Fields) -> _Fields:
+    """The same row with every text replaced by its length."""
+    return {
+        name: f"({len(value)} characters)" if name in _TEXTS and isinstance(value, str) else value
+        for name, value in row.items()
+        if not (name in _TEXTS and isinstance(value, list | tuple))
+    }
+
+
+def sentences(rows: Sequence[_Fields]) -> Iterator[str]:
+    """The first row is what it has come to; the others are what happened, in order."""
+    summary, *events = rows
+    for event in events:
+        say = _SENTENCES.get(str(event.get("type")), _anything)
+        yield f"{clock(float(event['at']))} {one_line(say(event))}"
+    yield one_line(_ending(summary))
+
+
+def _ending(summary: _Fields) -> str:
+    if summary.get("kind") == "turn":
+        state = summary["state"]
+        tries = f" after {summary['attempts']} attempts" if summary.get("attempts", 0) > 1 else ""
+        return f"turn {summary['id']} is {state}{tries}"
+    if summary.get("turn"):
+        return (
+            f"message {summary['id']} was taken by turn {summary['turn']}, which is {summary['turn_state']}"
+        )
+    return f"message {summary['id']} is {summary['state']}"
+
+
+def _said(event: _Fields, name: str = "text") -> str:
+    return f": {event[name]}" if event.get(name) else ""
+
+
+def _anything(event: _Fields) -> str:
+    known = ("seq", "session", "at", "type", *_TEXTS)
+    rest = " ".join(f"{name}={value}" for name, value in event.items() if name not in known)
+    return f"{event.get('type')} {rest}"
+
+
+def _attempt_lost(event: _Fields) -> str:
+    return f"attempt {event.get('attempt')} was lost: {event.get('reason')}"
+
+
+def _tool_finished(event: _Fields) -> str:
+    how = "finished" if event.get("ok") else "failed"
+    return f"tool {event.get('name')} {how} after {event.get('ms')} ms"
+
+
+def _done(event: _Fields) -> str:
+    usage = event.get("usage") or {}
+    return f"turn {event.get('turn')} was answered ({usage.get('output_tokens', 0)} tokens){_said(event)}"
+
+
+def _interrupted(event: _Fields) -> str:
+    said = f"; it had said {event['partial']}" if event.get("partial") else ""
+    return f"turn {event.get('turn')} was interrupted by {event.get('by')}, {proof(event)}{said}"
+
+
+_SENTENCES: dict[str, Callable[[_Fields], str]] = {
+    "message.accepted": lambda e: f"message {e['message']} arrived ({e['kind']}, {e['busy']}){_said(e)}",
+    "message.dropped": lambda e: f"message {e['message']} was dropped by {e['by']}",
+    "transcript.ready": lambda e: f"message {e['message']} was understood{_said(e)}",
+    "transcript.failed": lambda e: f"message {e['message']} could not be understood: {e.get('reason')}",
+    "turn.opened": lambda e: f"turn {e['turn']} opened to answer {', '.join(e['messages'])}",
+    "attempt.opened": lambda e: f"attempt {e['attempt']} began on worker {e['worker']} (pid {e['pid']})",
+    "attempt.lost": _attempt_lost,
+    "tool.started": lambda e: f"tool {e['name']} started{_said(e, 'summary')}",
+    "tool.finished": _tool_finished,
+    "question.asked": lambda e: f"it asked a question ({e.get('question')}){_said(e)}",
+    "question.answered": lambda e: f"the question {e.get('question')} was answered{_said(e)}",
+    "turn.steered": lambda e: f"the running agent took in message {e['message']}",
+    "turn.done": _done,
+    "turn.interrupted": _interrupted,
+    "turn.failed": lambda e: f"turn {e['turn']} failed: {e['error']} (hint: {e['hint']})",
+}

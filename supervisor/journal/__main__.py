@@ -1,0 +1,97 @@
+"""`python -m supervisor.journal ACT`: care for the journal of a service that does not run; JSON on stdout."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ipc.endpoints import Places, find_places
+from ipc.errors import WireError
+from supervisor.journal import care, lock
+from supervisor.journal.errors import JournalError, JournalLocked
+
+_EXIT_REFUSED, _EXIT_LOCKED, _EXIT_SETTINGS = 5, 75, 78
+
+Rows = Iterator[dict[str, Any]]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="supervisor.journal", description="Care for a journal at rest.")
+    parser.add_argument("act", choices=tuple(_ACTS))
+    parser.add_argument("--home", metavar="DIR")
+    parser.add_argument("--session")
+    parser.add_argument("--file")
+    options = parser.parse_args()
+    try:
+        places = find_places(options.home)
+        _refuse_absent(places)
+        # Whoever has the lock is alone with the file: no service can start meanwhile.
+        held = lock.take(places.lock)
+        for row in _ACTS[options.act](places, options):
+            print(json.dumps(row, ensure_ascii=False))
+        os.close(held)
+    except JournalLocked as error:
+        return _complain(_EXIT_LOCKED, error.fault, error.hint)
+    except WireError as error:
+        return _complain(_EXIT_SETTINGS, error.fault, error.hint)
+    except JournalError as error:
+        return _complain(_EXIT_REFUSED, error.fault, error.hint)
+    return 0
+
+
+def _refuse_absent(places: Places) -> None:
+    if not places.journal.exists():
+        raise JournalError(
+            f"there is no journal {places.journal}", "start the service once, or name its --home"
+        )
+
+
+def _check(places: Places, options: argparse.Namespace) -> Rows:
+    found = care.check(places.journal)
+    yield {"file": str(places.journal), "ok": not found, "findings": found}
+
+
+def _repair(places: Places, options: argparse.Namespace) -> Rows:
+    # Only here: the running service never needs it.
+    from supervisor.journal.repair import repair
+
+    yield asdict(repair(places.journal))
+
+
+def _stats(places: Places, options: argparse.Namespace) -> Rows:
+    yield care.stats(places.journal)
+
+
+def _export(places: Places, options: argparse.Namespace) -> Rows:
+    more = ""
+    while True:
+        rows, more = care.export_page(places.journal, options.session, more)
+        yield from rows
+        if not more:
+            return
+
+
+def _backup(places: Places, options: argparse.Namespace) -> Rows:
+    yield care.backup(places.journal, Path(options.file).absolute(), lambda: False)
+
+
+_ACTS: dict[str, Callable[[Places, argparse.Namespace], Rows]] = {
+    "check": _check,
+    "repair": _repair,
+    "stats": _stats,
+    "export": _export,
+    "backup": _backup,
+}
+
+
+def _complain(status: int, fault: str, hint: str) -> int:
+    print(f"hermesctl: {fault}\n  hint: {hint}", file=sys.stderr, flush=True)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

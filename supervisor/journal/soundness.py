@@ -1,0 +1,57 @@
+"""Whether a journal is sound: its pages, and whether its rows agree with each other."""
+
+import sqlite3
+from typing import Literal
+
+# Each finding names a page, a row or a disagreement; more of them say nothing new.
+_FINDINGS_MAX = 20
+
+# What can be wrong although every page is sound: rows that contradict each other.
+_DISAGREEMENTS = (
+    (
+        "{} sessions do not agree with their feeds",
+        """SELECT count(*) FROM sessions
+           WHERE seq <> coalesce((SELECT max(seq) FROM events WHERE session = sessions.name), seq)""",
+    ),
+    (
+        "{} feeds have a gap",
+        """SELECT count(*) FROM (
+               SELECT 1 FROM events GROUP BY session HAVING max(seq) - min(seq) + 1 <> count(*)
+                   AND max(type = 'journal.repaired') = 0)""",
+    ),
+    (
+        "{} turns run without an attempt",
+        """SELECT count(*) FROM turns WHERE state = 'running' AND NOT EXISTS (
+               SELECT 1 FROM attempts WHERE turn = turns.id AND number = turns.attempts
+                   AND state IN ('open', 'stopped'))""",
+    ),
+    (
+        "{} messages were taken by turns that are not there",
+        "SELECT count(*) FROM messages WHERE state = 'taken' AND turn NOT IN (SELECT id FROM turns)",
+    ),
+)
+
+
+def findings(
+    connection: sqlite3.Connection, look: Literal["quick_check", "integrity_check"]
+) -> tuple[str, ...]:
+    """What is wrong, in words; a quick look leaves out whether indexes match their tables."""
+    return broken_pages(connection, look) or disagreements(connection)
+
+
+def broken_pages(
+    connection: sqlite3.Connection, look: Literal["quick_check", "integrity_check"]
+) -> tuple[str, ...]:
+    try:
+        found = tuple(str(row[0]) for row in connection.execute(f"PRAGMA {look}({_FINDINGS_MAX})"))
+    except sqlite3.DatabaseError as error:
+        return (str(error),)
+    return () if found == ("ok",) else found
+
+
+def disagreements(connection: sqlite3.Connection) -> tuple[str, ...]:
+    try:
+        counted = [(words, connection.execute(sql).fetchone()[0]) for words, sql in _DISAGREEMENTS]
+    except sqlite3.DatabaseError as error:
+        return (str(error),)
+    return tuple(words.format(number) for words, number in counted if number)

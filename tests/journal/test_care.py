@@ -1,0 +1,162 @@
+"""Copies, counts, exports and forgetting, beside a journal that is being written."""
+
+import asyncio
+import sqlite3
+import stat
+from math import inf
+from pathlib import Path
+
+import pytest
+
+from supervisor.core.model import Policy
+from supervisor.core.records import MessageDropped
+from supervisor.journal import care
+from supervisor.journal.errors import JournalError
+from supervisor.journal.journal import Journal
+from supervisor.journal.prune import Pruning, used_bytes
+from tests.journal.conftest import open_in
+from tests.journal.lives import Life, accepted
+from tests.journal.test_opening import ended
+
+
+def fill(journal: Journal, sessions: int = 3, turns: int = 40) -> None:
+    for number in range(1, turns + 1):
+        for session in range(sessions):
+            journal.commit_now(ended(f"s{session}", number))
+
+
+def seqs(journal: Journal, session: str) -> list[int]:
+    return [event.seq for event in journal.read.events_after(session, 0, 10_000)]
+
+
+def test_a_backup_is_whole_while_others_write(tmp_path: Path, journal: Journal) -> None:
+    fill(journal, 1, 100)
+
+    def write_on() -> bool:
+        journal.commit_now([accepted(1, f"late{journal.transactions}")])
+        return False
+
+    made = care.backup(tmp_path / "journal.db", tmp_path / "copy.db", write_on)
+    assert stat.S_IMODE((tmp_path / "copy.db").stat().st_mode) == 0o600
+    assert made["bytes"] == (tmp_path / "copy.db").stat().st_size
+    assert care.check(tmp_path / "copy.db") == ()
+    assert care.stats(tmp_path / "copy.db")["rows"]["turns"] == 100
+    assert [path.name for path in tmp_path.glob("copy.db*")] == ["copy.db"]
+    with pytest.raises(JournalError, match="exists already"):
+        care.backup(tmp_path / "journal.db", tmp_path / "copy.db", lambda: False)
+
+
+def test_a_backup_that_is_given_up_leaves_nothing(tmp_path: Path, journal: Journal) -> None:
+    fill(journal, 1, 10)
+    with pytest.raises(JournalError, match="given up"):
+        care.backup(tmp_path / "journal.db", tmp_path / "copy.db", lambda: True)
+    assert list(tmp_path.glob("copy*")) == []
+
+
+def test_a_backup_put_in_place_is_lived_on(tmp_path: Path, journal: Journal) -> None:
+    fill(journal, 1, 5)
+    (tmp_path / "other").mkdir()
+    care.backup(tmp_path / "journal.db", tmp_path / "other" / "journal.db", lambda: False)
+    restored = open_in(tmp_path / "other")
+    assert seqs(restored, "s0") == seqs(journal, "s0")
+    Life(restored).say("m_new", "hello", session="s0")
+    restored.close()
+
+
+def test_an_export_has_every_row_once_in_pages(tmp_path: Path, journal: Journal) -> None:
+    fill(journal)
+    rows, more = care.export_page(tmp_path / "journal.db", None, "")
+    pages = 1
+    while more:
+        page, more = care.export_page(tmp_path / "journal.db", None, more)
+        rows += page
+        pages += 1
+    counted = care.stats(tmp_path / "journal.db")["rows"]
+    for table in ("sessions", "messages", "turns", "events"):
+        assert sum(row["table"] == table for row in rows) == counted[table]
+    assert pages > 4
+    assert [row["body"]["turn"] for row in rows if row["table"] == "events" and "turn" in row["body"]]
+
+
+def test_an_export_of_one_session_has_nothing_of_others(tmp_path: Path, journal: Journal) -> None:
+    fill(journal)
+    rows, more = [], "sessions:"
+    while more:
+        page, more = care.export_page(tmp_path / "journal.db", "s1", more)
+        rows += page
+    assert {row.get("session") or row.get("name") for row in rows} == {"s1"}
+    assert len(rows) == 1 + 40 + 40 + 120
+
+
+def test_what_is_old_is_forgotten_and_no_seq_is_lost(journal: Journal) -> None:
+    fill(journal)
+    pruning = Pruning(before=31.0)
+    asyncio.run(journal.prune(pruning))
+    assert pruning.removed["turns"] == pruning.removed["messages"] == 3 * 30
+    assert pruning.removed["events"] == 3 * 90
+    for session in ("s0", "s1", "s2"):
+        assert seqs(journal, session) == list(range(91, 121))
+        assert journal.read.session_seq(session) == 120
+    assert journal.check() == ()
+    assert journal.read.turn_story("s0/30") is None
+    assert journal.read.turn_story("s0/31") is not None
+    Life(journal).say("m_new", "hello", session="s0")
+    assert seqs(journal, "s0")[-1] == 122
+
+
+def test_what_is_open_stays_however_old_it_is(journal: Journal) -> None:
+    life = Life(journal, now=1.0)
+    life.ready(0)
+    life.say("m_1", "runs", session="open")
+    life.say("m_2", "waits", session="open")
+    fill(journal, 1, 5)
+    journal.commit_now([accepted(1, "gone"), accepted(2, "gone")])
+    journal.commit_now([MessageDropped(session="gone", at=3.0, seq=3, message="m_gone_1", by="test")])
+    asyncio.run(journal.prune(Pruning(before=inf)))
+    assert seqs(journal, "open")[0] == 1
+    assert journal.load(Policy()).sessions["open"].turn is not None
+    assert [message.id for message in journal.load(Policy()).sessions["open"].waiting] == ["m_2"]
+    assert journal.read.message_story("m_gone_1") is None
+    assert seqs(journal, "gone") == [2, 3]
+    assert seqs(journal, "s0") == []
+    assert journal.check() == ()
+
+
+def test_the_oldest_go_first_until_it_is_small_enough(journal: Journal) -> None:
+    fill(journal, 1, 400)
+    before = used_bytes(journal._reading)
+    pruning = Pruning(before=0.0, keep_bytes=before // 2)
+    asyncio.run(journal.prune(pruning))
+    assert used_bytes(journal._reading) <= before // 2
+    left = seqs(journal, "s0")
+    assert 100 < len(left) < 1000
+    assert left == list(range(left[0], 1201))
+
+
+def test_commits_pass_between_the_slices_of_a_pruning(journal: Journal) -> None:
+    fill(journal, 1, 300)
+
+    async def both() -> int:
+        pruning = asyncio.ensure_future(journal.prune(Pruning(before=inf)))
+        committed = 0
+        while not pruning.done():
+            committed += 1
+            await journal.commit([accepted(committed, "busy")])
+        await pruning
+        return committed
+
+    assert asyncio.run(both()) > 5
+
+
+def test_rows_that_contradict_each_other_are_found(tmp_path: Path) -> None:
+    journal = open_in(tmp_path)
+    fill(journal, 1, 3)
+    journal.close()
+    with sqlite3.connect(tmp_path / "journal.db") as connection:
+        connection.execute("UPDATE sessions SET seq = seq + 1")
+        connection.execute("DELETE FROM turns WHERE id = 's0/2'")
+    connection.close()
+    assert care.check(tmp_path / "journal.db") == (
+        "1 sessions do not agree with their feeds",
+        "1 messages were taken by turns that are not there",
+    )

@@ -1,0 +1,60 @@
+"""A host whose two workers fork until they are refused; prints how many each of them could make."""
+
+import asyncio
+import os
+import shutil
+import sys
+from dataclasses import replace
+
+from ipc.endpoints import find_places
+from supervisor.core.events import WorkerDied, WorkerStarted
+from supervisor.processes.cells import Limits
+from supervisor.processes.host import Processes
+from tests.processes.stage import STAND_IN, until
+
+_FORKS = """
+import os, signal
+made = 0
+try:
+    while made < 1000:
+        if os.fork() == 0:
+            signal.pause()
+        made += 1
+except BlockingIOError:
+    print("refused after", made, flush=True)
+"""
+
+
+def _interpreter() -> str:
+    """This one may lie in a folder that is closed to the user; the system's of the same version will do."""
+    same = shutil.which(f"python3.{sys.version_info.minor}")
+    return sys.executable if os.access(sys.executable, os.X_OK) or same is None else same
+
+
+async def main(home: str, processes_max: int) -> None:
+    events: asyncio.Queue[WorkerStarted | WorkerDied] = asyncio.Queue()
+    places = find_places(home)
+    processes = Processes(
+        epoch=1,
+        places=places,
+        cell="pidns",
+        limits=Limits(processes_max=processes_max),
+        report=events.put_nowait,
+        program=replace(STAND_IN, python=_interpreter()),
+        environment={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    await processes.open()
+    try:
+        for seat in (0, 1):
+            (places.workers / f"seat-{seat}.py").write_text(_FORKS)
+            processes.start(seat, seat + 1)
+            await events.get()
+            log = places.logs / f"worker-{seat}.log"
+            await until(lambda log=log: "refused" in log.read_text(), "a refusal")  # type: ignore[misc]
+            print(log.read_text().strip(), flush=True)
+    finally:
+        await processes.close(4.0)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], int(sys.argv[2])))

@@ -1,0 +1,81 @@
+"""When something does not answer: the proof says what is not certain, and what is stuck is replaced."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from supervisor.core.events import WorkerDied, WorkerStarted
+from supervisor.processes import tree
+from tests.processes.stage import Stage, play, script, until
+
+_DAEMON = (
+    "if os.fork() == 0:",
+    "    os.setsid()",
+    "    if os.fork(): os._exit(0)",
+    "    signal.pause()",
+    "os.wait()",
+)
+
+
+def _zygote(stage: Stage) -> int:
+    """The one of the idle processes whose parent is another of them."""
+    found = (tree.status(pid) for pid in stage.idle)
+    return next(status.process.pid for status in found if status and status.parent in stage.idle)
+
+
+def test_a_cell_that_is_not_seen_to_be_empty_in_time_is_not_called_so(tmp_path: Path) -> None:
+    """Its keeper is dead and the zygote, who would have to end the orphan, does not move."""
+
+    async def act() -> None:
+        async with Stage(tmp_path, "sweep") as stage:
+            started = await stage.start(script(*_DAEMON))
+            worker = tree.status(started.pid)
+            assert worker is not None
+            zygote = _zygote(stage)
+            os.kill(zygote, signal.SIGSTOP)
+            os.kill(worker.parent, signal.SIGKILL)
+            died = await stage.next(WorkerDied)
+            assert not died.proof.all_dead
+            assert 4500 < died.proof.ms < 20_000
+            assert stage.strangers() != set()
+            os.kill(zygote, signal.SIGCONT)
+            await until(lambda: stage.strangers() == set(), "the orphan's end")
+            assert stage.events.empty()
+
+    play(act())
+
+
+@pytest.mark.parametrize("kind", ["pidns", "sweep"])
+def test_workers_of_a_zygote_that_hangs_can_be_killed(tmp_path: Path, kind: str) -> None:
+    async def act() -> None:
+        async with Stage(tmp_path, kind) as stage:
+            started = await stage.start(script(*_DAEMON))
+            os.kill(_zygote(stage), signal.SIGSTOP)
+            died = await stage.kill(started.incarnation)
+            assert died.proof.all_dead
+            assert stage.strangers() == set()
+
+    play(act())
+
+
+@pytest.mark.parametrize("kind", ["pidns", "sweep"])
+def test_a_zygote_that_hangs_is_replaced_and_what_it_held_is_ended(tmp_path: Path, kind: str) -> None:
+    async def act() -> None:
+        async with Stage(tmp_path, kind) as stage:
+            held = await stage.start(script(*_DAEMON), seat=1)
+            zygote = _zygote(stage)
+            os.kill(zygote, signal.SIGSTOP)
+            (stage.places.workers / "seat-0.py").write_text(script())
+            stage.processes.start(0, 8)
+            died = {event.incarnation: event for event in [await stage.next(WorkerDied) for _ in range(2)]}
+            assert died.keys() == {held.incarnation, 8}
+            assert "zygote" in died[8].words
+            assert all(event.proof.all_dead for event in died.values())
+            assert stage.strangers() == set()
+            stage.processes.start(0, 9)
+            assert (await stage.next(WorkerStarted)).incarnation == 9
+            assert tree.status(zygote) is None
+
+    play(act())

@@ -1,0 +1,1 @@
+"""Hard weather for as long as one likes: everything dies at random while clients work; then the checker."""

@@ -1,0 +1,1 @@
+"""Tests of the STT service with real speech, the real model and files that hurt."""

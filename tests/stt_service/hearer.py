@@ -1,0 +1,79 @@
+"""A running STT service and its answers: clips go in as the supervisor sends them, by real frames."""
+
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from ipc.codec import Decoder, encode
+from ipc.hearing import Forget, FromHearing, Heard, Hearing, NotHeard, Transcribe
+from ipc.sockets import Sent
+from supervisor.services import ServiceSpec
+from tests.services.watching import PATIENCE_SECONDS, QUICK, Watched, running
+from tests.weights import pulled
+
+_DECODER: Decoder[FromHearing] = Decoder(FromHearing)
+
+
+def spec(**options: Any) -> ServiceSpec:
+    options = {"models": str(pulled("tiny.en")), "model": "tiny.en", **options}
+    return ServiceSpec(
+        "stt",
+        "stt_service",
+        options,
+        start_deadline_seconds=PATIENCE_SECONDS,
+        restart=QUICK,
+        silence_seconds=5.0,
+    )
+
+
+class Hearer:
+    """Sends clips and waits for what becomes of them."""
+
+    def __init__(self, watched: Watched, folder: Path) -> None:
+        self.watched = watched
+        self._folder = folder
+        self._count = 0
+
+    def send(self, clip: Path | bytes, deadline_seconds: float = 60.0, **wish: Any) -> str:
+        """Returns the message's id at once."""
+        self._count += 1
+        message = f"m_{self._count}"
+        if isinstance(clip, bytes):
+            path = self._folder / message
+            path.write_bytes(clip)
+        else:
+            path = clip
+        order = Transcribe(message, str(path), path.stat().st_size, deadline_seconds, **wish)
+        assert self.watched.services.send("stt", encode(order)) is Sent.SENT
+        return message
+
+    def forget(self, message: str) -> None:
+        assert self.watched.services.send("stt", encode(Forget(message))) is Sent.SENT
+
+    async def answer(self, message: str) -> Heard | NotHeard:
+        await self.watched.until(lambda: bool(self._answers(message)))
+        (answer,) = self._answers(message)
+        return answer
+
+    async def hear(self, clip: Path | bytes, **wish: Any) -> Heard | NotHeard:
+        return await self.answer(self.send(clip, **wish))
+
+    def progress(self, message: str) -> list[Hearing]:
+        return [one for one in self.said() if isinstance(one, Hearing) and one.message == message]
+
+    def said(self) -> list[FromHearing]:
+        return [_DECODER.decode(frame) for _, frame in self.watched.others]
+
+    def _answers(self, message: str) -> list[Heard | NotHeard]:
+        return [one for one in self.said() if not isinstance(one, Hearing) and one.message == message]
+
+
+@asynccontextmanager
+async def hearing(**options: Any) -> AsyncIterator[Hearer]:
+    """Ready to hear."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with running(spec(**options), speaks_other=True) as watched:
+            await watched.seen("ready")
+            yield Hearer(watched, Path(folder))

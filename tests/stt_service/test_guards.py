@@ -1,0 +1,70 @@
+"""Loops are cut, stock phrases are no words, missing ends are noticed; honest speech is left alone."""
+
+import pytest
+
+from stt_service.containers import sniff
+from stt_service.errors import CannotHear
+from stt_service.guards import ends_early, is_invented, repeats, without_loops, without_remarks
+from tests.stt_service.sounds import SAID
+
+
+@pytest.mark.parametrize(
+    ("looped", "once"),
+    [
+        ("no no no no no no", "no"),
+        ("so I said, so I said, so I said, so I said, and left", "so I said, and left"),
+        ("stop Stop. stop! stop stop now", "stop now"),
+    ],
+)
+def test_a_phrase_that_follows_itself_is_said_once(looped: str, once: str) -> None:
+    assert repeats(looped)
+    assert without_loops(looped) == once
+
+
+@pytest.mark.parametrize("text", [*SAID.values(), "no, no, no", "", "ha ha ha that was good"])
+def test_speech_that_only_insists_is_left_alone(text: str) -> None:
+    assert not repeats(text)
+    assert without_loops(text) == text
+
+
+def test_a_text_that_packs_too_well_goes_round_in_circles() -> None:
+    assert repeats("and then we went to the sea and swam. " * 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "confidence", "no_speech"),
+    [("", -0.1, 0.0), ("...", -0.1, 0.0), ("Thank you.", -0.9, 0.1), ("you", -0.2, 0.5), ("a b c", -1.7, 0.0),
+     ("words about nothing", -1.1, 0.7)],
+)  # fmt: skip
+def test_what_says_nothing_of_the_clip_is_invented(text: str, confidence: float, no_speech: float) -> None:
+    assert is_invented(text, confidence, no_speech)
+
+
+def test_a_prompt_said_back_without_being_sure_is_invented() -> None:
+    assert is_invented("A novel by Jane Austen.", -0.5, 0.0, "A novel by Jane Austen")
+    assert not is_invented("A novel by Jane Austen.", -0.1, 0.0, "A novel by Jane Austen")
+
+
+@pytest.mark.parametrize(
+    ("text", "confidence"), [("Thank you.", -0.2), ("He was not an ill-disposed young man.", -0.4)]
+)
+def test_words_that_were_said_are_kept(text: str, confidence: float) -> None:
+    assert not is_invented(text, confidence, 0.05)
+
+
+def test_remarks_about_sounds_are_no_words() -> None:
+    assert without_remarks("[MUSIC] Hello (applause) there ♪ la la ♪") == "Hello there"
+
+
+def test_too_few_letters_for_so_much_speech_miss_an_end() -> None:
+    assert ends_early("And so my fellow", "en", 11.0)
+    assert not ends_early(SAID["ask_not"], "en", 11.0)
+    assert not ends_early("Stop", "en", 1.5)
+    assert not ends_early("我们明天去海边游泳吧", "zh", 4.5)
+
+
+def test_containers_are_told_by_their_bytes_alone() -> None:
+    assert sniff(b"OggS" + bytes(30)).name == "ogg"
+    assert sniff(b"\xff\xfb\x90\x00").name == "mp3"
+    with pytest.raises(CannotHear, match="a text"):
+        sniff("ein Text mit Ümlauten".encode() * 40)

@@ -1,0 +1,144 @@
+"""Recorded speech through the real service: the right words, the same each time, in order of need."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ipc.hearing import Heard, Hearing, NotHeard
+from tests.stt_service.hearer import Hearer, hearing
+from tests.stt_service.sounds import KINDS, SAID, clip, file_of, samples_of, silence
+from tests.stt_service.wording import errors, words
+
+# The model's published rate on read speech is about half of this.
+_ERROR_RATE_MAX = 0.12
+
+
+def run(story: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(story)
+
+
+def minute() -> bytes:
+    """About a minute of speech by two speakers, as one file."""
+    pause = silence(0.7)
+    parts = [part for _ in range(2) for name in SAID for part in (samples_of(name), pause)]
+    return file_of(np.concatenate(parts), "ogg")
+
+
+async def heard(hearer: Hearer, content: Any, **wish: Any) -> Heard:
+    answer = await hearer.hear(content, **wish)
+    assert isinstance(answer, Heard), answer
+    return answer
+
+
+def test_recorded_speech_is_understood_and_twice_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    async def story() -> None:
+        async with hearing() as hearer:
+            answers = {name: await heard(hearer, clip(name)) for name in SAID}
+            wrong = {name: errors(SAID[name], answer.text) for name, answer in answers.items()}
+            said = sum(len(words(text)) for text in SAID.values())
+            with capsys.disabled():
+                print(f"\nword error rate {sum(wrong.values()) / said:.1%} of {said} words: {wrong}")
+            assert sum(wrong.values()) <= _ERROR_RATE_MAX * said
+            for name, answer in answers.items():
+                again = await heard(hearer, clip(name))
+                assert (again.text, again.language) == (answer.text, "en")
+                assert again.cautions == ()
+
+    run(story())
+
+
+def test_every_container_people_send_gives_the_words() -> None:
+    async def story() -> None:
+        speech = samples_of("more_amiable")
+        async with hearing() as hearer:
+            for kind in KINDS:
+                answer = await heard(hearer, file_of(speech, kind))
+                assert errors(SAID["more_amiable"], answer.text) <= 1, (kind, answer)
+                assert abs(answer.seconds - 6.05) < 0.3, kind
+            stereo = await heard(hearer, file_of(speech, "flac", "stereo"))
+            assert errors(SAID["more_amiable"], stereo.text) <= 1
+
+    run(story())
+
+
+def test_a_long_clip_tells_its_progress_and_a_command_overtakes_it() -> None:
+    async def story() -> None:
+        async with hearing() as hearer:
+            long = hearer.send(minute())
+            await hearer.watched.until(lambda: bool(hearer.progress(long)))
+            short = hearer.send(clip("young_man"))
+            assert isinstance(await hearer.answer(short), Heard)
+            answer = await hearer.answer(long)
+            assert isinstance(answer, Heard)
+            order = [one.message for one in hearer.said() if not isinstance(one, Hearing)]
+            assert order == [short, long]
+            steps = hearer.progress(long)
+            assert steps[0] == Hearing(long, 0.0, round(answer.seconds, 2))
+            assert [one.seconds_done for one in steps] == sorted(one.seconds_done for one in steps)
+            assert len(steps) >= 4
+            assert all(answer.text.startswith(one.text) for one in steps)
+            said = " ".join(2 * list(SAID.values()))
+            assert errors(said, answer.text) <= _ERROR_RATE_MAX * 1.5 * len(words(said))
+
+    run(story())
+
+
+def test_a_forgotten_clip_is_not_answered_and_leaves_its_lane() -> None:
+    async def story() -> None:
+        async with hearing() as hearer:
+            long = hearer.send(minute())
+            waits = hearer.send(minute())
+            await hearer.watched.until(lambda: len(hearer.progress(long)) >= 2)
+            hearer.forget(waits)
+            hearer.forget(long)
+            hearer.forget("m_unknown")
+            # Long as well, so it needs the lane that the forgotten one had.
+            last = await heard(hearer, minute())
+            assert [one.message for one in hearer.said() if not isinstance(one, Hearing)] == [last.message]
+            assert hearer.progress(waits) == []
+            assert hearer.watched.states() == ["starting", "warming", "ready"]
+
+    run(story())
+
+
+def test_a_deadline_ends_the_clip_by_name_and_the_next_one_is_heard() -> None:
+    async def story() -> None:
+        async with hearing() as hearer:
+            late = await hearer.hear(minute(), deadline_seconds=0.2)
+            assert isinstance(late, NotHeard)
+            assert late.reason == "transcribing took longer than 0.2 s"
+            await heard(hearer, clip("young_man"))
+
+    run(story())
+
+
+def test_hints_and_languages_are_taken_or_refused_by_name() -> None:
+    async def story() -> None:
+        async with hearing(prompt="A novel by Jane Austen.") as hearer:
+            answer = await heard(hearer, clip("leisure"), hotwords="Dashwood", language="en")
+            assert "Dashwood" in answer.text
+            other = await hearer.hear(clip("leisure"), language="de")
+            assert isinstance(other, NotHeard)
+            assert other.reason == "this speech model knows English only, not 'de'"
+            assert "models pull base" in other.hint
+
+    run(story())
+
+
+def test_weights_that_left_memory_come_back_for_the_next_clip() -> None:
+    async def story() -> None:
+        async with hearing(idle_seconds=0.1) as hearer:
+            first = await heard(hearer, clip("young_man"))
+            await hearer.watched.until(lambda: hearer.watched.reports[-1].detail == "tiny.en, resting")
+            assert (await heard(hearer, clip("young_man"))).text == first.text
+            await hearer.watched.until(
+                lambda: (
+                    [one.detail for one in hearer.watched.reports if one.state == "ready"]
+                    == ["tiny.en", "tiny.en, resting", "tiny.en", "tiny.en, resting"]
+                )
+            )
+
+    run(story())

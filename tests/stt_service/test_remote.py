@@ -1,0 +1,138 @@
+"""The openai engine against a real server on loopback: what it sends, what it makes of answers."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from ipc.hearing import Heard, NotHeard
+from tests.services.watching import running
+from tests.stt_service.hearer import hearing, spec
+from tests.stt_service.sounds import SAID, clip, file_of, silence
+from tests.stt_service.wording import errors
+
+
+def run(story: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(story)
+
+
+class _Server(ThreadingHTTPServer):
+    """Gives one answer to everybody and keeps what it was sent."""
+
+    def __init__(self, status: int, body: bytes) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.status, self.body = status, body
+        self.requests: list[tuple[str, str, bytes]] = []
+
+    @property
+    def remote(self) -> dict[str, str]:
+        address = f"http://127.0.0.1:{self.server_address[1]}/v1"
+        return {"base_url": address, "model": "whisper-1", "api_key": "a-key"}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.requests.append((self.path, self.headers["Authorization"], body))
+        self.send_response(self.server.status)
+        self.send_header("Content-Length", str(len(self.server.body)))
+        self.end_headers()
+        self.wfile.write(self.server.body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Tests are quiet."""
+
+
+@contextmanager
+def server(status: int, answer: Any) -> Iterator[_Server]:
+    with _Server(status, json.dumps(answer).encode()) as made:
+        thread = threading.Thread(target=made.serve_forever)
+        thread.start()
+        yield made
+        made.shutdown()
+        thread.join()
+
+
+def test_a_clip_goes_to_the_server_as_it_came_and_silence_never_does() -> None:
+    async def story(server: _Server) -> None:
+        async with hearing(engines=["openai"], remote=server.remote, prompt="Names: Ada.") as hearer:
+            answer = await hearer.hear(clip("young_man"), language="en", hotwords="Dashwood")
+            assert isinstance(answer, Heard)
+            assert (answer.text, answer.language) == ("from far away", "en")
+            assert isinstance(await hearer.hear(file_of(silence(3), "ogg")), NotHeard)
+            ((path, key, body),) = server.requests
+            assert (path, key) == ("/v1/audio/transcriptions", "Bearer a-key")
+            for part in (
+                b"whisper-1",
+                b'"clip.ogg"',
+                b"Dashwood Names: Ada.",
+                clip("young_man").read_bytes(),
+            ):
+                assert part in body
+
+    with server(200, {"text": " from far away"}) as made:
+        run(story(made))
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "reason", "again"),
+    [
+        (401, {}, "the transcription server refused the key", False),
+        (413, {}, "the clip is too large for the transcription server", False),
+        (503, {}, "the transcription server answered 503", True),
+        (200, {"words": "?"}, "the transcription server answered what is no transcript", False),
+        (200, {"text": "[MUSIC]"}, "nothing was understood: no speech was found in the clip", False),
+    ],
+)
+def test_what_a_server_answers_instead_is_told_by_name(
+    status: int, answer: Any, reason: str, again: bool
+) -> None:
+    async def story(server: _Server) -> None:
+        async with hearing(engines=["openai"], remote=server.remote) as hearer:
+            became = await hearer.hear(clip("young_man"))
+            assert isinstance(became, NotHeard)
+            assert (became.reason, became.again) == (reason, again)
+
+    with server(status, answer) as made:
+        run(story(made))
+
+
+def test_the_next_engine_hears_what_the_first_cannot() -> None:
+    nobody = {"base_url": "http://127.0.0.1:9/v1", "model": "whisper-1"}
+
+    async def story() -> None:
+        async with hearing(engines=["openai", "faster-whisper"], remote=nobody) as hearer:
+            assert hearer.watched.row()["detail"] == "whisper-1 at 127.0.0.1, then tiny.en"
+            answer = await hearer.hear(clip("young_man"))
+            assert isinstance(answer, Heard)
+            assert errors(SAID["young_man"], answer.text) <= 1
+
+    run(story())
+
+
+def test_an_engine_that_cannot_be_opened_is_named_and_the_other_serves() -> None:
+    async def story(server: _Server) -> None:
+        wanted = spec(engines=["faster-whisper", "openai"], remote=server.remote, models="/nowhere")
+        async with running(wanted) as watched:
+            ready = await watched.seen("ready")
+            assert ready.detail == "whisper-1 at 127.0.0.1; there are no weights of tiny.en"
+            assert ready.hint == "hermesctl models pull tiny.en"
+
+    with server(200, {"text": "yes"}) as made:
+        run(story(made))
+
+
+def test_no_server_and_no_weights_is_a_failure() -> None:
+    async def story() -> None:
+        async with running(spec(engines=["openai"])) as watched:
+            failed = await watched.seen("failed")
+            assert failed.detail.startswith("the openai engine has no server")
+
+    run(story())

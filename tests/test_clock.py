@@ -1,0 +1,24 @@
+"""Time never runs backwards, whatever the machine's clock does."""
+
+import time
+
+import pytest
+
+from supervisor.clock import Clock
+
+
+def test_a_clock_set_back_or_forward_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    before = clock.now()
+    for moved in (-86400.0, 86400.0):
+        with monkeypatch.context() as patched:
+            patched.setattr(time, "time", lambda moved=moved: before + moved)
+            assert before <= clock.now() < before + 3600
+
+
+def test_a_new_life_never_begins_before_the_last_one_ended() -> None:
+    ahead = time.time() + 1000
+    clock = Clock(not_before=ahead)
+    assert ahead <= clock.now() < ahead + 3600
+    assert 900 < clock.behind_seconds <= 1000
+    assert Clock(not_before=time.time() - 1000).behind_seconds == 0
