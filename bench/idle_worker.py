@@ -13,8 +13,8 @@ from typing import NoReturn
 
 import worker.main
 import worker.rehearsal
+from ipc.children import Fork
 from ipc.codec import Decoder
-from ipc.messages import Fork
 
 COLLECTED = "bench.collected"
 

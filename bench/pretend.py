@@ -31,6 +31,8 @@ name = "nobody asks it"
 count = {seats}
 spares = 0
 turns_max = 1000000
+[stt]
+engine = "off"
 """
 
 

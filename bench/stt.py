@@ -26,7 +26,7 @@ from tests.stt_service.wording import errors, words
 from tests.weights import pulled
 
 TITLE = "A clip through the STT service, beside direct calls in one process"
-ROUNDS = 10
+ROUNDS = 5
 _WAYS = ("defaults", "settings", "equal")
 _AT_ONCE = 4
 _LENGTHS = {

@@ -16,8 +16,9 @@ import uvloop
 from bench.goals import Outcome, rounds_asked, tell
 from bench.host import Host, opened
 from bench.idle_worker import COLLECTED
+from ipc.children import CellSpec, Fork
 from ipc.codec import encode
-from ipc.messages import CellSpec, Event, Fork
+from ipc.messages import Event
 from ipc.sockets import Wire
 from supervisor.processes.zygote import Program
 from tests.fake_model import FakeModel

@@ -78,7 +78,10 @@ class Voice:
             case "question.asked":
                 self._speech.end_line()
                 self.remark("\n".join(question_lines(fields)))
-            case "tool.started" | "tool.finished" | "question.answered" | "transcript.ready":
+            case "transcript.ready":
+                if fields.get("echo", True):
+                    self.remark(f"🎙️ “{fields.get('text')}”")
+            case "tool.started" | "tool.finished" | "question.answered":
                 self.remark(f"· {gist(event)}")
 
 
@@ -146,7 +149,7 @@ class Sending:
                 if item.turn == self._turn:
                     self._shown.show(item)
                 self._spoken = {item.turn: item.offset + len(item.text)}
-            case Noted() if item.turn == self._turn:
+            case Noted() if item.turn in (self._turn, self._message):
                 self._shown.show(item)
             case Refused() if self._turn is not None:
                 self._shown.remark(f"refused: {item.error} ({item.hint})")
@@ -184,7 +187,8 @@ class Sending:
                 fields.get("reason") or fields.get("error") or f"dropped by {fields.get('by', 'somebody')}"
             )
             hint = fields.get("hint") or "send it again"
-            raise CommandError(f"{self._message} will not be answered: {reason}", hint, Exit.REFUSED)
+            code = Exit.TURN_FAILED if event.type == "transcript.failed" else Exit.REFUSED
+            raise CommandError(f"{self._message} will not be answered: {reason}", hint, code)
         if event.type == "turn.failed":
             error, hint = fields.get("error", "no reason was given"), fields.get("hint") or "hermesctl status"
             raise CommandError(f"{fields['turn']} failed: {error}", hint, Exit.TURN_FAILED)

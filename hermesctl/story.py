@@ -14,7 +14,7 @@ _TEXTS = ("text", "partial", "summary", "choices")
 def without_texts(row: _Fields) -> _Fields:
     """The same row with every text replaced by its length."""
     return {
-        name: f"({len(value)} characters)" if name in _TEXTS and isinstance(value, str) else value
+        name: f"({len(value)} characters)" if value and name in _TEXTS and isinstance(value, str) else value
         for name, value in row.items()
         if not (name in _TEXTS and isinstance(value, list | tuple))
     }

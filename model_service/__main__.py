@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from ipc.messages import ServiceStart, ServiceState
+from ipc.children import ServiceStart, ServiceState
 from model_service.life import Line, die_with
 
 _PULL = "hermesctl models pull {}"

@@ -5,8 +5,9 @@ import os
 import signal
 import sys
 
+from ipc.children import ServiceStart, ServiceState
 from ipc.codec import encode
-from ipc.messages import Beat, ServiceStart, ServiceState
+from ipc.messages import Beat
 from ipc.sockets import Wire
 
 _PR_SET_PDEATHSIG = 1

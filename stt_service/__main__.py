@@ -4,14 +4,17 @@ SIGTERM keeps its default action, which ends the process at once even while the 
 """
 
 import asyncio
+import resource
 import sys
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from ipc.children import ServiceStart, ServiceState
 from ipc.codec import Decoder, encode
+from ipc.errors import WireError
 from ipc.hearing import ToHearing
-from ipc.messages import Beat, Message, ServiceStart, ServiceState
+from ipc.messages import Beat, Message
 from ipc.sockets import LoopSocket, Wire
 from stt_service.life import die_with
 from stt_service.options import Options
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from stt_service.service import Service
 
 _BEAT_SECONDS = 1.0
+# As of a worker: the supervisor speaks another protocol.
+_EXIT_PROTOCOL = 76
 
 
 def main() -> None:
@@ -35,7 +40,11 @@ async def serve(start: ServiceStart) -> None:
 
     def receive(parts: list[bytes]) -> None:
         if service is not None:
-            service.receive(decoder.decode(parts[-1]))
+            try:
+                service.receive(decoder.decode(parts[-1]))
+            except WireError as error:
+                print(f"stt_service: {error.fault}", file=sys.stderr, flush=True)
+                sys.exit(_EXIT_PROTOCOL)
 
     socket: LoopSocket = Wire().dealer(start.endpoint, start.identity, receive)
 
@@ -47,14 +56,26 @@ async def serve(start: ServiceStart) -> None:
         # A second of imports, behind the first word. A library that cannot be loaded is told, not a crash.
         from stt_service import service as room
 
-        service = room.Service(msgspec.convert(start.options, Options), say)
-    except (ImportError, OSError, msgspec.ValidationError) as error:
-        say(ServiceState("failed", detail=f"it cannot start: {error}", hint="pip install faster-whisper"))
+        options = msgspec.convert(start.options, Options)
+        _limit_memory(options.memory_bytes_max)
+        service = room.Service(options, say)
+    except (ImportError, msgspec.ValidationError) as error:
+        hint = (
+            "pip install faster-whisper" if isinstance(error, ImportError) else "check [stt] in hermes.toml"
+        )
+        say(ServiceState("failed", detail=f"it cannot start: {error}", hint=hint))
         # An exit would drop the frame that says why; the supervisor ends this process once it has read it.
         while True:
             say(Beat())
             await asyncio.sleep(_BEAT_SECONDS)
     await service.run()
+
+
+def _limit_memory(bytes_max: int) -> None:
+    """Only downwards: whoever started this may have set a tighter limit."""
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if bytes_max and (hard == resource.RLIM_INFINITY or bytes_max < hard):
+        resource.setrlimit(resource.RLIMIT_DATA, (bytes_max, bytes_max))
 
 
 if __name__ == "__main__":

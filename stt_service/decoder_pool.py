@@ -86,10 +86,11 @@ class _Decoder:
     @classmethod
     async def start(cls, limits: Limits) -> "_Decoder":
         """Made by the main thread, whose end would end it."""
+        search_path = os.environ.get("PYTHONPATH")
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-m", "stt_service.decoder", str(os.getpid()),
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=_READ_BYTES,
-            env={**os.environ, "PYTHONPATH": _OURS},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [_OURS, search_path]))},
         )  # fmt: skip
         decoder = cls(process)
         # Dead so soon: the first clip finds it so as well, and is given to another one.

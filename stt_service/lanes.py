@@ -25,7 +25,8 @@ _Result = TypeVar("_Result")
 class Lane:
     """One thread that calls the model."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, stuck_seconds: float = _STUCK_SECONDS) -> None:
+        self._stuck_seconds = stuck_seconds
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
 
     async def run(self, work: Callable[[], _Result]) -> _Result:
@@ -36,7 +37,7 @@ class Lane:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
             if not future.done():
-                watch = loop.call_later(_STUCK_SECONDS, _end_stuck)
+                watch = loop.call_later(self._stuck_seconds, _end_stuck)
                 future.add_done_callback(lambda _: loop.call_soon_threadsafe(watch.cancel))
             raise
 
@@ -85,5 +86,5 @@ class Lanes:
 
 
 def _end_stuck() -> None:
-    print(f"stt_service: the model did not return within {_STUCK_SECONDS:g} s", file=sys.stderr, flush=True)
+    print("stt_service: the model did not return after its deadline", file=sys.stderr, flush=True)
     os._exit(_EXIT_STUCK)

@@ -52,4 +52,6 @@ class Options(msgspec.Struct, frozen=True):
     idle_seconds: float = 0.0
     # 0: as many as this process has CPUs, at most four; more threads than cores only wait for each other.
     threads: int = 0
+    # Of the service itself, model and all; 0 sets none. tiny.en reserves 1.4 GB and touches a quarter of it.
+    memory_bytes_max: int = 4 * 1024**3
     limits: Limits = Limits()

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import msgspec
 
+from ipc.children import ServiceState
 from ipc.hearing import Forget, Heard, Hearing, NotHeard, ToHearing, Transcribe
-from ipc.messages import Beat, Message, ServiceState
+from ipc.messages import Beat, Message
 from stt_service.containers import sniff
 from stt_service.decoder_pool import DecoderPool
 from stt_service.ears import Clip, Ears, OwnEars, Tell, Transcript

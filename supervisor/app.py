@@ -4,16 +4,19 @@ import asyncio
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from ipc.codec import encode
 from ipc.endpoints import Places, make_private
-from ipc.messages import Delta, ModelEndpoint
+from ipc.messages import Delta, ModelEndpoint, Noted
 from ipc.sockets import Wire
 from supervisor.briefing import Briefing
 from supervisor.care import Care
+from supervisor.clips import ClipStore
 from supervisor.clock import Clock
 from supervisor.control import Control
 from supervisor.core import events
@@ -92,19 +95,7 @@ class App:
             environment=worker_environment(self._settings, os.environ),
             report=self._worker_changed,
         )
-        specs = [self._embedded.spec] if self._embedded else []
-        self._hearing = Hearing(
-            stt=self._settings.stt, clips=places.clips, post=lambda event: self._engine.post(event)
-        )
-        self._services = Services(
-            specs,
-            wire=self._wire,
-            endpoint=places.services,
-            logs=places.logs,
-            report=self._service_changed,
-            other=self._hearing.frame_arrived,
-        )
-        self._hearing.open(self._services)
+        self._make_services()
         self._feed = Feed(self._journal.read, self._spoken)
         briefing = Briefing(self._journal.read, self._settings, lambda: self._endpoint)
         self._switchboard = Switchboard(identities=self._processes, feed=self._feed, brief=briefing)
@@ -127,14 +118,46 @@ class App:
             clock=self._clock,
             log=self._log,
         )
+        self._clips = ClipStore(
+            folder=places.clips,
+            stt=self._settings.stt,
+            known=self._journal.read,
+            in_use=lambda: clips_in_use(state),
+            clock=self._clock,
+            log=self._log,
+        )
         self._control = Control(
             care=self._care,
+            clips_folder=places.clips,
             engine=self._engine,
             feed=self._feed,
             views=self._make_views(state),
             settings=self._settings,
             stop=lambda: self._end(0),
         )
+
+    def _make_services(self) -> None:
+        """The children that are not workers, and the ears that speak with one of them."""
+        places = self._places
+        wanted = (
+            self._embedded.spec if self._embedded else None,
+            speech.stt_service(self._settings, places.models),
+        )
+        self._hearing = Hearing(
+            stt=self._settings.stt,
+            clips=places.clips,
+            post=lambda event: self._engine.post(event),
+            progress=self._heard_so_far,
+        )
+        self._services = Services(
+            [spec for spec in wanted if spec is not None],
+            wire=self._wire,
+            endpoint=places.services,
+            logs=places.logs,
+            report=self._service_changed,
+            other=self._hearing.frame_arrived,
+        )
+        self._hearing.open(self._services)
 
     def _make_views(self, state: State) -> Views:
         host = Host(
@@ -145,6 +168,7 @@ class App:
             model=self._model_name,
             cautions=cautions(self._settings),
             trouble=lambda: self._engine.trouble,
+            voice=self._voice_hint,
         )
         return Views(
             state=state,
@@ -166,7 +190,9 @@ class App:
     async def _open(self) -> None:
         make_private(self._places.runtime)
         make_private(self._places.workers)
+        make_private(self._places.clips)
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._broke)
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._asked_to_stop)
         frames = self._wire.router(self._places.frames, self._switchboard.frame_arrived, handover=True)
@@ -185,6 +211,7 @@ class App:
         self._opening = asyncio.ensure_future(self._services.open())
         self._take_pulse()
         self._care.open()
+        self._clips.open()
         self._notifier.ready()
         self._log.write("service.ready", epoch=self._journal.epoch, cell=self._processes.cell_name)
         print(_welcome(self._places, self._settings), file=sys.stderr, flush=True)
@@ -213,6 +240,17 @@ class App:
         elif self._engine.state.model.state is not ModelState.FAILED:
             # A failed one is tried again and again; until it serves, its fault is the better answer.
             self._engine.post(events.ModelChanged(ModelState.WAITING))
+
+    def _heard_so_far(self, session: str, message: str, text: str) -> None:
+        self._feed.delta(session, encode(Noted(message, 0, text)))
+
+    def _voice_hint(self) -> str:
+        """Who never speaks need not hear of it; who has weights or has spoken must."""
+        fault = self._hearing.fault
+        has_weights = (self._places.models / self._settings.stt.model).exists()
+        if fault is None or not (self._hearing.was_used or has_weights):
+            return ""
+        return f"voice is not understood: {fault[0]}; {fault[1]}"
 
     def _model_name(self) -> str:
         state = self._engine.state.model.state.value
@@ -246,6 +284,13 @@ class App:
             self._end(0)
         return error.fault, error.hint
 
+    def _broke(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """A bug in a callback would leave a service that answers and does nothing: better the next life."""
+        error = context.get("exception")
+        trace = traceback.format_tb(error.__traceback__) if error else []
+        print("".join(trace), context["message"], type(error).__name__, file=sys.stderr, flush=True)
+        self._end(1)
+
     def _fatal(self, error: BaseException) -> None:
         """The journal could not be written: memory is ahead of disk, so this life ends."""
         self._log.write("journal.failed", error=str(error))
@@ -259,11 +304,18 @@ class App:
     async def _close(self) -> None:
         self._log.write("service.stopping")
         self._care.close()
+        self._clips.close()
         ending = (self._processes.close(_WORKERS_END_SECONDS), self._services.close(_SERVICES_END_SECONDS))
         await asyncio.gather(*ending)
         self._wire.close()
         self._journal.close()
         self._log.write("service.stopped")
+
+
+def clips_in_use(state: State) -> set[str]:
+    """The clips whose words are still to come."""
+    waiting = (message for session in state.sessions.values() for message in session.waiting)
+    return {message.clip for message in waiting if message.is_transcribing}
 
 
 def policy(settings: Settings) -> Policy:
@@ -279,6 +331,7 @@ def policy(settings: Settings) -> Policy:
         freshness_seconds=turns.freshness_seconds,
         deadline_seconds=turns.deadline_seconds,
         silence_seconds=turns.silence_seconds,
+        echo=settings.stt.echo,
     )
 
 
@@ -290,11 +343,11 @@ def limits(settings: Settings) -> Limits:
 
 def worker_environment(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
     """What workers inherit: all but secrets. The model's key reaches them with the turn, not through here."""
-    model_key = settings.model.api_key_env if settings.model else None
+    keys = {settings.stt.api_key_env, settings.model.api_key_env if settings.model else None}
     return {
         name: value
         for name, value in environment.items()
-        if name != model_key and not name.upper().endswith(_SECRET_ENDINGS)
+        if name not in keys and not name.upper().endswith(_SECRET_ENDINGS)
     }
 
 

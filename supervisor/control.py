@@ -2,12 +2,14 @@
 
 import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Protocol
 
 from ipc import messages as wire
 from ipc.codec import Decoder, encode
 from ipc.errors import WireError
 from ipc.sockets import LoopSocket
+from supervisor import clips
 from supervisor.core import effects, events
 from supervisor.core.model import BusyMode, State, session_of
 from supervisor.settings import Settings
@@ -47,6 +49,7 @@ class Views(Protocol):
     def show(self, request: wire.Show) -> tuple[dict[str, Any], ...]: ...
     def queue(self, session: str) -> tuple[dict[str, Any], ...]: ...
     def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None: ...
+    def spoken(self, message: str) -> tuple[str, str, str] | None: ...
 
 
 class Care(Protocol):
@@ -63,6 +66,7 @@ class Control:
         feed: Feed,
         views: Views,
         care: Care,
+        clips_folder: Path,
         settings: Settings,
         stop: Callable[[], None],
     ):
@@ -70,6 +74,7 @@ class Control:
         self._feed = feed
         self._views = views
         self._care = care
+        self._clips = clips_folder
         self._settings = settings
         self._stop = stop
         self._decoder: Decoder[wire.Request] = Decoder(wire.Request)
@@ -110,6 +115,8 @@ class Control:
             reply(fault)
             return
         match request:
+            case wire.Submit(clip=str(clip)) if clip:
+                self._submit_clip(request, reply)
             case wire.Submit():
                 self._submit(request, reply)
             case wire.Interrupt(session=None):
@@ -123,6 +130,8 @@ class Control:
                 session = session_of(request.question)
                 answer = events.AnswerArrived(session, request.question, request.text, request.by)
                 self._engine.post(answer, _answering(reply))
+            case wire.Retry() if "/" not in request.turn:  # the id of a message, for turns are SESSION/N
+                self._retry_clip(request, reply)
             case wire.Retry():
                 self._retry(request, reply)
             case wire.Stop() if self._engine.trouble is not None:
@@ -149,6 +158,32 @@ class Control:
             retries=retries,
         )
         self._engine.post(event, _answering(reply))
+
+    def _submit_clip(self, request: wire.Submit, reply: Reply) -> None:
+        """The sender has stored the clip; from here on it is kept until its words are known."""
+        if fault := clips.fault(self._clips, request.clip):
+            reply(wire.Refused(*fault))
+            return
+        event = events.VoiceArrived(
+            session=request.session,
+            message=message_id(request.session, request.key),
+            key=request.key,
+            clip=request.clip,
+            busy=BusyMode(request.busy or self._settings.for_session(request.session).busy),
+            expect_turn=request.expect_turn,
+        )
+        self._engine.post(event, _answering(reply))
+
+    def _retry_clip(self, request: wire.Retry, reply: Reply) -> None:
+        """Nobody has heard its words yet, so it does what any spoken message does."""
+        found = self._views.spoken(request.turn)
+        if found is None or found[1] != "refused":
+            state = f"is {found[1]}" if found else "is not known"
+            hint = "only a spoken message that was not understood is retried; see `hermesctl why MESSAGE`"
+            reply(wire.Refused(f"message {request.turn} {state}", hint))
+            return
+        session, _, clip = found
+        self._submit_clip(wire.Submit(session, "", request.key, busy="queue", clip=clip), reply)
 
     def _retry(self, request: wire.Retry, reply: Reply) -> None:
         """Said again, in order, behind whatever waits: what a turn was to answer and did not."""
@@ -207,7 +242,7 @@ def _fault(request: _Change) -> wire.Refused | None:
     """What is wrong with a request before any rule is asked."""
     match request:
         case wire.Submit():
-            return _name_fault(request.session) or _text_fault(request.text) or _key_fault(request.key)
+            return _name_fault(request.session) or _content_fault(request) or _key_fault(request.key)
         case wire.Interrupt(session=str(session)) | wire.Queue(session=session):
             return _name_fault(session)
         case wire.Respond():
@@ -222,6 +257,12 @@ def _name_fault(name: str) -> wire.Refused | None:
         return None
     error = f"a session's name has 1 to {SESSION_NAME_MAX} printable characters and no space at its ends"
     return wire.Refused(error, "choose another name, for example demo or telegram:42")
+
+
+def _content_fault(request: wire.Submit) -> wire.Refused | None:
+    if request.clip and request.text:
+        return wire.Refused("a message is a text or a clip, not both", "send two messages")
+    return None if request.clip else _text_fault(request.text)
 
 
 def _text_fault(text: str) -> wire.Refused | None:

@@ -1,6 +1,6 @@
 """Clips on their way to words: sent to the STT service, tried again when it dies, ended at their deadline.
 
-Every clip that is taken in here comes out as Transcribed or NotTranscribed; none is forgotten silently.
+Every clip that is taken in here comes out as Transcribed or NotTranscribed, unless it is forgotten.
 """
 
 import asyncio
@@ -20,6 +20,10 @@ from supervisor.settings import Stt
 
 # A clip that has ended two processes would end every further one.
 _TRIES_MAX = 2
+# The service keeps a clip's deadline itself; one that has not said so by then cannot.
+_GRACE_SECONDS = 3.0
+# What is shorter is understood in one go: its progress would only be its words, twice.
+_LONG_SECONDS = 30.0
 _KEPT = "the clip is kept; say it again, or `hermesctl retry {message}` when the cause is mended"
 
 
@@ -38,27 +42,46 @@ class _Clip:
     tries: int = 0
     is_sent: bool = False
     is_begun: bool = False
+    # What the service had said in all when its time began.
+    news: int = 0
     deadline: asyncio.TimerHandle | None = None
 
 
 class Hearing:
     """The clips under way and the one service that understands them."""
 
-    def __init__(self, *, stt: Stt, clips: Path, post: Callable[[events.Event], None]) -> None:
+    def __init__(
+        self,
+        *,
+        stt: Stt,
+        clips: Path,
+        post: Callable[[events.Event], None],
+        progress: Callable[[str, str, str], None],
+    ) -> None:
+        """`progress` gets a session, a message and what is known of its clip so far."""
         self._stt = stt
         self._folder = clips
         self._post = post
+        self._progress = progress
         self._loop = asyncio.get_running_loop()
         self._decoder: Decoder[wire.FromHearing] = Decoder(wire.FromHearing)
         self._clips: dict[str, _Clip] = {}
         self._is_ready = False
         self._fault: tuple[str, str] | None = None
-        self.progress: Callable[[str, str, str], None] = lambda session, message, text: None
+        self._news = 0
+        self._was_ended = False
+        self.was_used = False
 
     def open(self, services: Services) -> None:
         self._services = services
 
+    @property
+    def fault(self) -> tuple[str, str] | None:
+        """Why nobody can be heard, and the remedy."""
+        return self._fault
+
     def transcribe(self, effect: Transcribe) -> None:
+        self.was_used = True
         clip = _Clip(effect.session, effect.message, self._folder / effect.clip)
         self._clips[clip.message] = clip
         if self._stt.engine == "off":
@@ -74,9 +97,12 @@ class Hearing:
             self._services.send(speech.NAME, encode(wire.Forget(clip.message)))
 
     def service_changed(self, changed: events.ServiceChanged) -> None:
-        """Ready: everything that waits is sent. Gone: what it was at is tried once more. Failed: all end."""
+        """Ready: everything that waits is sent. Gone: what it was at is tried once more. Failed: all end.
+
+        One that was ready can work, however often clips have ended it: only those clips pay for that.
+        """
         was_ready, self._is_ready = self._is_ready, changed.state == "ready"
-        if changed.state == "failed":
+        if changed.state == "failed" and not was_ready:
             self._fault = (changed.detail, changed.hint)
         elif changed.state == "ready":
             self._fault = None
@@ -94,18 +120,23 @@ class Hearing:
             message = self._decoder.decode(frame)
         except WireError:
             return False
+        self._news += 1
         clip = self._clips.get(message.message)
         if clip is None:
             return True
         match message:
             case wire.Hearing():
-                clip.is_begun = True
-                if message.text:
+                if not clip.is_begun:
+                    clip.is_begun = True
+                    self._watch(clip)
+                if message.text and message.seconds_total > _LONG_SECONDS:
                     seconds = f"{message.seconds_done:.0f} of {message.seconds_total:.0f} s"
-                    self.progress(clip.session, clip.message, f"heard {seconds}: {message.text}")
-            case wire.Heard():
+                    self._progress(clip.session, clip.message, f"heard {seconds}: {message.text}")
+            case wire.Heard() if message.text.strip():
                 self._take(clip.message)
-                self._post(events.Transcribed(clip.session, clip.message, message.text))
+                self._post(events.Transcribed(clip.session, clip.message, message.text.strip()))
+            case wire.Heard():
+                self._fail(clip, "nothing was understood", "speak closer to the microphone")
             case wire.NotHeard():
                 self._not_heard(clip, message)
         return True
@@ -129,28 +160,42 @@ class Hearing:
         if self._services.send(speech.NAME, encode(order)) is not Sent.SENT:
             return  # the service is going; its next state sends the clip again
         clip.is_sent = True
-        if clip.deadline is None:
-            clip.deadline = self._loop.call_later(seconds, self._overdue, clip)
+        self._watch(clip)
+
+    def _watch(self, clip: _Clip) -> None:
+        """Its time begins when the service begins with it: to wait for others is no fault of a clip."""
+        if clip.deadline is not None:
+            clip.deadline.cancel()
+        clip.news = self._news
+        seconds = self._stt.deadline_seconds + _GRACE_SECONDS
+        clip.deadline = self._loop.call_later(seconds, self._overdue, clip)
 
     def _service_gone(self) -> None:
-        """What it was at has had a try; when it had not come to say, that is the clip it got first."""
+        """What it was at has had a try; when it had not come to say, that is the clip it got first.
+
+        When it was ended for a clip that took too long, that one has paid, and nobody else does.
+        """
         sent = [clip for clip in self._clips.values() if clip.is_sent]
-        for clip in [clip for clip in sent if clip.is_begun] or sent[:1]:
+        for clip in () if self._was_ended else [clip for clip in sent if clip.is_begun] or sent[:1]:
             clip.tries += 1
+        self._was_ended = False
         for clip in sent:
             clip.is_sent = clip.is_begun = False
+            if clip.deadline is not None:
+                clip.deadline.cancel()
             if clip.tries >= _TRIES_MAX:
                 hint = _KEPT.format(message=clip.message)
                 self._fail(clip, f"the speech service ended {clip.tries} times while it was at it", hint)
 
     def _overdue(self, clip: _Clip) -> None:
         """A decoder that is stuck hears no request to stop: its process is ended, the next clip goes on."""
+        if not clip.is_begun and clip.news != self._news:
+            self._watch(clip)  # others are heard meanwhile
+            return
         seconds = self._stt.deadline_seconds
-        hint = _KEPT.format(message=clip.message)
-        was_begun = clip.is_begun
-        self._fail(clip, f"no words within {seconds:.0f} s", hint)
-        if was_begun:
-            self._services.end(speech.NAME, f"a clip took longer than {seconds:.0f} s", "see [stt] deadline")
+        self._fail(clip, f"no words within {seconds:g} s", _KEPT.format(message=clip.message))
+        self._was_ended = True
+        self._services.end(speech.NAME, f"a clip took longer than {seconds:g} s", "see [stt] deadline")
 
     def _fail(self, clip: _Clip, reason: str, hint: str) -> None:
         self._take(clip.message)

@@ -29,6 +29,7 @@ from supervisor.values import (
 CellChoice = Literal["auto", "pidns", "cgroup", "sweep"]
 Resume = Literal["auto", "ask", "never"]
 SttEngine = Literal["faster-whisper", "openai", "off"]
+SttFallback = Literal["faster-whisper", "openai"]
 AgentKind = Literal["builtin", "python", "acp", "hermes"]
 ToolName = Literal["shell", "ask"]
 
@@ -91,6 +92,12 @@ class Stt:
     language: str | None = key("language", maybe(TEXT))
     prompt: str | None = key("prompt", maybe(TEXT))
     hotwords: str | None = key("hotwords", maybe(TEXT))
+    idle_seconds: float | None = key("idle", maybe(DURATION))
+    fallback: SttFallback | None = key("fallback", maybe(one_of(SttFallback)))
+    base_url: str | None = key("base_url", maybe(URL))
+    remote_model: str = key("remote_model", TEXT, "whisper-1")
+    api_key_env: str | None = key("api_key_env", maybe(VARIABLE))
+    api_key_file: str | None = key("api_key_file", maybe(TEXT))
     clips_seconds: float = key("clips_keep", DURATION, "7d")
     clips_bytes_max: int = key("clips_max", SIZE, "1GiB")
 
@@ -204,28 +211,53 @@ def model_endpoint(settings: Settings) -> ModelEndpoint | None:
     model = settings.model
     if model is None:
         return None
-    return ModelEndpoint(model.base_url, model.name, _api_key(settings, model))
+    return ModelEndpoint(model.base_url, model.name, _api_key(settings, "model", model))
+
+
+def stt_api_key(settings: Settings) -> str:
+    """The key of the server that transcribes; empty when it needs none."""
+    return _api_key(settings, "stt", settings.stt)
 
 
 def cautions(settings: Settings) -> tuple[str, ...]:
     """Sentences about settings that work but are better changed."""
-    path = _key_path(settings)
+    holders = [holder for holder in (settings.model, settings.stt) if holder is not None]
+    paths = [path for holder in holders if (path := _key_path(settings, holder)) is not None]
+    return tuple(
+        f"the key file {path} can be read by every user of this machine: run `chmod 600 {path}`"
+        for path in dict.fromkeys(paths)
+        if _is_readable_by_all(path)
+    )
+
+
+def _is_readable_by_all(path: Path) -> bool:
     try:
-        readable_by_all = path is not None and bool(path.stat().st_mode & stat.S_IROTH)
+        return bool(path.stat().st_mode & stat.S_IROTH)
     except OSError:
-        readable_by_all = False
-    if not readable_by_all:
-        return ()
-    return (f"the key file {path} can be read by every user of this machine: run `chmod 600 {path}`",)
+        return False
 
 
 def _refuse_contradictions(source: SettingsFile) -> None:
     """What no single key can know: keys that exclude each other, one that must not be here, one missing."""
-    if source.has("model", "api_key"):
-        raise source.error(("model", "api_key"), _KEY_REFUSED, _KEY_REMEDY)
-    for first, second in ((("workers", "per_cpu"), "count"), (("model", "api_key_env"), "api_key_file")):
+    for table in ("model", "stt"):
+        if source.has(table, "api_key"):
+            raise source.error((table, "api_key"), _KEY_REFUSED, _KEY_REMEDY)
+    for first, second in (
+        (("workers", "per_cpu"), "count"),
+        (("model", "api_key_env"), "api_key_file"),
+        (("stt", "api_key_env"), "api_key_file"),
+    ):
         if source.has(*first) and source.has(first[0], second):
             raise source.error(first, f"and {second} are both given", "keep one of the two")
+    stt = source.data.get("stt")
+    if (
+        isinstance(stt, dict)
+        and "openai" in (stt.get("engine"), stt.get("fallback"))
+        and "base_url" not in stt
+    ):
+        raise source.error(
+            ("stt",), "asks a server and has no base_url", 'add base_url = "http://127.0.0.1:8000/v1"'
+        )
     for wanted, example in (("base_url", "http://127.0.0.1:8000/v1"), ("name", "gpt-4o-mini")):
         if source.has("model") and not source.has("model", wanted):
             raise source.error(
@@ -248,24 +280,24 @@ def _refuse_strangers(
             )
 
 
-def _key_path(settings: Settings) -> Path | None:
+def _key_path(settings: Settings, holder: Model | Stt) -> Path | None:
     """A relative key file lies beside hermes.toml."""
-    if settings.model is None or settings.model.api_key_file is None:
+    if holder.api_key_file is None:
         return None
     folder = settings.file.parent if settings.file else Path()
-    return folder / Path(settings.model.api_key_file).expanduser()
+    return folder / Path(holder.api_key_file).expanduser()
 
 
-def _api_key(settings: Settings, model: Model) -> str:
-    if model.api_key_env is not None:
-        secret = os.environ.get(model.api_key_env, "").strip()
+def _api_key(settings: Settings, table: str, holder: Model | Stt) -> str:
+    if holder.api_key_env is not None:
+        secret = os.environ.get(holder.api_key_env, "").strip()
         if not secret:
             raise SettingsError(
-                f"the environment variable {model.api_key_env}, named by [model] api_key_env, is not set",
-                f"run `export {model.api_key_env}=…` before the start, or use api_key_file",
+                f"the environment variable {holder.api_key_env}, named by [{table}] api_key_env, is not set",
+                f"run `export {holder.api_key_env}=…` before the start, or use api_key_file",
             )
         return secret
-    path = _key_path(settings)
+    path = _key_path(settings, holder)
     if path is None:
         return ""
     try:
@@ -273,13 +305,13 @@ def _api_key(settings: Settings, model: Model) -> str:
             content = opened.read(_KEY_BYTES_MAX + 1)
     except OSError as error:
         raise SettingsError(
-            f"the key file {path}, named by [model] api_key_file, cannot be read: {error.strerror}",
+            f"the key file {path}, named by [{table}] api_key_file, cannot be read: {error.strerror}",
             "write the key into that file, readable by this user only (chmod 600), or correct the path",
         ) from None
     secret = content.decode("ascii", "replace").strip()
     if not secret or len(content) > _KEY_BYTES_MAX or not secret.isascii() or not secret.isprintable():
         raise SettingsError(
-            f"the key file {path}, named by [model] api_key_file, does not hold one line with a key",
+            f"the key file {path}, named by [{table}] api_key_file, does not hold one line with a key",
             "write the key alone into that file",
         )
     return secret

@@ -25,6 +25,7 @@ class Tables(Protocol):
     def story(self, id: str) -> Sequence[Row]: ...
     def questions_page(self, limit: int) -> Sequence[Row]: ...
     def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None: ...
+    def spoken(self, message: str) -> tuple[str, str, str] | None: ...
     def counts(self) -> Mapping[str, int]: ...
 
 
@@ -59,6 +60,8 @@ class Host:
     model: Callable[[], str]
     cautions: tuple[str, ...]
     trouble: Callable[[], Trouble | None]
+    # What a person who speaks should know, or nothing.
+    voice: Callable[[], str]
 
 
 class Views:
@@ -102,6 +105,10 @@ class Views:
         """Session and state of a turn, and the texts it was to answer."""
         return self._tables.asked_of(turn)
 
+    def spoken(self, message: str) -> tuple[str, str, str] | None:
+        """Session and state of a message, and the clip it was spoken in, if it was."""
+        return self._tables.spoken(message)
+
     def queue(self, name: str) -> tuple[Row, ...]:
         """What waits in a session, in order."""
         session = self._state.sessions.get(name)
@@ -109,10 +116,12 @@ class Views:
         return tuple(
             {
                 "message": each.id,
+                "kind": "voice" if each.clip else "text",
+                "state": "transcribing" if each.is_transcribing else "waiting",
                 "busy": each.busy.value,
                 "at": each.at,
                 "text": each.text,
-                "held": session.held,
+                "held": bool(session.held),
             }
             for each in waiting
             if session
@@ -165,6 +174,8 @@ class Views:
             )
         if self._state.model.error:
             hints.append(f"the model is not available: {self._state.model.error}; {self._state.model.hint}")
+        if voice := self._host.voice():
+            hints.append(voice)
         failed = [worker for worker in self._state.workers.values() if worker.state is WorkerState.FAILED]
         if failed:
             hints.append(f"{len(failed)} workers cannot start; see `hermesctl workers` for their last words")

@@ -235,7 +235,10 @@ class _Life:
         assert self.open_attempt is not None, f"{where}: no attempt runs"
 
     def _take(self, message: str, turn: str, where: str) -> None:
-        assert self.state[message] != "transcribing", f"{where}: {message} has no words yet"
+        assert message in self.waiting, f"{where}: {message} did not wait"
+        ahead = self.waiting[: self.waiting.index(message) + 1]
+        silent = [each for each in ahead if self.state[each] == "transcribing"]
+        assert not silent, f"{where}: {message} before the words of {silent}"
         self._unqueue(message, "taken", where)
         self.taken[message] = turn
 

@@ -80,6 +80,7 @@ _CORE_READERS = (
     "services",
     "app",
     "briefing",
+    "hearing",
     "log",
     "views",
     "core",

@@ -30,12 +30,17 @@ from ipc.messages import (
 from tests.fake_model import FakeModel
 from tests.waiting import DEADLINE_SECONDS, until
 
+VOICELESS = 'engine = "off"'
 ENDINGS = ("turn.done", "turn.failed", "turn.interrupted")
 
 
 def settings_for(model: FakeModel, **tables: str) -> str:
-    """A hermes.toml that points at the fake model; `tables` adds lines to a table by its name."""
+    """A hermes.toml that points at the fake model; `tables` adds lines to a table by its name.
+
+    Without a table `stt` nobody can speak, and no speech model is loaded.
+    """
     lines = ["[model]", f'base_url = "{model.base_url}"', 'name = "fake"']
+    tables = {"stt": VOICELESS} | tables
     for table, text in tables.items():
         lines += [f"[{table}]", text]
     return "\n".join(lines) + "\n"

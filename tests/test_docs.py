@@ -8,7 +8,7 @@ import click
 import pytest
 
 from hermesctl.main import hermesctl
-from ipc import messages, parts
+from ipc import children, hearing, messages, parts
 from supervisor.core.records import Record
 from supervisor.settings import TABLES
 from supervisor.values import keys_of
@@ -47,7 +47,7 @@ def _event_types() -> set[str]:
 
 def _structs() -> set[str]:
     kinds = (messages.Message, parts.Part)
-    defined = [*vars(messages).values(), *vars(parts).values()]
+    defined = [value for module in (messages, children, hearing, parts) for value in vars(module).values()]
     return {
         value.__name__
         for value in defined

@@ -4,11 +4,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from supervisor.core.effects import AssignTurn, Effect, KillWorker, StartWorker, SteerTurn
+from supervisor.core.effects import (
+    AssignTurn,
+    Effect,
+    ForgetClip,
+    KillWorker,
+    StartWorker,
+    SteerTurn,
+    Transcribe,
+)
 from supervisor.core.events import (
     Asked,
     Event,
     Frame,
+    NotTranscribed,
+    Transcribed,
     WorkerAlive,
     WorkerDied,
     WorkerReady,
@@ -30,6 +40,8 @@ from supervisor.core.records import (
     SessionReleased,
     ToolCallFinished,
     ToolCallStarted,
+    TranscriptFailed,
+    TranscriptReady,
     TurnDone,
     TurnFailed,
     TurnInterrupted,
@@ -90,6 +102,8 @@ class Witness:
         self.held: set[str] = set()
         self.taken: dict[str, str] = {}  # message -> the turn it is part of
         self.dropped: set[str] = set()
+        self.transcribing: set[str] = set()  # messages whose words nobody knows yet
+        self.refused: set[str] = set()  # messages without words
         self.open_turns: dict[str, str] = {}  # session -> turn
         self.ended: dict[str, str] = {}  # turn -> how
         self.attempts: dict[str, Who] = {}  # session -> who made its latest attempt
@@ -99,14 +113,30 @@ class Witness:
     def fates(self) -> dict[str, str]:
         """How each accepted message has ended so far; those without an end are left out."""
         ends = {message: self.ended[turn] for message, turn in self.taken.items() if turn in self.ended}
-        return ends | dict.fromkeys(self.dropped, "message.dropped")
+        gone = dict.fromkeys(self.dropped, "message.dropped")
+        return ends | gone | dict.fromkeys(self.refused, "transcript.failed")
+
+    def is_old_news(self, event: Event) -> bool:
+        """Whether it tells the words of a clip that nobody waits for."""
+        return isinstance(event, Transcribed | NotTranscribed) and event.message not in self.transcribing
 
     def saw(self, records: Iterable[Record], processes: dict[Who, Process]) -> None:
+        records = list(records)
+        self._check_stops(records)
         for record in records:
             if record.seq:
                 self.seqs[record.session] += 1
                 assert record.seq == self.seqs[record.session], f"the feed has a gap or a repeat at {record}"
             self._saw(record, processes)
+
+    def _check_stops(self, records: list[Record]) -> None:
+        """Nobody is stopped by a message that has no words."""
+        wordless = {record.message for record in records if isinstance(record, TranscriptFailed)}
+        wordless |= {each.message for each in records if isinstance(each, MessageAccepted) and each.clip}
+        for record in records:
+            if isinstance(record, AttemptStopped | TurnInterrupted):
+                by = record.by if isinstance(record, TurnInterrupted) else record.verdict.by
+                assert by not in wordless | self.transcribing or _has_words(by, records), f"{record}"
 
     def _saw(self, record: Record, processes: dict[Who, Process]) -> None:
         match record:
@@ -114,7 +144,17 @@ class Witness:
                 assert record.message not in self.accepted, f"accepted twice: {record}"
                 self.accepted[record.message] = record.session
                 self.waiting[record.session].append(record.message)
+                if record.clip:
+                    self.transcribing.add(record.message)
+            case TranscriptReady():
+                assert record.text, f"words that are none: {record}"
+                self.transcribing.remove(record.message)
+            case TranscriptFailed():
+                self.transcribing.remove(record.message)
+                self.waiting[record.session].remove(record.message)
+                self.refused.add(record.message)
             case MessageDropped():
+                self.transcribing.discard(record.message)
                 self.waiting[record.session].remove(record.message)
                 self.dropped.add(record.message)
             case SessionHeld():
@@ -153,6 +193,9 @@ class Witness:
 
     def _takes(self, session: str, turn: str, message: str) -> None:
         assert self.open_turns[session] == turn, f"{message} goes into {turn}, which is not open"
+        place = self.waiting[session].index(message)
+        silent = self.transcribing.intersection(self.waiting[session][: place + 1])
+        assert not silent, f"{message} goes into {turn} before the words of {silent} are known"
         self.waiting[session].remove(message)
         self.taken[message] = turn
 
@@ -206,7 +249,7 @@ def _check_session(state: State, session: Session) -> None:
     assert len(session.waiting) <= state.policy.waiting_max, f"too many wait in {session.name}"
     if session.held:
         assert session.waiting, f"{session.name} holds nothing"
-    if session.turn is None and session.waiting and not session.held:
+    if session.turn is None and session.waiting and not (session.held or session.waiting[0].is_transcribing):
         assert state.draining, f"{session.name} is free, has messages, and opened no turn"
         assert session.name in state.openable
     turn = session.turn
@@ -216,6 +259,20 @@ def _check_session(state: State, session: Session) -> None:
         assert session.name not in [each.session for each in state.workers.values()], f"{turn.id} has a seat"
     elif turn is not None and turn.attempt is None and not state.draining:
         assert turn.id in state.queued, f"{turn.id} is on no road"
+
+
+def _has_words(message: str, records: list[Record]) -> bool:
+    return any(isinstance(record, TranscriptReady) and record.message == message for record in records)
+
+
+def check_clip(effect: Transcribe | ForgetClip, witness: Witness, ears: set[str]) -> None:
+    """A clip is given once in a life to whoever transcribes it, and taken back only from there."""
+    if isinstance(effect, ForgetClip):
+        assert effect.message in ears, f"{effect} takes back what nobody has"
+        return
+    assert effect.message in witness.transcribing, f"{effect} though nobody waits for its words"
+    assert effect.message not in ears, f"{effect} for the second time"
+    assert effect.session == witness.accepted[effect.message]
 
 
 def _is_queued(state: State, turn: str) -> bool:
@@ -251,6 +308,7 @@ def check_effect(state: State, effect: Effect, witness: Witness, processes: dict
 
 
 def named(state: State, effect: Effect) -> Who:
+    assert not isinstance(effect, Transcribe | ForgetClip)
     if isinstance(effect, StartWorker | KillWorker):
         return Who(state.epoch, effect.seat, effect.incarnation)
     return effect.who

@@ -8,7 +8,17 @@ import weakref
 from dataclasses import dataclass, replace
 
 from supervisor.core.decide import decide, next_deadline
-from supervisor.core.effects import Answer, AssignTurn, Decision, Effect, KillWorker, StartWorker, SteerTurn
+from supervisor.core.effects import (
+    Answer,
+    AssignTurn,
+    Decision,
+    Effect,
+    ForgetClip,
+    KillWorker,
+    StartWorker,
+    SteerTurn,
+    Transcribe,
+)
 from supervisor.core.events import (
     AnswerArrived,
     Asked,
@@ -20,6 +30,7 @@ from supervisor.core.events import (
     InterruptAsked,
     ModelChanged,
     Noted,
+    NotTranscribed,
     Recovered,
     ResumeAsked,
     Spoke,
@@ -29,7 +40,9 @@ from supervisor.core.events import (
     Ticked,
     ToolFinished,
     ToolStarted,
+    Transcribed,
     UndrainAsked,
+    VoiceArrived,
     WorkerAlive,
     WorkerDied,
     WorkerReady,
@@ -41,7 +54,7 @@ from supervisor.core.model import BusyMode, ModelState, Policy, Proof, Who, sess
 from supervisor.core.records import AttemptOpened, TurnOpened
 from supervisor.journal.memory import MemoryJournal
 from supervisor.journal.snapshot import durable
-from tests.witness import Process, Witness, check_effect, check_state, is_echo, named
+from tests.witness import Process, Witness, check_clip, check_effect, check_state, is_echo, named
 
 # Bounds the walk from deadline to deadline: reminders that beget reminders without end are a defect.
 _DEADLINES_MAX = 10_000
@@ -66,6 +79,7 @@ class World:
         self.witness = Witness()
         self.steps: list[Step] = []
         self.processes: dict[Who, Process] = {}
+        self.ears: set[str] = set()  # messages whose clips this life has given to be transcribed
         self.model = ModelChanged(ModelState.READY)
         self._messages = 0
         self._calls = 0
@@ -76,7 +90,7 @@ class World:
 
     def tell(self, event: Event) -> Decision:
         """Let something happen. An echo must change nothing at all."""
-        if not is_echo(event, self.state.epoch, self.processes):
+        if not (is_echo(event, self.state.epoch, self.processes) or self.witness.is_old_news(event)):
             self._make_true(event)
             return self._step(event)
         self._step(Ticked())  # What is due anyway is not the echo's doing.
@@ -102,8 +116,8 @@ class World:
         decision = self._decide(event)
         self._commit(decision)
         for effect in decision.effects:
-            check_effect(self.state, effect, self.witness, self.processes)
             self._perform(effect)
+        assert self.ears == self.witness.transcribing, "a clip that nobody transcribes, or for nobody"
         put_to_rest(self.state, {record.session for record in decision.records} | _asked_about(event))
         self.steps.append(Step(event, decision))
         self._check_nothing_starts_in_vain(decision)
@@ -125,7 +139,7 @@ class World:
             session = self.journal.wake(name) if name not in self.state.sessions else None
             if session is not None:
                 self.state.sessions[name] = session
-        if isinstance(event, TextArrived):
+        if isinstance(event, TextArrived | VoiceArrived):
             event = replace(event, known_seq=self.journal.message_seq(event.message))
         return decide(self.state, event, self.now)
 
@@ -135,6 +149,11 @@ class World:
         self.witness.saw(decision.records, self.processes)
 
     def _perform(self, effect: Effect) -> None:
+        if isinstance(effect, Transcribe | ForgetClip):
+            check_clip(effect, self.witness, self.ears)
+            self.ears ^= {effect.message}
+            return
+        check_effect(self.state, effect, self.witness, self.processes)
         who = named(self.state, effect)
         match effect:
             case StartWorker():
@@ -157,6 +176,7 @@ class World:
     def _begin_next_life(self) -> None:
         for process in self.processes.values():
             process.is_dead = True
+        self.ears.clear()
         self.journal.new_life()
         self.state = self.journal.load(self.policy)
         self._begin()
@@ -167,6 +187,8 @@ class World:
             case WorkerDied():
                 process = self.processes[Who(self.state.epoch, event.seat, event.incarnation)]
                 process.is_dead, process.is_ready = True, False
+            case Transcribed() | NotTranscribed():
+                self.ears.discard(event.message)
             case WorkerReady():
                 self.processes[event.who].is_ready = self.processes[event.who].job is None
             case ToolStarted():
@@ -184,6 +206,19 @@ class World:
         message = id or f"m{self._messages}"
         self.tell(TextArrived(session, message, f"key-{message}", text, BusyMode(busy), expect or None))
         return message
+
+    def speaks_clip(self, session: str, busy: str = "queue", id: str = "") -> str:
+        """Somebody says something that must be understood first; returns the message's id."""
+        self._messages += 1
+        message = id or f"m{self._messages}"
+        self.tell(VoiceArrived(session, message, f"key-{message}", f"clip-of-{message}", BusyMode(busy)))
+        return message
+
+    def understands(self, message: str, text: str = "words") -> None:
+        self.tell(Transcribed(self.witness.accepted[message], message, text))
+
+    def does_not_understand(self, message: str, reason: str = "nothing was understood") -> None:
+        self.tell(NotTranscribed(self.witness.accepted[message], message, reason, "say it again"))
 
     def interrupts(self, session: str, expect: str = "", drop: bool = False) -> Answer | None:
         return self.tell(InterruptAsked(session, "someone", expect or None, drop)).answer
@@ -342,45 +377,8 @@ class World:
                 self.tell(WorkerAlive(process.who, "pulse"))
                 self.tell(WorkerAlive(process.who, "loop"))
 
-    # --- kindness -------------------------------------------------------------------------------------------
-
-    def is_settled(self) -> bool:
-        """Every message that was ever accepted has ended."""
-        return self.witness.fates().keys() == self.witness.accepted.keys()
-
-    def left_alone(self, rounds: int = 200) -> None:
-        """From now on nothing goes wrong: workers start, answer and die when killed. All must end."""
-        if self.model.state is not ModelState.READY:
-            self.model_is("ready")
-        self.undrains()
-        for process in self.processes.values():
-            process.is_mute = False
-        for _ in range(rounds):
-            if self.is_settled():
-                return
-            self.be_kind()
-        unended = self.witness.accepted.keys() - self.witness.fates().keys()
-        raise AssertionError(f"left alone, yet {sorted(unended)} never ended: {self.state}")
-
-    def be_kind(self) -> None:
-        """One round in which everything goes well."""
-        for name in [each.name for each in self.state.sessions.values() if each.held]:
-            self.resumes(name)
-        for session in list(self.state.sessions.values()):
-            if session.turn is not None and session.turn.question is not None:
-                self.answers(session.turn.question.id, "yes")
-        for process in list(self.processes.values()):
-            if process.is_killed and not process.is_dead:
-                self.dies(process.who.seat, "killed")
-        self.worker_ready()
-        jobs = [each.job for each in self.processes.values() if each.job is not None and each.is_heard]
-        for job in jobs:
-            self.finishes(job.turn)
-        if not jobs:
-            self.passes(1.0)
-
 
 def _asked_about(event: Event) -> set[str]:
-    if isinstance(event, TextArrived | InterruptAsked | DropAsked | ResumeAsked):
+    if isinstance(event, TextArrived | VoiceArrived | InterruptAsked | DropAsked | ResumeAsked):
         return {event.session}
     return set()

@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 from typing import NoReturn
 
-from ipc.messages import CellSpec
+from ipc.children import CellSpec
 from worker import kernel
 
 _WATCHED = frozenset({signal.SIGCHLD, signal.SIGTERM})

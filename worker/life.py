@@ -4,9 +4,10 @@ import asyncio
 import os
 import threading
 
+from ipc.children import Fork
 from ipc.codec import Decoder
 from ipc.errors import WireError
-from ipc.messages import Ack, Assign, Beat, Fork, Hello, Ready, Retire, Steer, ToWorker, Usage
+from ipc.messages import Ack, Assign, Beat, Hello, Ready, Retire, Steer, ToWorker, Usage
 from ipc.sockets import Sent, Wire
 from worker import offspring
 from worker.agents import find_agent

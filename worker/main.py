@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import uvloop
 
-from ipc.messages import Fork
+from ipc.children import Fork
 from ipc.sockets import Wire
 from worker import kernel
 from worker.life import Life

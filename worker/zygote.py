@@ -20,8 +20,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ipc.codec import Decoder, encode
-from ipc.messages import (
+from ipc.children import (
     CellFails,
     CellSpec,
     CellWorks,
@@ -34,6 +33,7 @@ from ipc.messages import (
     ToZygote,
     Warm,
 )
+from ipc.codec import Decoder, encode
 from worker import cell, kernel
 
 # A Fork names a few paths; anything near this size is no Fork.

@@ -16,6 +16,7 @@ _COLUMNS = (
     Column("message", "message"),
     Column("held", "held", rank=2),
     Column("kind", "kind", rank=2),
+    Column("state", "state", rank=2),
     Column("busy", "busy", rank=3),
     Column("at", "waiting", ago, right=True, rank=1),
     Column("text", "text", wide=True, rank=1),

@@ -1,46 +1,49 @@
-"""`hermesctl retry`: says again what a failed or interrupted turn was to answer, and stays with it."""
+"""`hermesctl retry`: says again what a turn did not answer, or what was not understood, and stays with it."""
 
 import os
 
 import click
 
 from hermesctl.ctrlc import CtrlC
+from hermesctl.errors import CommandError
+from hermesctl.exits import Exit
 from hermesctl.feed import Feed
+from hermesctl.rows import read
 from hermesctl.sending import JsonLines, Sending, Shown, Voice
 from ipc.endpoints import Places
-from ipc.messages import Retry
+from ipc.messages import Retry, Show
 
 _EXAMPLES = """\b
 Examples:
   hermesctl turns --state poison
   hermesctl retry demo/3
   hermesctl retry demo/3 --no-wait
+  hermesctl retry m_5f0c6c1d2e3f4a5b6c7d
 
 \b
-Exit codes: 0 answered, 3 interrupted, 4 the turn failed, 5 refused.
+Exit codes: 0 answered, 3 interrupted, 4 the turn failed or the clip was not understood, 5 refused.
 """
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("turn")
+@click.argument("what", metavar="TURN|MESSAGE")
 @click.option(
     "--no-wait", "until", flag_value="accepted", default="end", help="Print the message's id and leave."
 )
 @click.option("--json", "form", flag_value="json", default="words", help="Print one event a line.")
 @click.pass_obj
-def retry(places: Places, turn: str, until: str, form: str) -> int:
-    """Have a failed or interrupted turn answered after all.
+def retry(places: Places, what: str, until: str, form: str) -> int:
+    """Have a failed or interrupted turn answered after all, or a spoken message understood.
 
-    What it was to answer is said again, behind whatever waits in its session; the old turn stays as it ended.
+    What a turn was to answer is said again, behind whatever waits in its session; the old turn stays as it
+    ended. Of a message whose clip was not understood, the same clip is heard again.
     """
-    session = turn.rpartition("/")[0]
-    if not session:
-        raise click.UsageError("a turn is named SESSION/N, for example demo/3")
+    session = what.rpartition("/")[0] or _session_of(places, what)
     shown: Shown = JsonLines() if form == "json" else Voice()
     with CtrlC() as ctrl_c:
         feed = Feed(places, session, None, ctrl_c.wake)
         try:
-            request = Retry(turn, f"hermesctl-{os.urandom(12).hex()}")
+            request = Retry(what, f"hermesctl-{os.urandom(12).hex()}")
             sending = Sending(feed, session, request, shown, ctrl_c)
             accepted = sending.submit()
             if until == "accepted":
@@ -49,3 +52,11 @@ def retry(places: Places, turn: str, until: str, form: str) -> int:
             return sending.follow_to_the_end()
         finally:
             feed.close()
+
+
+def _session_of(places: Places, message: str) -> str:
+    rows = read(places, Show("story", id=message))
+    if not rows:
+        hint = "a turn is named SESSION/N, for example demo/3, a message m_…"
+        raise CommandError(f"nothing is known of {message}", hint, Exit.REFUSED)
+    return str(rows[0]["session"])

@@ -6,11 +6,14 @@ from typing import get_args
 
 import click
 
+from hermesctl import clips
 from hermesctl.ctrlc import CtrlC
+from hermesctl.errors import CommandError
+from hermesctl.exits import Exit
 from hermesctl.feed import Feed
 from hermesctl.sending import JsonLines, Sending, Shown, Voice
 from ipc.endpoints import Places
-from ipc.messages import BusyMode, Submit
+from ipc.messages import Accepted, BusyMode, Submit
 
 _MODES = get_args(BusyMode)
 _EXAMPLES = """\b
@@ -19,15 +22,18 @@ Examples:
   git diff | hermesctl send review -
   hermesctl send demo "Stop that, do this" --busy interrupt
   hermesctl send demo "Once only" --id order-17 --json
+  hermesctl send demo --audio note.ogg
+  arecord -f S16_LE -r 16000 -d 5 | hermesctl send demo --audio -
 
 \b
-Exit codes: 0 answered, 3 interrupted, 4 the turn failed, 5 refused.
+Exit codes: 0 answered, 3 interrupted, 4 the turn failed or the clip was not understood, 5 refused.
 """
 
 
 @click.command(epilog=_EXAMPLES)
 @click.argument("session")
-@click.argument("text")
+@click.argument("text", required=False)
+@click.option("--audio", metavar="FILE", help="Send a sound file instead of a text; - is standard input.")
 @click.option("--busy", type=click.Choice(_MODES), help="What to do to a running turn.")
 @click.option("--id", "key", metavar="KEY", help="The same key twice is one message.")
 @click.option(
@@ -36,26 +42,50 @@ Exit codes: 0 answered, 3 interrupted, 4 the turn failed, 5 refused.
 @click.option("--json", "form", flag_value="json", default="words", help="Print one event a line.")
 @click.pass_obj
 def send(
-    places: Places, session: str, text: str, busy: BusyMode | None, key: str | None, until: str, form: str
+    places: Places,
+    session: str,
+    text: str | None,
+    audio: str | None,
+    busy: BusyMode | None,
+    key: str | None,
+    until: str,
+    form: str,
 ) -> int:
     """Say something to a session and stream the answer.
 
     TEXT of - is read from standard input. Ctrl-C interrupts the turn; a second one leaves at once. A question
-    of the agent is shown, and answered by what is typed here.
+    of the agent is shown, and answered by what is typed here. Of a sound file, what was understood is shown
+    first.
     """
-    words = sys.stdin.read() if text == "-" else text
-    if not words.strip():
+    if (text is None) == (audio is None):
+        raise click.UsageError("say TEXT, or name a sound file with --audio")
+    words = sys.stdin.read() if text == "-" else text or ""
+    if audio is None and not words.strip():
         raise click.UsageError("the message is empty")
-    submit = Submit(session, words, key or f"hermesctl-{os.urandom(12).hex()}", busy)
     shown: Shown = JsonLines() if form == "json" else Voice()
     with CtrlC() as ctrl_c:
         feed = Feed(places, session, None, ctrl_c.wake)
         try:
+            clip = "" if audio is None else clips.store(places, audio)
+            submit = Submit(session, words, key or f"hermesctl-{os.urandom(12).hex()}", busy, clip=clip)
             sending = Sending(feed, session, submit, shown, ctrl_c)
-            accepted = sending.submit()
+            accepted = _submitted(places, sending, clip)
             if until == "accepted":
                 print(accepted.message)
                 return 0
             return sending.follow_to_the_end()
         finally:
             feed.close()
+
+
+def _submitted(places: Places, sending: Sending, clip: str) -> Accepted:
+    """Nobody needs a second copy of a clip that was sent before, nor one that was refused."""
+    try:
+        accepted = sending.submit()
+    except CommandError as error:
+        if clip and error.code == Exit.REFUSED:
+            clips.discard(places, clip)
+        raise
+    if clip and accepted.again:
+        clips.discard(places, clip)
+    return accepted

@@ -22,7 +22,7 @@ def arrived(ledger: Ledger, event: TextArrived | VoiceArrived) -> None:
 def _take(ledger: Ledger, session: Session, event: TextArrived | VoiceArrived) -> None:
     text = event.text if isinstance(event, TextArrived) else ""
     clip = event.clip if isinstance(event, VoiceArrived) else ""
-    message = Message(event.message, text, event.busy, ledger.now, clip)
+    message = Message(event.message, text, event.busy, ledger.now, clip, session.seq + 1)
     ledger.tell(
         session,
         MessageAccepted,
@@ -45,10 +45,30 @@ def _take(ledger: Ledger, session: Session, event: TextArrived | VoiceArrived) -
 
 
 def understood(ledger: Ledger, session: Session, message: Message) -> None:
-    """A waiting message has words: it answers a question, interrupts, steers or waits its turn."""
-    release(ledger, session)
-    if not questions.take_answer(ledger, session, message):
-        _follow(ledger, session, message)
+    """A waiting message has words: it answers a question, interrupts, steers or waits its turn.
+
+    Behind a clip without words it may stop what runs, which waits for nobody; all else is done in order.
+    """
+    if message.seq > session.held:  # spoken before the hold, it is one of those that are held
+        release(ledger, session)
+    if is_next(session, message):
+        if not questions.take_answer(ledger, session, message):
+            _follow(ledger, session, message)
+    elif message.busy is BusyMode.INTERRUPT and session.turn and session.turn.question is None:
+        turns.interrupt(ledger, session, by=message.id)
+
+
+def is_next(session: Session, message: Message) -> bool:
+    """Whether everybody before it has words, or is gone."""
+    return message in turns.with_words(session.waiting)
+
+
+def go_on(ledger: Ledger, session: Session, after_seq: int) -> None:
+    """Who waited behind a clip that has words now, or never will, answers a question or steers."""
+    for message in list(turns.with_words(session.waiting)):
+        if message.seq > after_seq and not questions.take_answer(ledger, session, message) and session.turn:
+            turns.steer(ledger, session.turn, message)
+    ledger.state.openable[session.name] = None
 
 
 def _follow(ledger: Ledger, session: Session, message: Message) -> None:
@@ -94,8 +114,8 @@ def interrupt_asked(ledger: Ledger, event: InterruptAsked) -> None:
     if event.drop:
         _drop(ledger, session, None, event.by)
     if session.waiting and not session.held:
-        session.held = True
         ledger.tell(session, SessionHeld, waiting=len(session.waiting))
+        session.held = session.seq
     stopped = turns.interrupt(ledger, session, event.by)
     if stopped:
         ledger.answer = Carried(turns=(stopped,))
@@ -125,6 +145,9 @@ def _drop(ledger: Ledger, session: Session, message_id: str | None, by: str) -> 
             ledger.perform(ForgetClip(message.id))
     if not session.waiting:
         release(ledger, session)
+    clips = [message.seq for message in chosen if message.is_transcribing]
+    if clips:
+        go_on(ledger, session, min(clips))
     return len(chosen)
 
 
@@ -142,7 +165,7 @@ def resume_asked(ledger: Ledger, event: ResumeAsked) -> None:
 def release(ledger: Ledger, session: Session) -> None:
     """What was held may go on."""
     if session.held:
-        session.held = False
+        session.held = 0
         ledger.tell(session, SessionReleased)
 
 

@@ -58,6 +58,7 @@ class Policy:
     pulse_seconds: float = 15.0
     rest_seconds_max: float = 30.0
     starts_failed_max: int = 5
+    echo: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,7 @@ class Message:
     busy: BusyMode
     at: float
     clip: str = ""  # the stored audio of a spoken message
+    seq: int = 0  # where it stands in the feed
 
     @property
     def is_transcribing(self) -> bool:
@@ -168,7 +170,7 @@ class Session:
     name: str
     seq: int = 0
     turns: int = 0
-    held: bool = False
+    held: int = 0  # the seq at which an interrupt held what waits; 0 when nothing is held
     waiting: deque[Message] = field(default_factory=deque)
     turn: Turn | None = None
 

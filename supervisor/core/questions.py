@@ -71,11 +71,11 @@ def answer_arrived(ledger: Ledger, event: AnswerArrived) -> None:
 def take_answer(ledger: Ledger, session: Session, message: Message) -> bool:
     """Take a plain message as the answer to the open question, if there is one: true when it was that alone.
 
-    Of the supervisor's own question that holds for its choices only: who says something else has moved on,
-    which declines it, and still wants to be answered.
+    What was spoken before the question was asked is no answer to it. To the supervisor's own question only
+    its choices are: who says something else has moved on, which declines it, and still wants an answer.
     """
     turn = session.turn
-    if turn is None or turn.question is None:
+    if turn is None or turn.question is None or message.at < turn.content_at:
         return False
     is_answer = bool(turn.question.call) or _plain(message.text) in turn.question.choices
     taken = message.id if is_answer else ""

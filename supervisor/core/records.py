@@ -41,9 +41,10 @@ class TranscriptReady(Record):
     type: ClassVar[str] = "transcript.ready"
     message: str
     text: str
+    echo: bool = True  # whether clients are to show it
 
     def fields(self) -> dict[str, Any]:
-        return {"message": self.message, "text": self.text}
+        return {"message": self.message, "text": self.text, "echo": self.echo}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,8 @@
 """The life of a turn: attempts open, speak, use tools and end. Only the open attempt is listened to."""
 
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
+
 from supervisor.core import pool
 from supervisor.core.effects import AssignTurn, SteerTurn
 from supervisor.core.events import Failed, Finished, Frame, Spoke, Steered, ToolFinished, ToolStarted
@@ -62,7 +65,7 @@ def open_attempt(ledger: Ledger, session: Session, turn: Turn, worker: Worker) -
     state.busy[worker.seat] = None
     ledger.tell(session, AttemptOpened, turn=turn.id, attempt=turn.attempts, who=who, pid=worker.pid)
     ledger.perform(AssignTurn(who, session.name, turn.id, turn.attempts, turn.messages))
-    for message in session.waiting:
+    for message in with_words(session.waiting):
         steer(ledger, turn, message)
     if turn.started_at is None:
         turn.started_at = ledger.now
@@ -72,10 +75,15 @@ def open_attempt(ledger: Ledger, session: Session, turn: Turn, worker: Worker) -
     ledger.remind(ledger.now + state.policy.silence_seconds, silence)
 
 
+def with_words(waiting: Iterable[Message]) -> Iterator[Message]:
+    """Those at the head whose words are known: nobody overtakes a clip that is still being transcribed."""
+    return takewhile(lambda message: not message.is_transcribing, waiting)
+
+
 def steer(ledger: Ledger, turn: Turn, message: Message) -> None:
     """Offer a waiting message to the running attempt. Until the agent has taken it in, it stays waiting."""
     attempt = turn.attempt
-    if message.is_transcribing or message.busy is not BusyMode.STEER:
+    if message.busy is not BusyMode.STEER:
         return
     if attempt is None or attempt.verdict is not None or message.id in attempt.offered:
         return
@@ -156,14 +164,14 @@ def _tool_finished(ledger: Ledger, session: Session, turn: Turn, event: ToolFini
 
 def _steered(ledger: Ledger, session: Session, turn: Turn, message_id: str) -> None:
     message = next((each for each in session.waiting if each.id == message_id), None)
-    if message is None or turn.attempt is None:
+    if message is None or turn.attempt is None or message.id not in turn.attempt.offered:
         return
     session.waiting.remove(message)
     turn.messages += (message,)
     turn.content_at = ledger.now
     ledger.tell(session, TurnSteered, turn=turn.id, attempt=turn.attempt.number, message=message.id)
     turn.attempt.offered.discard(message.id)
-    for waiting in session.waiting:
+    for waiting in with_words(session.waiting):
         steer(ledger, turn, waiting)
 
 

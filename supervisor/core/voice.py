@@ -15,8 +15,10 @@ def transcribed(ledger: Ledger, event: Transcribed) -> None:
         return
     session, message = found
     message.text = event.text
-    ledger.tell(session, TranscriptReady, message=message.id, text=event.text)
+    echo = ledger.state.policy.echo
+    ledger.tell(session, TranscriptReady, message=message.id, text=event.text, echo=echo)
     inbox.understood(ledger, session, message)
+    inbox.go_on(ledger, session, message.seq)
 
 
 def not_transcribed(ledger: Ledger, event: NotTranscribed) -> None:
@@ -27,9 +29,9 @@ def not_transcribed(ledger: Ledger, event: NotTranscribed) -> None:
     session, message = found
     session.waiting.remove(message)
     ledger.tell(session, TranscriptFailed, message=message.id, reason=event.reason, hint=event.hint)
-    if session.held and not session.waiting:
+    if not session.waiting:
         inbox.release(ledger, session)
-    ledger.state.openable[session.name] = None
+    inbox.go_on(ledger, session, message.seq)
 
 
 def take_up(ledger: Ledger, session: Session) -> None:

@@ -27,16 +27,16 @@ OPEN_SESSIONS = """
 WAITING_SESSIONS = """
     SELECT session FROM messages INDEXED BY messages_waiting WHERE state IN ('transcribing', 'waiting')
     GROUP BY session ORDER BY min(position)"""
-HELD_SESSIONS = "SELECT name AS session FROM sessions INDEXED BY sessions_held WHERE held = 1 ORDER BY name"
+HELD_SESSIONS = "SELECT name AS session FROM sessions INDEXED BY sessions_held WHERE held > 0 ORDER BY name"
 SESSION = "SELECT name, seq, turns, held FROM sessions WHERE name = ?"
 WAITING = """
-    SELECT id, text, busy, at, clip FROM messages INDEXED BY messages_waiting
+    SELECT id, text, busy, at, clip, seq FROM messages INDEXED BY messages_waiting
     WHERE session = ? AND state IN ('transcribing', 'waiting') ORDER BY seq"""
 OPEN_TURN = """
     SELECT id, session, state, messages, opened_at, attempts, losses, content_at
     FROM turns INDEXED BY turns_open WHERE session = ? AND state IN ('queued', 'running', 'asking')"""
 TAKEN = """
-    SELECT messages.id, messages.text, messages.busy, messages.at, messages.clip
+    SELECT messages.id, messages.text, messages.busy, messages.at, messages.clip, messages.seq
     FROM json_each(?) AS listed CROSS JOIN messages ON messages.id = listed.value ORDER BY listed.key"""
 ATTEMPT = "SELECT * FROM attempts WHERE turn = ? AND number = ?"
 SPEECH = 'SELECT text FROM speech WHERE turn = ? AND attempt = ? ORDER BY "offset"'
@@ -69,9 +69,7 @@ def wake(rows: Rows, name: str) -> Session | None:
         return None
     waiting = deque(_messages(rows.all(WAITING, (name,))))
     turn = rows.one(OPEN_TURN, (name,))
-    return Session(
-        name, row["seq"], row["turns"], bool(row["held"]), waiting, _turn(rows, turn) if turn else None
-    )
+    return Session(name, row["seq"], row["turns"], row["held"], waiting, _turn(rows, turn) if turn else None)
 
 
 def said(rows: Rows, turn: str, attempt: int) -> str:
@@ -80,7 +78,10 @@ def said(rows: Rows, turn: str, attempt: int) -> str:
 
 
 def _messages(found: Iterable[Row]) -> list[Message]:
-    return [Message(row["id"], row["text"], BusyMode(row["busy"]), row["at"], row["clip"]) for row in found]
+    return [
+        Message(row["id"], row["text"], BusyMode(row["busy"]), row["at"], row["clip"], row["seq"])
+        for row in found
+    ]
 
 
 def _turn(rows: Rows, row: Row) -> Turn:

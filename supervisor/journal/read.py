@@ -1,7 +1,7 @@
 """Reads for the doors: what a feed, a table, a story or an attempt's history needs, each bounded."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from sqlite3 import Row
 from typing import Any
@@ -72,13 +72,17 @@ MESSAGE = """
 QUESTIONS_OPEN = """
     SELECT id AS question, session, turn, kind, text, choices, at FROM questions INDEXED BY questions_waiting
     WHERE state = 'open' ORDER BY at LIMIT ?"""
+CLIPS_KNOWN = """
+    SELECT clip FROM messages INDEXED BY messages_by_clip
+    WHERE clip <> '' AND clip IN (SELECT value FROM json_each(?))"""
+CLIP_OF = "SELECT session, state, clip FROM messages WHERE id = ?"
 COUNTS = """
     SELECT what, number FROM tallies
     UNION ALL SELECT state, count(*) FROM turns INDEXED BY turns_open
         WHERE state IN ('queued', 'running', 'asking') GROUP BY state
     UNION ALL SELECT 'waiting', count(*) FROM messages INDEXED BY messages_waiting
         WHERE state IN ('transcribing', 'waiting')
-    UNION ALL SELECT 'held', count(*) FROM sessions INDEXED BY sessions_held WHERE held = 1"""
+    UNION ALL SELECT 'held', count(*) FROM sessions INDEXED BY sessions_held WHERE held > 0"""
 
 
 NEWEST = "SELECT max(last_at) AS at FROM sessions INDEXED BY sessions_recent"
@@ -214,6 +218,15 @@ class Reads:
             return None
         texts = tuple(message["text"] for message in self._rows.all(TAKEN, (row["messages"],)))
         return row["session"], row["state"], texts
+
+    def spoken(self, message: str) -> tuple[str, str, str] | None:
+        """Session and state of a message, and the clip it was spoken in, if it was."""
+        row = self._rows.one(CLIP_OF, (message,))
+        return (row["session"], row["state"], row["clip"]) if row else None
+
+    def clips_known(self, names: Collection[str]) -> set[str]:
+        """Which of these clips some message was spoken in."""
+        return {row["clip"] for row in self._rows.all(CLIPS_KNOWN, (json.dumps(list(names)),))}
 
     def counts(self) -> dict[str, int]:
         """Sessions ever; turns ended by state; what is queued, running, waiting and held now."""

@@ -12,6 +12,7 @@ class DurableMessage:
     busy: str
     at: float
     clip: str
+    seq: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class DurableSession:
     name: str
     seq: int
     turns: int
-    held: bool
+    held: int
     waiting: tuple[DurableMessage, ...]
     turn: DurableTurn | None
 
@@ -60,7 +61,7 @@ def session_of(session: Session) -> DurableSession:
 
 
 def _message(message: Message) -> DurableMessage:
-    return DurableMessage(message.id, message.text, message.busy.value, message.at, message.clip)
+    return DurableMessage(message.id, message.text, message.busy.value, message.at, message.clip, message.seq)
 
 
 def _turn(turn: Turn) -> DurableTurn:

@@ -125,9 +125,11 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
                WHERE id = :message AND session = :session AND state IN ('transcribing', 'waiting')""",
         ),
     ),
-    SessionHeld: (Write("session.held", "UPDATE sessions SET held = 1 WHERE name = :session AND held = 0"),),
+    SessionHeld: (
+        Write("session.held", "UPDATE sessions SET held = :seq WHERE name = :session AND held = 0"),
+    ),
     SessionReleased: (
-        Write("session.released", "UPDATE sessions SET held = 0 WHERE name = :session AND held = 1"),
+        Write("session.released", "UPDATE sessions SET held = 0 WHERE name = :session AND held > 0"),
     ),
     TurnOpened: (
         EachMessage(

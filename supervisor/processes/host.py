@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from ipc.children import Exited, Fork, Forked, ForkFailed, FromZygote, Running, Warm
 from ipc.endpoints import Places, make_private
-from ipc.messages import Exited, Fork, Forked, ForkFailed, FromZygote, Running, Warm
 from supervisor.clock import monotonic
 from supervisor.core.events import WorkerDied, WorkerStarted
 from supervisor.core.model import Proof

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from ipc.messages import CellFails, CellWorks, Fork, FromZygote, Warm
+from ipc.children import CellFails, CellWorks, Fork, FromZygote, Warm
 from supervisor.clock import monotonic
 from supervisor.processes.cells import BEST_FIRST, Cell, CellUnavailable, Limits
 from supervisor.processes.leftovers import Record

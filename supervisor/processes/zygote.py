@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ipc.children import CellSpec, Fork, FromZygote, Prepare
 from ipc.codec import Decoder, encode
 from ipc.errors import WireError
-from ipc.messages import CellSpec, Fork, FromZygote, Prepare
 from supervisor.processes import tree
 
 _DATAGRAM_BYTES_MAX = 64 * 1024
@@ -27,7 +27,7 @@ Receive = Callable[[FromZygote, int | None], None]
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What the zygote runs: an interpreter, and the modules with `run(fork)`, `stretch()` and `rehearse()`."""
+    """What the zygote runs: an interpreter; modules with `run(fork)` and `stretch()`, and `rehearse()`."""
 
     python: str = sys.executable
     run: str = "worker.main"

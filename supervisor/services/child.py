@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 import ipc
-from ipc.messages import ServiceStart
+from ipc.children import ServiceStart
 
 # What a Python program needs to run where its parent runs; keys of model providers are not among it.
 _ENVIRONMENT = (

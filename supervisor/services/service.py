@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ipc.messages import Beat, ServiceStart, ServiceState
+from ipc.children import ServiceStart, ServiceState
+from ipc.messages import Beat
 from supervisor.clock import monotonic
 from supervisor.core.events import ServiceChanged
 from supervisor.services.child import Child

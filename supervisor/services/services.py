@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from ipc.children import FromService
 from ipc.codec import Decoder
 from ipc.endpoints import make_private
 from ipc.errors import WireError
-from ipc.messages import FromService
 from ipc.sockets import LoopSocket, Sent, Wire
 from supervisor.core.events import ServiceChanged
 from supervisor.services.service import Service

@@ -1,25 +1,31 @@
-"""The STT service: which engine and weights it takes, and what it is told of the language it will hear."""
+"""The STT service: which engines and weights it takes, and what it is told of the language it will hear."""
 
 from pathlib import Path
+from typing import Any
 
 from supervisor.services.spec import ServiceSpec
-from supervisor.settings import Stt
+from supervisor.settings import Settings, stt_api_key
 
 NAME = "stt"
 # Loading takes a second or two from memory; a cold, slow disk may need a minute.
 _START_DEADLINE_SECONDS = 120.0
 
 
-def stt_service(stt: Stt, models: Path) -> ServiceSpec | None:
+def stt_service(settings: Settings, models: Path) -> ServiceSpec | None:
     """None when voice is switched off."""
+    stt = settings.stt
     if stt.engine == "off":
         return None
-    options = {
-        "engine": stt.engine,
+    options: dict[str, Any] = {
+        "engines": [engine for engine in dict.fromkeys((stt.engine, stt.fallback)) if engine],
         "model": stt.model,
         "models": str(models),
         "language": stt.language,
         "prompt": stt.prompt or "",
         "hotwords": stt.hotwords or "",
+        "idle_seconds": stt.idle_seconds or 0.0,
     }
+    if "openai" in options["engines"]:
+        remote = {"base_url": stt.base_url, "model": stt.remote_model, "api_key": stt_api_key(settings)}
+        options["remote"] = remote
     return ServiceSpec(NAME, "stt_service", options, _START_DEADLINE_SECONDS)

@@ -3,9 +3,10 @@
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 
 from tests.fake_model import FakeModel
-from tests.service import Service, lines
+from tests.service import Listener, Service, lines
 from tests.waiting import until
 
 
@@ -17,6 +18,10 @@ def busy_pid(service: Service) -> int:
         return pids[0] if pids else 0
 
     return until(found)
+
+
+def _has_opened(listener: Listener, attempts: int) -> bool:
+    return len(listener.of_type("attempt.opened")) == attempts
 
 
 def test_an_answer_streams_and_the_next_turn_knows_the_context(service: Service, model: FakeModel) -> None:
@@ -63,7 +68,8 @@ def test_a_turn_that_kills_its_worker_every_time_is_closed_with_the_reason(servi
     service.say("demo", "[[slow interval=0.05 count=400]] go")
     listener = service.listen("demo")
     for attempt in (1, 2, 3):
-        listener.until(lambda attempt=attempt: len(listener.of_type("attempt.opened")) == attempt)  # type: ignore[misc]
+        opened = partial(_has_opened, listener, attempt)
+        listener.until(opened)
         os.kill(busy_pid(service), signal.SIGKILL)
     ended = listener.ending("demo/1")
     assert ended.type == "turn.failed"

@@ -1,4 +1,4 @@
-"""Without a [model], the embedded one answers: real weights, a real answer, and the context of the turn before."""
+"""Without a [model], the embedded one answers: real weights, and the context of the turn before."""
 
 from pathlib import Path
 
@@ -6,12 +6,14 @@ from tests.service import Service
 from tests.waiting import until
 from tests.weights import pulled
 
+_SETTINGS = '[workers]\ncount = 1\n[stt]\nengine = "off"\n'
+
 
 def test_the_embedded_model_answers_and_knows_the_context(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     (home / "models").symlink_to(pulled("smollm2-135m"))
-    with Service(home, "[workers]\ncount = 1\n") as service:
+    with Service(home, _SETTINGS) as service:
         first = service.hermesctl("send", "demo", "What is the capital of France?", timeout=110)
         second = service.hermesctl("send", "demo", "And of Italy?", timeout=110)
         [model] = service.show("services")
@@ -21,7 +23,7 @@ def test_the_embedded_model_answers_and_knows_the_context(tmp_path: Path) -> Non
 
 
 def test_missing_weights_fail_turns_with_the_command_that_mends_it(tmp_path: Path) -> None:
-    with Service(tmp_path / "home", "[workers]\ncount = 1\n") as service:
+    with Service(tmp_path / "home", _SETTINGS) as service:
         sent = service.hermesctl("send", "demo", "hello")
         until(lambda: service.show("services")[0]["state"] == "failed")
         status = service.hermesctl("status").stdout

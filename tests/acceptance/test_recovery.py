@@ -6,10 +6,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import closing
-from itertools import pairwise
 
 import pytest
 
@@ -27,9 +25,8 @@ from tests.acceptance.sight import (
     sleeper,
     stopped,
     worker_logs,
-    worker_of,
 )
-from tests.checker import Sight, check_history, check_quiet
+from tests.checker import Sight, check_quiet
 from tests.fake_model import FakeModel
 from tests.service import ENDINGS, Listener, Service
 from tests.waiting import DEADLINE_SECONDS, until
@@ -358,46 +355,6 @@ def test_d13_no_process_outlives_a_killed_supervisor(
     service.start()
     assert named(mark) == set()
     service.interrupt("demo")
-
-
-def test_d11_all_that_a_client_saw_survives_the_death_of_the_worker(
-    service: Service, model: FakeModel
-) -> None:
-    listener = begin(service, "[[slow interval=0.02 count=200]] go")
-    listener.until(lambda: "word20" in listener.words)
-    os.kill(worker_of(service, "demo"), signal.SIGKILL)
-    listener.until(lambda: listener.of_type("attempt.lost"))
-    seen_words = words_of(listener, attempt=1)
-    assert seen_words.strip() in said_to(model, 1)
-    service.interrupt("demo")
-
-
-def test_d11_all_but_the_last_moment_survives_the_death_of_the_supervisor(
-    service: Service, model: FakeModel
-) -> None:
-    listener = begin(service, "[[slow interval=0.02 count=400]] go")
-    heard: list[tuple[float, int]] = []
-
-    def listen() -> bool:
-        heard.append((time.monotonic(), len(listener.words)))
-        return "word80 " in listener.words
-
-    listener.until(listen)
-    killed_at = time.monotonic()
-    restart(service)
-    # A quarter of a second is the promise; a machine with other things to do may be a little late.
-    safe = max(length for at, length in heard if at <= killed_at - 0.5)
-    assert safe > 0
-    assert listener.words[:safe].strip() in said_to(model, 1)
-    service.interrupt("demo")
-    check_history(service.places.journal)
-
-
-def words_of(listener: Listener, attempt: int) -> str:
-    pieces = [heard for heard in listener.heard if isinstance(heard, Delta) and heard.attempt == attempt]
-    for before, after in pairwise(pieces):
-        assert after.offset == before.offset + len(before.text), "a word is missing or doubled"
-    return "".join(piece.text for piece in pieces)
 
 
 def seen(listener: Listener) -> Sight:

@@ -16,10 +16,11 @@ from tests.world import World
 
 # The sentences a story may use; each is a method of the world.
 _PEOPLE = ("says", "interrupts", "drops", "clears", "resumes", "drains", "undrains", "answers", "says_again")
+_VOICE = ("speaks_clip", "understands", "does_not_understand")
 _PROCESSES = ("starts", "ready", "worker_ready", "dies", "falls_silent", "beats", "unreachable")
 _FRAMES = ("speaks", "begins_tool", "ends_tool", "notes", "takes_in", "finishes", "fails", "asks")
 _HOUSE = ("model_is", "crash", "stops", "passes")
-_SENTENCES = frozenset((*_PEOPLE, *_PROCESSES, *_FRAMES, *_HOUSE))
+_SENTENCES = frozenset((*_PEOPLE, *_VOICE, *_PROCESSES, *_FRAMES, *_HOUSE))
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from supervisor.notify import Notifier
 from supervisor.settings import load
 from tests.crash import points
 from tests.crash.puppets import PuppetRoom
+from worker.kernel import die_with_parent
 
 SURVEY = "points.txt"
 # What a life ends with when it passes a write that no point names.
@@ -181,10 +182,13 @@ def live(home: Path, point: str, when: str, count: int) -> None:
 
 
 def main() -> None:
+    # Whoever runs the tests may be killed too, and nothing of this may outlive it.
+    die_with_parent(signal.SIGKILL)
     for line in sys.stdin:
         order = json.loads(line)
         child = os.fork()
         if child == 0:
+            die_with_parent(signal.SIGKILL)
             live(Path(order["home"]), order["point"], order["when"], order["count"])
         print(child, flush=True)
         _, status = os.waitpid(child, 0)

@@ -20,6 +20,8 @@ name = "nobody asks it"
 [workers]
 count = 12
 spares = 1
+[stt]
+engine = "off"
 """
 
 

@@ -7,13 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc import messages
+from ipc import children, hearing, messages
 from ipc.codec import FRAME_BYTES_MAX, VERSION, Decoder, encode
 from ipc.errors import FrameTooLarge, Unreadable, Unwritable, WireError, WrongVersion
 
 DIRECTIONS: dict[str, Any] = {
-    name: getattr(messages, name)
-    for name in ("FromWorker", "ToWorker", "Request", "Answer", "FromService", "ToZygote", "FromZygote")
+    name: getattr(module, name)
+    for module, names in (
+        (messages, ("FromWorker", "ToWorker", "Request", "Answer")),
+        (children, ("FromService", "ToZygote", "FromZygote")),
+        (hearing, ("ToHearing", "FromHearing")),
+    )
+    for name in names
 }
 STRUCTS: list[tuple[str, type[msgspec.Struct]]] = [
     (name, struct) for name, union in DIRECTIONS.items() for struct in get_args(union) or (union,)
@@ -61,10 +66,11 @@ def test_every_message_comes_back_as_it_was_sent(direction: str, struct: type[ms
 
 def test_every_struct_of_the_protocol_has_a_direction() -> None:
     # ServiceStart is the one line on a service's standard input; it never is a frame.
-    travelling = {struct for _, struct in STRUCTS} | {messages.ServiceStart}
+    travelling = {struct for _, struct in STRUCTS} | {children.ServiceStart}
     defined = {
         value
-        for value in vars(messages).values()
+        for module in (messages, children, hearing)
+        for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, messages.Message) and value is not messages.Message
     }
     assert defined == travelling
@@ -171,7 +177,7 @@ def test_a_sender_may_set_a_lower_limit() -> None:
 def test_keys_are_not_in_any_repr() -> None:
     endpoint = messages.ModelEndpoint("http://h/v1", "m", "sk-secret")
     assign = messages.Assign("s", "s/1", 1, (), messages.AgentSpec("default", "builtin"), endpoint)
-    start = messages.ServiceStart(
+    start = children.ServiceStart(
         name="model",
         incarnation=1,
         endpoint="x",

@@ -5,7 +5,7 @@ import runpy
 import signal
 import sys
 
-from ipc.messages import Fork
+from ipc.children import Fork
 
 
 def rehearse() -> None:

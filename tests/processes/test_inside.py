@@ -35,13 +35,18 @@ print(json.dumps({
     "remove a socket": fault(lambda: os.unlink(WORKERS + "/seat-0.py")),
     "umount": fault(lambda: umount(STATE)),
     "umount proc": fault(lambda: umount("/proc")),
-    "nested": nested(f"umount -l {STATE}; umount -l /proc; mount --bind {PARENT} /mnt; cat {STATE}/journal.db /mnt/*/journal.db"),
+    "nested": nested(
+        f"umount -l {STATE}; umount -l /proc; mount --bind {PARENT} /mnt; "
+        f"cat {STATE}/journal.db /mnt/*/journal.db"
+    ),
     "cgroups": os.listdir("/sys/fs/cgroup"),
     "kernel": fault(lambda: open("/proc/sys/kernel/core_pattern", "w")),
     "descriptors": sorted(os.readlink(f"/proc/self/fd/{number}") for number in range(3)),
-    "others": fault(lambda: [os.readlink(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd") if int(n) > 2]),
+    "others": fault(
+        lambda: [os.readlink(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd") if int(n) > 2]
+    ),
 }))
-"""  # noqa: E501
+"""
 
 
 def _seen(stage: Stage) -> dict[str, Any]:
@@ -69,7 +74,9 @@ def test_nothing_of_the_supervisor_is_within_reach(tmp_path: Path) -> None:
             seen = _seen(stage)
             assert seen["pids"] == [1, 2]
             assert seen["signal"] == ["refused", "No such process"]
-            assert seen["state"] == ["run"]
+            # Where the path is too long for sockets, they lie elsewhere.
+            has_sockets = stage.places.runtime.is_relative_to(stage.places.state)
+            assert seen["state"] == (["run"] if has_sockets else [])
             assert seen["runtime"] == ["workers"]
             assert seen["workers"] == ["seat-0.py", "seat-1.py"]
             assert seen["journal"] == ["refused", "No such file or directory"]

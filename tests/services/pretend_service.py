@@ -11,8 +11,9 @@ import sys
 
 import msgspec
 
+from ipc.children import ServiceStart, ServiceState
 from ipc.codec import encode
-from ipc.messages import Beat, Noted, ServiceStart, ServiceState
+from ipc.messages import Beat, Noted
 from ipc.sockets import BlockingSocket, Wire
 
 

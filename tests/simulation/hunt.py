@@ -12,7 +12,8 @@ from pathlib import Path
 import hypothesis.stateful  # noqa: F401  Imported before the forks, or each would do it again.
 import pytest
 
-from tests.simulation.mutants import MUTANTS, Mutant
+from tests.simulation.mutant import Mutant
+from tests.simulation.mutants import MUTANTS
 
 _TESTS = Path(__file__).resolve().parent.parent
 _WANTED = (str(_TESTS / "core"), str(_TESTS / "simulation" / "test_simulation.py"))

@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from supervisor.core.effects import Carried, Denied, Taken
+from supervisor.core.decide import decide
+from supervisor.core.effects import Carried, Decision, Denied, Taken
 from supervisor.core.events import (
     AnswerArrived,
     Asked,
@@ -24,6 +25,8 @@ from supervisor.core.events import (
     Ticked,
     ToolFinished,
     ToolStarted,
+    Transcribed,
+    VoiceArrived,
     WorkerAlive,
     WorkerDied,
     WorkerReady,
@@ -31,6 +34,7 @@ from supervisor.core.events import (
     WorkerUnreachable,
 )
 from supervisor.core.model import BusyMode, ModelState, Policy, Proof, Who, session_of
+from tests.simulation.kindness import be_kind, left_alone
 from tests.witness import Process
 from tests.world import World
 
@@ -70,7 +74,7 @@ class Cruelty(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "world"):
-            self.world.left_alone()
+            left_alone(self.world)
 
     # --- people ---------------------------------------------------------------------------------------------
 
@@ -90,6 +94,44 @@ class Cruelty(RuleBasedStateMachine):
         answer = self.world.steps[-1].decision.answer
         assert isinstance(answer, Taken)
         assert answer.again
+
+    @rule(session=SESSIONS, busy=BUSY)
+    def speaks_clip(self, session: str, busy: str) -> None:
+        """Nothing is done by it yet: whoever runs goes on."""
+        busy_before = set(self.world.state.busy)
+        message = self.world.speaks_clip(session, busy)
+        decision = self.world.steps[-1].decision
+        assert isinstance(decision.answer, Taken) == (message in self.world.witness.accepted)
+        assert set(self.world.state.busy) >= busy_before
+
+    @precondition(lambda self: self.world.ears)
+    @rule(data=st.data(), text=ANSWERS)
+    def understands(self, data: st.DataObject, text: str) -> None:
+        self.world.understands(data.draw(st.sampled_from(sorted(self.world.ears))), text)
+
+    @precondition(lambda self: self.world.ears)
+    @rule(data=st.data())
+    def does_not_understand(self, data: st.DataObject) -> None:
+        self.world.does_not_understand(data.draw(st.sampled_from(sorted(self.world.ears))))
+
+    @precondition(lambda self: self.world.witness.accepted)
+    @rule(data=st.data())
+    def hears_of_any_clip(self, data: st.DataObject) -> None:
+        """Words of a message of any kind and any time, and of another session: mostly echoes."""
+        accepted = self.world.witness.accepted
+        message = data.draw(st.sampled_from(list(accepted)))
+        session = data.draw(st.sampled_from([accepted[message], accepted[message], "s", "elsewhere"]))
+        heard = data.draw(st.booleans())
+        if session != accepted[message]:
+            self.world.tell(Ticked())
+            before = repr(self.world.state)
+            decided = decide(self.world.state, Transcribed(session, message, "words"), self.world.now)
+            assert decided == Decision((), (), None)
+            assert repr(self.world.state) == before
+        elif heard:
+            self.world.understands(message)
+        else:
+            self.world.does_not_understand(message)
 
     @rule(session=SESSIONS, drop=st.booleans())
     def interrupts(self, session: str, drop: bool) -> None:
@@ -285,9 +327,12 @@ class Cruelty(RuleBasedStateMachine):
         message = f"last-words-{len(self.world.steps)}"
         events: list[Event] = [
             TextArrived(session, message, message, "words", BusyMode(busy)),
+            VoiceArrived(session, f"{message}-spoken", message, "clip", BusyMode(busy)),
             InterruptAsked(session, "someone"),
             DrainAsked(),
         ]
+        for spoken in sorted(self.world.ears):
+            events.append(Transcribed(self.world.witness.accepted[spoken], spoken, "words"))
         for question in self.world.witness.questions.values():
             events.append(AnswerArrived(session_of(question), question, "yes", "someone"))
         for process in self._processes():
@@ -299,7 +344,7 @@ class Cruelty(RuleBasedStateMachine):
 
     @rule()
     def is_kind_for_once(self) -> None:
-        self.world.be_kind()
+        be_kind(self.world)
 
 
 def _frames(who: Who, turn: str, attempt: int) -> list[Any]:

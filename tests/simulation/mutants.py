@@ -1,26 +1,11 @@
 """The guards of the rules, each with what the source would be without it; no test may stay green then."""
 
-from dataclasses import dataclass
+from tests.simulation.mutant import Mutant, mutants
+from tests.simulation.mutants_of_voice import MUTANTS_OF_VOICE
 
-
-@dataclass(frozen=True)
-class Mutant:
-    """One guard taken away. `source` must occur exactly once in the module."""
-
-    name: str
-    module: str
-    source: str
-    mutated: str
-
-
-def _mutants(module: str, *changes: tuple[str, str, str]) -> tuple[Mutant, ...]:
-    return tuple(
-        Mutant(name, f"supervisor.core.{module}", source, mutated) for name, source, mutated in changes
-    )
-
-
-MUTANTS = (
-    *_mutants(
+MUTANTS: tuple[Mutant, ...] = (
+    *MUTANTS_OF_VOICE,
+    *mutants(
         "pool",
         ("frames_of_another_epoch_count", "who.epoch != state.epoch or ", ""),
         ("frames_of_another_incarnation_count", " or worker.incarnation != who.incarnation:\n", ":\n"),
@@ -86,7 +71,7 @@ MUTANTS = (
         ),
         ("starts_of_the_dead", " and not worker.is_empty:", ":"),
     ),
-    *_mutants(
+    *mutants(
         "turns",
         (
             "stopped_attempts_are_heard",
@@ -99,10 +84,10 @@ MUTANTS = (
         ("assigned_workers_stay_idle", "    state.idle.pop(worker.seat, None)\n", ""),
         (
             "steering_is_not_repeated",
-            "    for message in session.waiting:\n        steer(ledger, turn, message)\n",
+            "    for message in with_words(session.waiting):\n        steer(ledger, turn, message)\n",
             "",
         ),
-        ("all_messages_steer", " or message.busy is not BusyMode.STEER:", ":"),
+        ("all_messages_steer", "    if message.busy is not BusyMode.STEER:\n        return\n", ""),
         (
             "stopped_attempts_are_steered",
             "attempt is None or attempt.verdict is not None or message.id in",
@@ -113,7 +98,8 @@ MUTANTS = (
         ("steered_messages_stay_waiting", "    session.waiting.remove(message)\n", ""),
         (
             "anything_counts_as_steered",
-            "    if message is None or turn.attempt is None:\n        return\n",
+            "    if message is None or turn.attempt is None or message.id not in turn.attempt.offered:\n"
+            "        return\n",
             "",
         ),
         (
@@ -169,15 +155,15 @@ MUTANTS = (
         ("silence_of_another_attempt", " or attempt.number != due.attempt:", ":"),
         ("progress_is_not_looked_at", "    if ledger.now < due_at:", "    if False:"),
     ),
-    *_mutants(
+    *mutants(
         "inbox",
         ("known_messages_are_new", "    if event.known_seq is not None:\n", "    if False:\n"),
         ("late_messages_are_taken", "_too_late(session, event.expect_turn) or _too_many(", "_too_many("),
         ("waiting_is_unbounded", " or _too_many(ledger.state, session)", ""),
         (
             "messages_release_nothing",
-            "    release(ledger, session)\n    if not questions",
-            "    if not questions",
+            "        release(ledger, session)\n    if is_next",
+            "        pass\n    if is_next",
         ),
         ("retries_release_nothing", "        release(ledger, session)\n        _follow(", "        _follow("),
         ("retries_answer_questions", "elif isinstance(event, TextArrived) and event.retries:", "elif False:"),
@@ -218,12 +204,12 @@ MUTANTS = (
         ),
         (
             "released_without_being_held",
-            "    if session.held:\n        session.held = False\n",
-            "    if True:\n        session.held = False\n",
+            "    if session.held:\n        session.held = 0\n",
+            "    if True:\n        session.held = 0\n",
         ),
         ("open_sessions_are_put_to_rest", " and session.is_at_rest:", ":"),
     ),
-    *_mutants(
+    *mutants(
         "placing",
         ("turns_open_while_draining", "    if state.draining:\n", "    if False:\n"),
         ("turns_open_beside_open_ones", "session and session.turn is None and not", "session and not"),
@@ -251,7 +237,7 @@ MUTANTS = (
         ("closed_turns_are_placed", " or turn is None or turn.id != queued:", " or turn is None:"),
         ("spares_are_used_up", " and len(state.busy) < state.policy.busy_seats", ""),
     ),
-    *_mutants(
+    *mutants(
         "recovery",
         (
             "verdicts_do_not_survive",
@@ -294,7 +280,7 @@ MUTANTS = (
         ("stop_leaves_nothing", "            turns.leave(", "            (lambda *_: None)("),
         ("stop_forgets_verdicts", " and turn.attempt.verdict is None:", ":"),
     ),
-    *_mutants(
+    *mutants(
         "questions",
         (
             "questions_need_no_call",
@@ -326,7 +312,7 @@ MUTANTS = (
         ("any_question_can_be_answered", " or turn.question.id != event.question:", ":"),
         (
             "messages_answer_nothing",
-            "if turn is None or turn.question is None:\n        return False",
+            "if turn is None or turn.question is None or message.at < turn.content_at:\n        return False",
             "if True:\n        return False",
         ),
         (
@@ -359,7 +345,7 @@ MUTANTS = (
         ),
         ("yes_has_one_spelling", "return text.strip().lower()", "return text"),
     ),
-    *_mutants(
+    *mutants(
         "decide",
         (
             "deaths_of_another_incarnation",

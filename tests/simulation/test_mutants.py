@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.mutants import MUTANTS, Mutant
+from tests.simulation.mutant import Mutant
+from tests.simulation.mutants import MUTANTS
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 # Each share is one process; enough of them to keep a few CPUs busy.

@@ -16,7 +16,7 @@ from tests.waiting import until
 
 CROWDS = 4
 # Short enough that what hangs comes to its end within the soak.
-_TURNS = 'attempts_max = 5\nsilence = "3s"\ndeadline = "30s"'
+_TURNS = 'attempts_max = 5\nsilence = "2s"\ndeadline = "30s"'
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Report:
 def soak(folder: Path, seconds: float, seed: int) -> Report:
     mark = f"soak-{os.urandom(6).hex()}"
     with FakeModel() as model:
-        settings = settings_for(model, workers="count = 4", turns=_TURNS)
+        settings = settings_for(model, workers="count = 6", turns=_TURNS)
         with Service(folder / "home", settings) as service:
             report = _storm(service, seconds, seed, mark)
             assert service.process is not None

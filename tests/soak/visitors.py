@@ -98,7 +98,7 @@ def _text(chance: random.Random, mark: str) -> str:
         "[[stall tokens=2]] this hangs",
         f"[[tools calls='{question}']] ask me",
     )
-    return chance.choices(texts, (6, 5, 3, 2, 1, 1, 1, 0.5, 2))[0]
+    return chance.choices(texts, (6, 5, 3, 2, 1, 1, 1, 0.15, 2))[0]
 
 
 class Crowd:

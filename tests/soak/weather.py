@@ -29,11 +29,13 @@ class Weather:
             "zygote killed": (0.7, lambda: self._hit(self._zygote(), signal.SIGKILL)),
             "zygote stopped for a while": (1, lambda: self._hold(self._zygote())),
             "supervisor stopped for a while": (2, lambda: self._hold(self._supervisor())),
-            "supervisor killed": (1.5, self._kill),
-            "supervisor restarted": (0.5, self._restart),
+            "supervisor killed": (1, self._kill),
+            "supervisor restarted": (0.3, self._restart),
         }
 
     def blow(self, seconds: float) -> None:
+        """Everything once, in any order, then whatever comes."""
+        first = self._chance.sample(list(self._kinds), len(self._kinds))
         over = threading.Event()
         timer = threading.Timer(seconds, over.set)
         timer.start()
@@ -41,7 +43,7 @@ class Weather:
             while not over.is_set():
                 over.wait(self._chance.uniform(*_PAUSE_SECONDS))
                 weights = [weight for weight, _ in self._kinds.values()]
-                kind = self._chance.choices(list(self._kinds), weights)[0]
+                kind = first.pop() if first else self._chance.choices(list(self._kinds), weights)[0]
                 self._kinds[kind][1]()
                 self.counts[kind] += 1
         finally:

@@ -24,7 +24,6 @@ def spec(**options: Any) -> ServiceSpec:
         options,
         start_deadline_seconds=PATIENCE_SECONDS,
         restart=QUICK,
-        silence_seconds=5.0,
     )
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import os
+import resource
 import shutil
 import signal
 from collections.abc import Coroutine
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from hermesctl.weights import find
-from ipc.hearing import Heard
+from ipc.hearing import Heard, NotHeard
 from stt_service.weights import KNOWN
 from tests.services.watching import running
 from tests.stt_service.hearer import hearing, spec
@@ -102,3 +103,26 @@ def test_the_key_is_in_no_repr() -> None:
     options = Options(remote=Remote("http://127.0.0.1:1/v1", "whisper-1", "a-secret-of-mine"))
     assert "a-secret-of-mine" not in repr(options)
     assert "a-secret-of-mine" not in repr(dataclasses.replace(spec(), options={"key": "a-secret-of-mine"}))
+
+
+def test_a_service_out_of_memory_in_the_middle_of_a_clip_hears_the_next_one() -> None:
+    async def story() -> None:
+        async with hearing() as hearer:
+            await hearer.hear(clip("young_man"))
+            pid = hearer.watched.row()["pid"]
+            _, most = resource.prlimit(pid, resource.RLIMIT_DATA)
+            resource.prlimit(pid, resource.RLIMIT_DATA, (1024**2, most))
+            hungry = hearer.send(minute())
+            await hearer.watched.until(
+                lambda: (
+                    "resting" in hearer.watched.states()
+                    or any(isinstance(one, NotHeard) and one.message == hungry for one in hearer.said())
+                )
+            )
+            if "resting" not in hearer.watched.states():
+                resource.prlimit(pid, resource.RLIMIT_DATA, (most, most))
+            else:
+                await hearer.watched.seen("ready", times=2)
+            assert isinstance(await hearer.hear(clip("young_man")), Heard)
+
+    run(story())

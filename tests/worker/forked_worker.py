@@ -3,8 +3,8 @@
 import os
 import sys
 
+from ipc.children import Fork
 from ipc.codec import Decoder
-from ipc.messages import Fork
 from worker.main import run
 from worker.rehearsal import rehearse
 

@@ -2,8 +2,8 @@
 
 import sys
 
+from ipc.children import Fork
 from ipc.codec import Decoder
-from ipc.messages import Fork
 from worker.main import run
 
 if __name__ == "__main__":

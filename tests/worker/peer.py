@@ -9,16 +9,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from ipc.children import CellSpec, Fork
 from ipc.codec import Decoder, encode
 from ipc.messages import (
     Ack,
     AgentSpec,
     Assign,
-    CellSpec,
     Delta,
     Failed,
     Finished,
-    Fork,
     FromWorker,
     Message,
     ModelEndpoint,

@@ -20,7 +20,8 @@ CREATE TABLE sessions (
     created_at REAL NOT NULL,
     last_at REAL NOT NULL
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX sessions_held ON sessions (name) WHERE held = 1;
+-- `held` is the seq at which what waits was held, 0 when it is not.
+CREATE INDEX sessions_held ON sessions (name) WHERE held > 0;
 CREATE INDEX sessions_recent ON sessions (last_at);
 
 CREATE TABLE messages (
@@ -42,6 +43,7 @@ CREATE TABLE messages (
     UNIQUE (session, key)
 ) STRICT;
 CREATE INDEX messages_waiting ON messages (session, seq) WHERE state IN ('transcribing', 'waiting');
+CREATE INDEX messages_by_clip ON messages (clip) WHERE clip <> '';
 
 -- `messages` is a JSON list of ids in the order in which the turn took them in.
 CREATE TABLE turns (

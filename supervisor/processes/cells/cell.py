@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ipc.messages import CellSpec
+from ipc.children import CellSpec
 from supervisor.processes.tree import Process
 
 

@@ -5,7 +5,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from ipc.messages import CellSpec
+from ipc.children import CellSpec
 from supervisor.processes.cells.cell import CellUnavailable, Held, Limits
 
 # The cgroup in which the supervisor itself sits, beside those of its workers.

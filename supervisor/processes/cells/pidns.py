@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 
-from ipc.messages import CellSpec
+from ipc.children import CellSpec
 from supervisor.processes.cells.cell import Held, Limits
 
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import signal
 
-from ipc.messages import CellSpec
+from ipc.children import CellSpec
 from supervisor.processes import tree
 from supervisor.processes.cells.cell import Held, Limits
 

@@ -1,0 +1,119 @@
+"""What the supervisor and its children other than workers say to each other: services, and the zygote."""
+
+from typing import Any, Literal
+
+from ipc.messages import Beat, Message
+from ipc.parts import Part
+
+# --- service child <-> supervisor ---------------------------------------------------------------------------
+
+
+class ServiceStart(Message, frozen=True, tag="start"):
+    """First line on a service's standard input: what it is to be. The key never touches argv or environ."""
+
+    name: str
+    incarnation: int
+    endpoint: str
+    identity: str
+    options: dict[str, Any]
+    # The child compares it with its real parent, so that a supervisor that died meanwhile is noticed.
+    parent_pid: int
+
+    def __repr__(self) -> str:
+        """Without identity and options, which hold keys: a repr ends up in logs."""
+        return f"ServiceStart(name={self.name!r}, incarnation={self.incarnation})"
+
+
+class ServiceState(Message, frozen=True, tag="state"):
+    """Where the service stands; `address` once it serves; `hint` when it cannot."""
+
+    state: Literal["starting", "warming", "ready", "failed"]
+    detail: str = ""
+    hint: str = ""
+    address: str = ""
+
+
+FromService = ServiceState | Beat
+
+
+# --- zygote <-> supervisor (one datagram a message on a private socket pair) --------------------------------
+
+
+class CellSpec(Part, frozen=True):
+    """How a worker and all it starts are held; `hide` are folders it must not see into, except for `show`."""
+
+    kind: Literal["pidns", "cgroup", "sweep"]
+    hide: tuple[str, ...] = ()
+    show: tuple[str, ...] = ()
+    cgroup: str = ""
+    memory_bytes_max: int = 0
+    processes_max: int = 0
+    files_max: int = 0
+
+
+class Prepare(Message, frozen=True, tag="prepare"):
+    """First message to a zygote: what its cells are like. It tries one and says whether that works here."""
+
+    cell: CellSpec
+
+
+class Fork(Message, frozen=True, tag="fork"):
+    """Make a worker. `identity` is its unguessable name on the socket at `endpoint`.
+
+    The descriptor of its log travels with this datagram: the file itself may be hidden from the zygote.
+    """
+
+    epoch: int
+    seat: int
+    incarnation: int
+    identity: str
+    endpoint: str
+    pulse_endpoint: str
+    log_path: str
+    cell: CellSpec
+
+
+ToZygote = Prepare | Fork
+
+
+class CellWorks(Message, frozen=True, tag="works"):
+    """The cell of Prepare was tried and holds; warming up begins."""
+
+
+class CellFails(Message, frozen=True, tag="fails"):
+    """The kernel does not allow the cell of Prepare; the zygote ends."""
+
+    error: str
+
+
+class Warm(Message, frozen=True, tag="warm"):
+    """Everything is imported and one rehearsal turn was run; forks take milliseconds from here on."""
+
+    ms: int
+
+
+class Forked(Message, frozen=True, tag="forked"):
+    """The cell's first process exists; its pidfd travels with this datagram."""
+
+    incarnation: int
+
+
+class Running(Message, frozen=True, tag="running"):
+    """Sent by the worker itself when it has taken its order; its pidfd travels with this datagram."""
+
+    incarnation: int
+
+
+class ForkFailed(Message, frozen=True, tag="noforked"):
+    incarnation: int
+    error: str
+
+
+class Exited(Message, frozen=True, tag="exited"):
+    """A cell's first process was reaped, nothing is left; `status` as os.waitstatus_to_exitcode has it."""
+
+    incarnation: int
+    status: int
+
+
+FromZygote = CellWorks | CellFails | Warm | Forked | Running | ForkFailed | Exited

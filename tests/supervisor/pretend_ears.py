@@ -1,0 +1,82 @@
+"""An STT service that does with a clip what stands in its file: the real protocol, without a model behind it.
+
+A clip holds one word, one of the cases below; `hang` begins and never ends, `mute` does not even begin. The
+first try leaves a mark beside the clip.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+from pathlib import Path
+
+import msgspec
+
+from ipc.children import ServiceStart, ServiceState
+from ipc.codec import Decoder, encode
+from ipc.hearing import Forget, Heard, Hearing, NotHeard, ToHearing, Transcribe
+from ipc.messages import Beat
+from ipc.sockets import BlockingSocket, Wire
+
+
+def main() -> None:
+    start = msgspec.json.decode(sys.stdin.buffer.readline(), type=ServiceStart)
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != start.parent_pid:
+        sys.exit("orphan")
+    socket = Wire().blocking(start.endpoint, start.identity)
+    mended = Path(start.options["mended"])
+    if start.options["fails"] and not mended.exists():
+        socket.send([encode(ServiceState("failed", detail="it has no weights", hint="give it some"))])
+        serve(socket, deaf=True)
+    socket.send([encode(ServiceState("ready"))])
+    serve(socket, deaf=False)
+
+
+def serve(socket: BlockingSocket, deaf: bool) -> None:
+    decoder: Decoder[ToHearing] = Decoder(ToHearing)
+    while True:
+        socket.send([encode(Beat())])
+        parts = socket.receive(0.05)
+        if parts is None or deaf:
+            continue
+        order = decoder.decode(parts[0])
+        if not isinstance(order, Forget):
+            hear(socket, order)
+
+
+def hear(socket: BlockingSocket, order: Transcribe) -> None:
+    path = Path(order.path)
+    what = path.read_text()
+    assert order.bytes == len(what)
+    mark = path.with_name(f"{path.name}tried")
+    is_first = not mark.exists()
+    mark.touch()
+    if what != "mute":
+        socket.send([encode(Hearing(order.message, 0.0, 60.0))])
+    match what:
+        case "words":
+            socket.send([encode(Heard(order.message, " the words ", "en", 3.0))])
+        case "blank":
+            socket.send([encode(Heard(order.message, "  ", "en", 3.0))])
+        case "nothing":
+            socket.send([encode(NotHeard(order.message, "it is a picture", "send sound"))])
+        case "again":
+            socket.send([encode(NotHeard(order.message, "the server is away", "wait", again=True))])
+        case "again-once" if not is_first:
+            socket.send([encode(Heard(order.message, "the words", "en", 3.0))])
+        case "again-once":
+            socket.send([encode(NotHeard(order.message, "the server is away", "wait", again=True))])
+        case "long":
+            socket.send([encode(Hearing(order.message, 30.0, 60.0, "the first half"))])
+            socket.send([encode(Heard(order.message, "the first half and the second", "en", 60.0))])
+        case "crash":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        case "crash-once" if is_first:
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "crash-once":
+            socket.send([encode(Heard(order.message, "the words", "en", 3.0))])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,279 @@
+"""Clips and the service that hears them, with real processes: each ends once, whatever becomes of those."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from hermesctl import clips as hand
+from ipc.sockets import Wire
+from stt_service.options import Limits, Options
+from supervisor import clips, hearing
+from supervisor.core.effects import ForgetClip, Transcribe
+from supervisor.core.events import Event, NotTranscribed, ServiceChanged, Transcribed
+from supervisor.hearing import Hearing
+from supervisor.services import Services, ServiceSpec, speech
+from supervisor.settings import Settings, Stt
+from tests.services.watching import PATIENCE_SECONDS, QUICK
+
+
+class Heard:
+    """A Hearing on a real service, and all that has come of it."""
+
+    def __init__(self, folder: Path, stt: Stt, fails: str) -> None:
+        self.folder = folder
+        self.outcomes: list[Event] = []
+        self.notes: list[str] = []
+        self.states: list[str] = []
+        self._news = asyncio.Event()
+        self.hearing = Hearing(stt=stt, clips=folder, post=self._posted, progress=self._progress)
+        options = {"mended": str(folder / "mended"), "fails": fails}
+        self._spec = ServiceSpec(
+            "stt", "tests.supervisor.pretend_ears", options, PATIENCE_SECONDS, restart=QUICK
+        )
+        self.services: Services
+
+    async def open(self, wire: Wire) -> None:
+        self.services = Services(
+            [self._spec],
+            wire=wire,
+            endpoint=str(self.folder / "services.sock"),
+            logs=self.folder / "logs",
+            report=self._changed,
+            other=self.hearing.frame_arrived,
+        )
+        self.hearing.open(self.services)
+        await self.services.open()
+
+    def speak(self, message: str, what: str) -> None:
+        (self.folder / message).write_text(what)
+        self.hearing.transcribe(Transcribe("s", message, message))
+
+    async def until(self, condition: Callable[[], Any]) -> None:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not condition():
+                self._news.clear()
+                await self._news.wait()
+
+    async def outcome(self, message: str) -> Transcribed | NotTranscribed:
+        await self.until(lambda: self._of(message))
+        (found,) = self._of(message)
+        return found
+
+    def _of(self, message: str) -> list[Transcribed | NotTranscribed]:
+        return [
+            each
+            for each in self.outcomes
+            if isinstance(each, Transcribed | NotTranscribed) and each.message == message
+        ]
+
+    def _posted(self, event: Event) -> None:
+        self.outcomes.append(event)
+        self._news.set()
+
+    def _progress(self, session: str, message: str, text: str) -> None:
+        self.notes.append(f"{session} {message} {text}")
+
+    def _changed(self, changed: ServiceChanged) -> None:
+        self.states.append(changed.state)
+        self.hearing.service_changed(changed)
+        self._news.set()
+
+
+@asynccontextmanager
+async def listening(folder: Path, fails: str = "", **stt: Any) -> AsyncIterator[Heard]:
+    heard = Heard(folder, Stt(**stt), fails)
+    wire = Wire()
+    await heard.open(wire)
+    try:
+        yield heard
+    finally:
+        await heard.services.close(10.0)
+        wire.close()
+
+
+def run(story: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(story)
+
+
+@pytest.mark.parametrize(
+    ("what", "reason"),
+    [
+        ("nothing", "it is a picture"),
+        ("blank", "nothing was understood"),
+        ("again", "the server is away"),
+        ("crash", "the speech service ended 2 times while it was at it"),
+    ],
+)
+def test_a_clip_without_words_ends_with_its_reason_and_the_next_is_heard(
+    tmp_path: Path, what: str, reason: str
+) -> None:
+    async def story() -> None:
+        async with listening(tmp_path) as heard:
+            heard.speak("m1", what)
+            heard.speak("m2", "words")
+            ended = await heard.outcome("m1")
+            assert isinstance(ended, NotTranscribed)
+            assert ended.reason == reason
+            assert ended.hint
+            assert await heard.outcome("m2") == Transcribed("s", "m2", "the words")
+            assert (tmp_path / "m1").exists()
+
+    run(story())
+
+
+@pytest.mark.parametrize("what", ["crash-once", "again-once"])
+def test_a_clip_is_tried_once_more(tmp_path: Path, what: str) -> None:
+    async def story() -> None:
+        async with listening(tmp_path) as heard:
+            heard.speak("m1", what)
+            assert await heard.outcome("m1") == Transcribed("s", "m1", "the words")
+
+    run(story())
+
+
+def test_clips_that_end_the_service_again_and_again_cost_nobody_else(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with listening(tmp_path) as heard:
+            for number in range(3):
+                heard.speak(f"m{number}", "crash")
+            heard.speak("m9", "words")
+            for number in range(3):
+                assert isinstance(await heard.outcome(f"m{number}"), NotTranscribed)
+            assert "failed" in heard.states
+            assert isinstance(await heard.outcome("m9"), Transcribed)
+            assert heard.hearing.fault is None
+
+    run(story())
+
+
+@pytest.mark.parametrize("what", ["hang", "mute"])
+def test_c4_a_deadline_ends_the_process_and_the_next_clip_is_heard(
+    tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hearing, "_GRACE_SECONDS", 0.1)
+
+    async def story() -> None:
+        async with listening(tmp_path, deadline_seconds=0.3) as heard:
+            await heard.until(lambda: "ready" in heard.states)
+            (first,) = heard.services.rows()
+            heard.speak("m1", what)
+            ended = await heard.outcome("m1")
+            assert isinstance(ended, NotTranscribed)
+            assert ended.reason == "no words within 0.3 s"
+            assert "hermesctl retry m1" in ended.hint
+            # Sent to a process that is dying: that weighs on no clip.
+            heard.speak("m2", "words")
+            assert isinstance(await heard.outcome("m2"), Transcribed)
+            (second,) = heard.services.rows()
+            assert second["pid"] != first["pid"]
+            assert (tmp_path / "m1").exists()
+
+    run(story())
+
+
+def test_waiting_for_others_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one hangs and is ended at its deadline; its followers were given at the same moment."""
+    monkeypatch.setattr(hearing, "_GRACE_SECONDS", 0.1)
+
+    async def story() -> None:
+        async with listening(tmp_path, deadline_seconds=0.4) as heard:
+            await heard.until(lambda: "ready" in heard.states)
+            for number in range(20):
+                heard.speak(f"m{number}", "words" if number % 5 else "crash-once")
+            for number in range(20):
+                assert isinstance(await heard.outcome(f"m{number}"), Transcribed)
+
+    run(story())
+
+
+def test_a_service_that_cannot_work_ends_clips_with_its_remedy_until_it_is_mended(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with listening(tmp_path, fails="yes") as heard:
+            heard.speak("m1", "words")
+            ended = await heard.outcome("m1")
+            assert isinstance(ended, NotTranscribed)
+            assert ended.reason.startswith("it has no weights")
+            assert ended.hint == "give it some"
+            heard.speak("m2", "words")
+            assert isinstance(await heard.outcome("m2"), NotTranscribed)
+            assert heard.hearing.fault is not None
+            (tmp_path / "mended").touch()
+            await heard.until(lambda: heard.states[-1] == "ready")
+            heard.speak("m3", "words")
+            assert isinstance(await heard.outcome("m3"), Transcribed)
+            assert heard.hearing.fault is None
+
+    run(story())
+
+
+def test_a_forgotten_clip_has_no_outcome(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with listening(tmp_path) as heard:
+            heard.speak("m1", "words")
+            heard.hearing.forget(ForgetClip("m1"))
+            heard.hearing.forget(ForgetClip("unknown"))
+            await heard.until(lambda: "ready" in heard.states)
+            heard.speak("m2", "words")
+            await heard.outcome("m2")
+            assert [each for each in heard.outcomes if each == Transcribed("s", "m1", "the words")] == []
+
+    run(story())
+
+
+def test_progress_of_long_clips_is_told(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with listening(tmp_path) as heard:
+            heard.speak("m1", "long")
+            await heard.outcome("m1")
+            assert heard.notes == ["s m1 heard 30 of 60 s: the first half"]
+
+    run(story())
+
+
+def test_a_clip_whose_file_is_gone_ends_by_name(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with listening(tmp_path) as heard:
+            heard.hearing.transcribe(Transcribe("s", "m1", "nowhere"))
+            ended = await heard.outcome("m1")
+            assert isinstance(ended, NotTranscribed)
+            assert "cannot be read" in ended.reason
+
+    run(story())
+
+
+def test_voice_that_is_switched_off_says_how_to_switch_it_on(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with listening(tmp_path, engine="off") as heard:
+            heard.speak("m1", "words")
+            ended = await heard.outcome("m1")
+            assert isinstance(ended, NotTranscribed)
+            assert "[stt] engine" in ended.hint
+
+    run(story())
+
+
+def test_the_service_is_told_what_the_settings_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_STT_KEY", "a-secret-of-mine")
+    remote = Stt(engine="openai", fallback="faster-whisper", base_url="http://127.0.0.1:1/v1")
+    keyed = Stt(**{**vars(remote), "api_key_env": "TEST_STT_KEY", "language": "en", "idle_seconds": 5.0})
+    for stt in (Stt(), remote, keyed):
+        spec = speech.stt_service(Settings(stt=stt), tmp_path)
+        assert spec is not None
+        options = msgspec.convert(spec.options, Options, strict=True)
+        assert set(spec.options) <= set(Options.__struct_fields__)
+        assert options.models == str(tmp_path)
+        assert "a-secret" not in repr(spec)
+    assert options.engines == ("openai", "faster-whisper")
+    assert options.remote is not None
+    assert (options.remote.model, options.remote.api_key) == ("whisper-1", "a-secret-of-mine")
+    assert (options.language, options.idle_seconds) == ("en", 5.0)
+    assert speech.stt_service(Settings(stt=Stt(engine="off")), tmp_path) is None
+
+
+def test_everybody_has_the_same_limit() -> None:
+    assert Limits().bytes_max == clips.CLIP_BYTES_MAX == hand.BYTES_MAX
