@@ -19,10 +19,8 @@ INSTALLED_DEV := $(VENV)/.installed-dev
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
-run: $(INSTALLED) ## install, fetch the weights of the embedded model if it is used, run the service here
-	@if $(BIN)/python -c 'from ipc.endpoints import find_places; from supervisor.settings import load; \
-	raise SystemExit(load(find_places(None).settings_file).model is not None)' 2>/dev/null; \
-	then $(BIN)/hermesctl models pull smollm2-135m; fi
+run: $(INSTALLED) ## install, fetch the weights that the settings want, run the service here
+	@for weights in $$($(BIN)/python -m supervisor.weights 2>/dev/null); do $(BIN)/hermesctl models pull $$weights; done
 	@exec $(BIN)/hermesctl run
 
 test: lint ## lint, types and all tests

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hermesctl.weights import find
 from ipc.messages import AgentSpec, ModelEndpoint
 from supervisor.settings import (
     DEFAULTS,
@@ -20,6 +21,7 @@ from supervisor.settings import (
 )
 from supervisor.settings_file import SettingsError, find_line
 from supervisor.values import keys_of
+from supervisor.weights import SPEECH_MODELS, wanted
 
 MODEL = '[model]\nbase_url = "http://127.0.0.1:8000/v1/"\nname = "m"\n'
 
@@ -108,6 +110,11 @@ def test_the_exact_name_wins_then_the_first_pattern(tmp_path: Path) -> None:
         ("turns.deadline = 'x'\n", 'line 1: [turns] deadline = "x"', "a number of seconds"),
         ("turns = { deadline = 'x' }\n", 'line 1: [turns] deadline = "x"', "a number of seconds"),
         ("[stt]\necho = 'yes'\n", 'echo = "yes"', "true or false"),
+        ("[stt]\nengine = 'openai'\n", "line 1: [stt] asks a server and has no base_url", "base_url ="),
+        ("[stt]\nfallback = 'openai'\n", "line 1: [stt] asks a server and has no base_url", "base_url ="),
+        ("[stt]\nfallback = 'off'\n", 'fallback = "off"', '"faster-whisper", "openai"'),
+        ("[stt]\napi_key = 'sk-1'\n", "line 2: [stt] api_key holds a secret", "api_key_env"),
+        ("[stt]\napi_key_env = 'A'\napi_key_file = 'b'\n", "line 2: [stt] api_key_env and", "keep one"),
         ("[gateway]\nlisten = '8790'\n", 'listen = "8790"', "127.0.0.1:8790"),
         ("workers = 3\n", "line 1: workers must be a table", "[workers]"),
         ("[[workers]]\ncount = 3\n", "line 1: workers must be a table", "[workers]"),
@@ -246,3 +253,20 @@ def test_any_value_is_used_or_refused_by_its_name(
         return
     assert name in refused.fault or "[model] has no" in refused.fault
     assert refused.hint
+
+
+def test_the_weights_to_fetch_are_those_the_settings_want(tmp_path: Path) -> None:
+    def names(text: str) -> list[str]:
+        return wanted(_load(tmp_path, text))
+
+    assert names("") == ["smollm2-135m", "tiny.en"]
+    assert names(MODEL) == ["tiny.en"]
+    assert names(MODEL + "[stt]\nmodel = 'base'\n") == ["base"]
+    assert names(MODEL + "[stt]\nmodel = 'my-own'\n") == []
+    assert names(MODEL + "[stt]\nengine = 'off'\nfallback = 'faster-whisper'\n") == []
+    remote = "[stt]\nengine = 'openai'\nbase_url = 'http://127.0.0.1:1/v1'\n"
+    assert names(MODEL + remote) == []
+    assert names(MODEL + remote + "fallback = 'faster-whisper'\n") == ["tiny.en"]
+    for name in names(""):
+        assert find(name)
+    assert all(find(name) for name in SPEECH_MODELS)

@@ -33,11 +33,13 @@ Exit codes: 0 answered, 3 interrupted, 4 the turn failed or the clip was not und
 @click.option("--json", "form", flag_value="json", default="words", help="Print one event a line.")
 @click.pass_obj
 def retry(places: Places, what: str, until: str, form: str) -> int:
-    """Have a failed or interrupted turn answered after all, or a spoken message understood.
+    """Have a failed or interrupted turn answered after all.
 
     What a turn was to answer is said again, behind whatever waits in its session; the old turn stays as it
     ended. Of a message whose clip was not understood, the same clip is heard again.
     """
+    if "/" not in what and not what.startswith("m_"):
+        raise click.UsageError("a turn is named SESSION/N, for example demo/3, and a message m_…")
     session = what.rpartition("/")[0] or _session_of(places, what)
     shown: Shown = JsonLines() if form == "json" else Voice()
     with CtrlC() as ctrl_c:
@@ -57,6 +59,5 @@ def retry(places: Places, what: str, until: str, form: str) -> int:
 def _session_of(places: Places, message: str) -> str:
     rows = read(places, Show("story", id=message))
     if not rows:
-        hint = "a turn is named SESSION/N, for example demo/3, a message m_…"
-        raise CommandError(f"nothing is known of {message}", hint, Exit.REFUSED)
+        raise CommandError(f"nothing is known of {message}", "hermesctl tail SESSION --after 0", Exit.REFUSED)
     return str(rows[0]["session"])

@@ -40,14 +40,21 @@ _MENDING = (
     "CREATE INDEX temp.answered_by ON answered (message)",
     """CREATE TEMP TABLE given_up AS SELECT json_extract(body, '$.message') AS message
        FROM events WHERE type IN ('message.dropped', 'transcript.failed')""",
-    # A message whose row was lost is told by its event. Its key is not, but its id comes from it.
+    """CREATE TEMP TABLE heard AS
+       SELECT json_extract(body, '$.message') AS message, json_extract(body, '$.text') AS words
+       FROM events WHERE type = 'transcript.ready'""",
+    "CREATE INDEX temp.heard_of ON heard (message)",
+    # A message whose row was lost is told by its event. Its key is not, but its id comes from it; neither is
+    # its clip, so that one without words can never have any.
     """INSERT OR IGNORE INTO messages (id, session, key, kind, text, busy, state, turn, seq, at)
        SELECT message, session, message, kind, text, busy,
            CASE WHEN turn IS NOT NULL THEN 'taken'
-               WHEN message IN (SELECT message FROM given_up) THEN 'dropped' ELSE 'waiting' END,
+               WHEN message IN (SELECT message FROM given_up) THEN 'dropped'
+               WHEN text = '' THEN 'refused' ELSE 'waiting' END,
            turn, seq, at
        FROM (SELECT json_extract(body, '$.message') AS message, session, json_extract(body, '$.kind') AS kind,
-                 coalesce(json_extract(body, '$.text'), '') AS text, json_extract(body, '$.busy') AS busy,
+                 coalesce((SELECT words FROM heard WHERE heard.message = json_extract(body, '$.message')),
+                     json_extract(body, '$.text'), '') AS text, json_extract(body, '$.busy') AS busy,
                  seq, at FROM events WHERE type = 'message.accepted')
            LEFT JOIN answered USING (message)
        WHERE message NOT IN (SELECT id FROM messages) GROUP BY message""",

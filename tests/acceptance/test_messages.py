@@ -61,7 +61,9 @@ def memory_bytes(service: Service) -> int:
 def test_b1_messages_while_busy_are_all_kept_in_order(
     make_service: Callable[..., Service], count: int
 ) -> None:
-    service = make_service(workers="count = 1", turns='busy = "queue"')
+    # A short history, or each of five hundred turns would be given all those before it.
+    short = {"agents.default": "history_characters_max = 1000"}
+    service = make_service(workers="count = 1", turns='busy = "queue"', **short)
     held = service.say("demo", HOLD)
     messages = say_many(service.client(), "demo", [f"number {number}" for number in range(count)])
     assert queued(service, "demo") == messages

@@ -6,6 +6,7 @@ first try leaves a mark beside the clip.
 
 import ctypes
 import os
+import select
 import signal
 import sys
 from pathlib import Path
@@ -17,6 +18,8 @@ from ipc.codec import Decoder, encode
 from ipc.hearing import Forget, Heard, Hearing, NotHeard, ToHearing, Transcribe
 from ipc.messages import Beat
 from ipc.sockets import BlockingSocket, Wire
+
+SLOW_SECONDS = 0.4
 
 
 def main() -> None:
@@ -57,6 +60,9 @@ def hear(socket: BlockingSocket, order: Transcribe) -> None:
     match what:
         case "words":
             socket.send([encode(Heard(order.message, " the words ", "en", 3.0))])
+        case "slow":
+            select.select([], [], [], SLOW_SECONDS)
+            socket.send([encode(Heard(order.message, "the words", "en", 3.0))])
         case "blank":
             socket.send([encode(Heard(order.message, "  ", "en", 3.0))])
         case "nothing":

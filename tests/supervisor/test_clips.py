@@ -1,0 +1,96 @@
+"""The clip store: what may be taken in, and what is forgotten when; never what is being transcribed."""
+
+import asyncio
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from supervisor.clips import CLIP_BYTES_MAX, ClipStore, Stored, fault, superfluous
+from supervisor.clock import Clock
+from supervisor.core.records import MessageAccepted
+from supervisor.journal.memory import MemoryJournal
+from supervisor.log import Log
+from supervisor.settings import Stt
+from tests.waiting import soon
+
+DAY = 86400.0
+
+
+def spoken(clip: str, seq: int) -> MessageAccepted:
+    said = {"key": clip, "kind": "voice", "text": "", "busy": "queue", "clip": clip}
+    return MessageAccepted(session="s", at=1.0, seq=seq, message=f"m_{clip}", **said)
+
+
+def test_names_files_and_sizes_are_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "good").write_bytes(b"sound")
+    (tmp_path / "empty").touch()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    os.mkfifo(tmp_path / "pipe")
+    with (tmp_path / "huge").open("wb") as huge:
+        huge.truncate(CLIP_BYTES_MAX + 1)
+    assert fault(tmp_path, "good") is None
+    for name, said in {
+        "../good": "letters and digits",
+        "good.ogg": "letters and digits",
+        ".": "letters and digits",
+        "x" * 65: "letters and digits",
+        "absent": "not in the clips folder",
+        "empty": "is empty",
+        "folder": "not a plain file",
+        "link": "not a plain file",
+        "pipe": "not a plain file",
+        "huge": "the limit is 26,214,400",
+    }.items():
+        found = fault(tmp_path, name)
+        assert found is not None, name
+        assert said in found[0]
+        assert found[1]
+
+
+def test_the_old_go_and_then_the_oldest_of_what_is_too_much() -> None:
+    stored = [Stored(str(day), day * DAY, 10) for day in range(10)]
+
+    def gone(keep_days: float, bytes_max: int) -> list[str]:
+        return sorted(each.name for each in superfluous(stored, 10 * DAY, keep_days * DAY, bytes_max))
+
+    assert gone(20, 1000) == []
+    assert gone(3, 1000) == [str(day) for day in range(7)]
+    assert gone(20, 25) == [str(day) for day in range(8)]
+    assert gone(3, 15) == [str(day) for day in range(9)]
+
+
+@pytest.mark.parametrize("known", ["known", "unknown"])
+def test_pruning_spares_what_is_in_use_and_takes_what_nobody_submitted(tmp_path: Path, known: str) -> None:
+    journal = MemoryJournal()
+    clock = Clock(not_before=0.0)
+    ages = {"fresh": 0.5, "aged": 2.0, "old": 9.0, "busy": 9.0, ".part": 2.0}
+    for name, days in ages.items():
+        (tmp_path / name).write_bytes(b"sound")
+        at = clock.now() - days * DAY
+        os.utime(tmp_path / name, (at, at))
+    if known == "known":
+        journal.commit_now(
+            [spoken(name, seq) for seq, name in enumerate(("fresh", "aged", "old", "busy"), 1)]
+        )
+
+    async def story() -> None:
+        written = io.StringIO()
+        store = ClipStore(
+            folder=tmp_path,
+            stt=Stt(),
+            known=journal.read,
+            in_use=lambda: {"busy"},
+            clock=clock,
+            log=Log(clock, written),
+        )
+        store.open()
+        await soon(lambda: "clips.pruned" in written.getvalue())
+        store.close()
+
+    asyncio.run(story())
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == ({"fresh", "aged", "busy"} if known == "known" else {"fresh", "busy"})
+    journal.close()
