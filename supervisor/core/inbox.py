@@ -60,7 +60,7 @@ def understood(ledger: Ledger, session: Session, message: Message) -> None:
 
 def is_next(session: Session, message: Message) -> bool:
     """Whether everybody before it has words, or is gone."""
-    return message in turns.with_words(session.waiting)
+    return any(each is message for each in turns.with_words(session.waiting))
 
 
 def go_on(ledger: Ledger, session: Session, after_seq: int) -> None:
