@@ -150,6 +150,7 @@ class _Life:
     accepted: dict[str, int] = field(default_factory=dict)
     state: dict[str, str] = field(default_factory=dict)
     taken: dict[str, str] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)  # of clips
     answers: set[str] = field(default_factory=set)  # messages that answered a question
     held: bool = False
     open_turn: str | None = None
@@ -172,6 +173,7 @@ class _Life:
             case "transcript.ready":
                 assert self.state[body["message"]] == "transcribing", f"{where}: a second transcript"
                 self.state[body["message"]] = "waiting"
+                self.words[body["message"]] = body["text"]
             case "transcript.failed":
                 self._unqueue(body["message"], "refused", where)
             case "message.dropped":
@@ -272,6 +274,8 @@ def _check_messages(history: History, lives: dict[str, _Life]) -> None:
         told = life.state[name]
         assert message["state"] == told, f"{name} is {message['state']} and told as {told}"
         assert message["turn"] == life.taken.get(name), f"{name} is part of {message['turn']}"
+        if message["kind"] == "voice":
+            assert message["text"] == life.words.get(name, ""), f"{name} has other words than were told"
         is_part = told == "taken" and name not in life.answers
         assert listed[name] == is_part, f"{name} is listed by {listed[name]} turns"
     assert len(history.messages) == sum(len(life.accepted) for life in lives.values())

@@ -11,11 +11,23 @@ from dataclasses import dataclass, field
 from hermesctl.client import Client
 from hermesctl.errors import NotRunning
 from ipc.endpoints import Places
-from ipc.messages import Accepted, Answer, Done, Event, Follow, Interrupt, Queue, Refused, Respond, Submit
+from ipc.messages import (
+    Accepted,
+    Answer,
+    Done,
+    Event,
+    Follow,
+    Interrupt,
+    Queue,
+    Refused,
+    Respond,
+    Retry,
+    Submit,
+)
 from tests.checker import Sight
 
 Condition = Callable[[list[Event]], bool]
-Ask = Submit | Interrupt | Queue | Respond
+Ask = Submit | Interrupt | Queue | Respond | Retry
 Step = Ask | Condition
 Play = Generator[Step, Answer | None, None]
 _LOOK_SECONDS = 0.01
@@ -49,7 +61,7 @@ class Role:
 
     def answered(self, answer: Answer) -> None:
         step = self.step
-        if isinstance(answer, Accepted) and isinstance(step, Submit):
+        if isinstance(answer, Accepted) and isinstance(step, Submit | Retry):
             self.sight.answered(step.key, answer)
         elif isinstance(answer, Refused):
             self.refused.append(answer)

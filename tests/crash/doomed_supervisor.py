@@ -27,8 +27,10 @@ from supervisor.core.records import Record
 from supervisor.feed import Feed
 from supervisor.journal import groups, journal, statements, writer
 from supervisor.notify import Notifier
+from supervisor.services import service
 from supervisor.settings import load
 from tests.crash import points
+from tests.crash.puppet_ears import PuppetEars
 from tests.crash.puppets import PuppetRoom
 from worker.kernel import die_with_parent
 
@@ -153,6 +155,7 @@ def watch(doom: Doom) -> None:
         (app, "Engine", WatchedEngine),
         (app, "Feed", WatchedFeed),
         (app, "Notifier", WatchedNotifier),
+        (service, "Child", PuppetEars),
         # A checkpoint after a few records instead of after a few hundred, so that it is met at all.
         (groups, "CHECKPOINT_PAGES_IDLE", 200),
     )

@@ -8,9 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ipc.endpoints import find_places
+from ipc.endpoints import find_places, make_private
 from tests.crash.audience import Audience
 from tests.crash.doomed_supervisor import SURVEY
+from tests.crash.plays import CLIPS
 
 PATIENCE_SECONDS = 20.0
 _SETTINGS = """
@@ -18,10 +19,8 @@ _SETTINGS = """
 base_url = "http://127.0.0.1:9/v1"
 name = "nobody asks it"
 [workers]
-count = 12
+count = 16
 spares = 1
-[stt]
-engine = "off"
 """
 
 
@@ -75,6 +74,9 @@ class Home:
         self.pid = 0
         folder.mkdir(exist_ok=True)
         (folder / "hermes.toml").write_text(_SETTINGS)
+        make_private(self.places.clips)
+        for name, content in CLIPS.items():
+            (self.places.clips / name).write_text(content)
 
     def begin(self, point: str = "", when: str = "", count: int = 1) -> None:
         self.pid = self._forge.begin(self.folder, point, when, count)

@@ -1,8 +1,11 @@
 """What puppets and people do between them: short sessions that together pass every point there is."""
 
-from ipc.messages import Accepted, Event, Interrupt, Queue, Respond, Submit
+from ipc.messages import Accepted, Event, Interrupt, Queue, Respond, Retry, Submit
 from tests.crash.audience import Condition, Play
 from tests.service import ENDINGS
+
+# What people speak, by the name of the clip; puppet_ears.py does what stands in it.
+CLIPS = {"words": "hear say finish", "mumble": "mumble", "drone": "drone"}
 
 
 def has(kind: str, count: int = 1) -> Condition:
@@ -102,7 +105,47 @@ def asked(session: str) -> Play:
     yield ended(3)
 
 
-PLAYS = (plain, tools, cut, overtaken, steered, collected, lost, poisoned, failed, refused, asked)
+def spoken(session: str) -> Play:
+    """A clip, and a text that may not overtake it."""
+    yield Submit(session, "", "first", clip="words")
+    yield Submit(session, "say finish", "second", busy="queue")
+    yield ended(2)
+
+
+def spoken_over(session: str) -> Play:
+    """Spoken while it works: the words interrupt, and others are waiting behind them."""
+    yield Submit(session, "say wait", "first")
+    yield has("attempt.opened")
+    yield Submit(session, "", "second", busy="interrupt", clip="words")
+    yield Submit(session, "", "third", busy="queue", clip="words")
+    yield ended(3)
+
+
+def unheard(session: str) -> Play:
+    """Nothing is understood, also when it is tried again; whoever works is left alone."""
+    yield Submit(session, "say wait", "first")
+    yield has("attempt.opened")
+    mumbled = yield Submit(session, "", "second", clip="mumble")
+    yield has("transcript.failed")
+    yield Retry(message_of(mumbled), "third")
+    yield has("transcript.failed", 2)
+    yield Interrupt(session, "audience")
+    yield ended(1)
+
+
+def unwanted(session: str) -> Play:
+    """A clip that is dropped while it is being heard."""
+    yield Submit(session, "say wait", "first")
+    yield has("attempt.opened")
+    dropped = yield Submit(session, "", "second", busy="queue", clip="drone")
+    yield Queue(session, "drop", message_of(dropped))
+    yield Submit(session, "say finish", "third", busy="interrupt")
+    yield ended(2)
+
+
+_TYPED = (plain, tools, cut, overtaken, steered, collected, lost, poisoned, failed, refused, asked)
+_SPOKEN = (spoken, spoken_over, unheard, unwanted)
+PLAYS = (*_TYPED, *_SPOKEN)
 
 
 def all_plays(prefix: str = "") -> dict[str, Play]:

@@ -10,8 +10,6 @@ from supervisor.core.records import Record
 from supervisor.journal.migrate import steps
 from supervisor.journal.statements import EVENT, FIRST_TOLD, NEXT_TOLD, STATEMENTS, Statement, Sweep
 
-# Effects, records and rooms whose door is not built yet: no client can cause them, so no life passes them.
-DOORLESS = frozenset({"Transcribe", "ForgetClip", "TranscriptReady", "TranscriptFailed", "Hearing"})
 # What the engine asks of the journal is seen closer, statement by statement; its log is for people.
 _NO_ROOMS = (engine.Journal, engine.DecisionLog)
 # The rooms the engine acts on: every other protocol that it declares.
@@ -19,7 +17,7 @@ ROOMS = tuple(
     each
     for each in vars(engine).values()
     if getattr(each, "_is_protocol", False) and each.__module__ == engine.__name__
-    if each not in _NO_ROOMS and each.__name__ not in DOORLESS
+    if each not in _NO_ROOMS
 )
 # By which act an effect is performed.
 ACT_OF = {
@@ -27,6 +25,8 @@ ACT_OF = {
     effects.KillWorker: "Processes.kill",
     effects.AssignTurn: "Switchboard.assign",
     effects.SteerTurn: "Switchboard.steer",
+    effects.Transcribe: "Hearing.transcribe",
+    effects.ForgetClip: "Hearing.forget",
 }
 BEGIN, COMMIT, CHECKPOINT, LIFE = "transaction.begin", "transaction.commit", "checkpoint", "life.begin"
 WORDS_SHOWN, READY_TOLD = "Feed.delta", "Notifier.ready"
@@ -41,8 +41,6 @@ def statement_points() -> dict[tuple[type[Record] | None, str], str]:
     for index, statement in enumerate(shared):
         found[None, statement.sql] = f"told: {_name(statement, index)}"
     for record, statements in STATEMENTS.items():
-        if record.__name__ in DOORLESS:
-            continue
         for index, statement in enumerate(statements):
             found[record, statement.sql] = f"{record.__name__}: {_name(statement, index)}"
     return found
