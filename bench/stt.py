@@ -1,11 +1,13 @@
-"""A clip's way through the STT service, beside speech to text called directly in one process.
+"""A clip's way through the whole service, beside speech to text called directly in one process.
 
-Three direct calls take turns with ours: faster-whisper with its defaults, the same with our settings, and
-our own code without the service around it. The last one tells what the isolation costs.
+Ours lasts from the answer "accepted" until a client of the control socket sees the transcript: journal, STT
+process and decoder process included. Three direct calls take turns with it: faster-whisper with its defaults,
+the same with our settings, and our own code without anything around it. The last tells what isolation and
+journal cost.
 """
 
-import asyncio
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -19,16 +21,20 @@ import numpy as np
 
 from bench.goals import Outcome, rounds_asked, tell
 from bench.report import table
-from ipc.hearing import Heard
-from tests.stt_service.hearer import Hearer, hearing
+from hermesctl.clips import store
+from ipc.messages import Accepted, Event, Follow, Following, Noted, Submit
+from tests.fake_model import FakeModel
+from tests.service import Service, settings_for
 from tests.stt_service.sounds import SAID, clip, file_of, samples_of
 from tests.stt_service.wording import errors, words
+from tests.waiting import DEADLINE_SECONDS, until
 from tests.weights import pulled
 
-TITLE = "A clip through the STT service, beside direct calls in one process"
+TITLE = "A clip, accepted to transcript, beside direct calls in one process"
 ROUNDS = 5
 _WAYS = ("defaults", "settings", "equal")
 _AT_ONCE = 4
+START_SECONDS = 90.0
 _LENGTHS = {
     "3 s": ("young_man",),
     "10 s": ("young_man", "leisure"),
@@ -63,57 +69,112 @@ def direct() -> Iterator[Direct]:
         process.stdin.close()
 
 
-async def timed(hearer: Hearer, path: Path) -> tuple[float, str]:
-    began = time.perf_counter()
-    answer = await hearer.hear(path, language="en")
-    spent = time.perf_counter() - began
-    assert isinstance(answer, Heard), answer
-    return spent * 1000, answer.text
+class Ours:
+    """The whole service with its journal, as a client of its control socket sees it."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._client = service.client()
+        self._follow = self._client.post(Follow(None, None))
+        self._client.answer_to(self._follow, Following)
+        self._sessions = 0
+        self._ready: dict[str, tuple[float, str]] = {}
+        self._notes: list[str] = []
+
+    def hear(self, path: Path) -> tuple[float, str]:
+        """Milliseconds from the answer "accepted" to the transcript, and its words."""
+        message, accepted = self._accepted(self._say(path))
+        ready, text = self._transcript(message)
+        return (ready - accepted) * 1000, text
+
+    def several(self, path: Path) -> float:
+        """Clips sent at once, from the first that is accepted until the last has its words."""
+        accepted = [self._accepted(number) for number in [self._say(path) for _ in range(_AT_ONCE)]]
+        ready = [self._transcript(message)[0] for message, _ in accepted]
+        return (max(ready) - accepted[0][1]) * 1000
+
+    def beside(self, short: Path, long: Path) -> float:
+        """A command while the minute before it is being heard."""
+        minute, _ = self._accepted(self._say(long))
+        while not self._notes:
+            self._listen()
+        self._notes.clear()
+        spent, _ = self.hear(short)
+        self._transcript(minute)
+        return spent
+
+    def rest(self) -> None:
+        """Until nothing is at work any more: what follows is measured alone."""
+        until(lambda: not self._service.show("turns", state="running"))
+
+    def _say(self, path: Path) -> int:
+        self._sessions += 1
+        name = store(self._service.places, str(path))
+        return self._client.post(Submit(f"s{self._sessions}", "", os.urandom(8).hex(), clip=name))
+
+    def _accepted(self, number: int) -> tuple[str, float]:
+        answer = self._client.answer_to(number, Accepted)
+        return answer.message, time.perf_counter()
+
+    def _transcript(self, message: str) -> tuple[float, str]:
+        while message not in self._ready:
+            self._listen()
+        return self._ready[message]
+
+    def _listen(self) -> None:
+        arrived = self._client.receive(DEADLINE_SECONDS)
+        assert arrived is not None, "nothing was heard for a long time"
+        match arrived[1]:
+            case Event(type="transcript.ready", fields=fields):
+                self._ready[fields["message"]] = time.perf_counter(), fields["text"]
+            case Event(type="transcript.failed", fields=fields):
+                raise AssertionError(fields["reason"])
+            case Noted(text=text):
+                self._notes.append(text)
 
 
-async def several(hearer: Hearer, path: Path) -> float:
-    """Clips sent at once, until the last is answered."""
-    began = time.perf_counter()
-    await asyncio.gather(*(hearer.hear(path, language="en") for _ in range(_AT_ONCE)))
-    return (time.perf_counter() - began) * 1000
+@contextmanager
+def ours(folder: Path) -> Iterator[Ours]:
+    """One seat: what answers the words is a fake model, which costs next to nothing."""
+    home = folder / "home"
+    home.mkdir()
+    (home / "models").symlink_to(pulled("tiny.en"))
+    with FakeModel() as model:
+        settings = settings_for(model, workers="count = 1\nspares = 0", stt='language = "en"')
+        with Service(home, settings) as service:
+            until(lambda: any(row["state"] == "ready" for row in service.show("services")), START_SECONDS)
+            yield Ours(service)
 
 
-async def beside_long(hearer: Hearer, short: Path, long: Path) -> float:
-    """A command while the minute before it is being heard."""
-    minute = hearer.send(long, language="en")
-    await hearer.watched.until(lambda: bool(hearer.progress(minute)))
-    spent, _ = await timed(hearer, short)
-    await hearer.answer(minute)
-    return spent
-
-
-async def compare(folder: Path, rounds: int) -> list[Outcome]:
+def compare(folder: Path, rounds: int) -> list[Outcome]:
     clips = {length: folder / f"{length[:-2]}.ogg" for length in _LENGTHS}
     for length, names in _LENGTHS.items():
         clips[length].write_bytes(file_of(np.concatenate([samples_of(name) for name in names]), "ogg"))
     minute = folder / "minute.ogg"
     minute.write_bytes(file_of(np.concatenate([samples_of(name) for name in SAID] * 2), "ogg"))
     times: Times = defaultdict(list)
-    async with hearing() as hearer:
-        with direct() as caller:
-            await compare_words(hearer, caller)
-            for _ in range(rounds):
-                for length, path in clips.items():
-                    times["ours", length].append((await timed(hearer, path))[0])
-                    for way in _WAYS:
-                        times[way, length].append(caller.hear(way, path)[0])
-                times["ours", "at once"].append(await several(hearer, clips["3 s"]))
-                one_by_one = [caller.hear("equal", clips["3 s"])[0] for _ in range(_AT_ONCE)]
-                times["equal", "at once"].append(sum(one_by_one))
-                times["ours", "beside"].append(await beside_long(hearer, clips["3 s"], minute))
+    with ours(folder) as whole, direct() as caller:
+        compare_words(whole, caller)
+        for _ in range(rounds):
+            for length, path in clips.items():
+                times["ours", length].append(whole.hear(path)[0])
+                whole.rest()
+                for way in _WAYS:
+                    times[way, length].append(caller.hear(way, path)[0])
+            times["ours", "at once"].append(whole.several(clips["3 s"]))
+            whole.rest()
+            one_by_one = [caller.hear("equal", clips["3 s"])[0] for _ in range(_AT_ONCE)]
+            times["equal", "at once"].append(sum(one_by_one))
+            times["ours", "beside"].append(whole.beside(clips["3 s"], minute))
+            whole.rest()
     return outcomes(times)
 
 
-async def compare_words(hearer: Hearer, caller: Direct) -> None:
+def compare_words(whole: Ours, caller: Direct) -> None:
     """Every recorded clip once each way; this also warms all of them up."""
     wrong: dict[str, int] = defaultdict(int)
     for name, said in SAID.items():
-        wrong["ours"] += errors(said, (await timed(hearer, clip(name)))[1])
+        wrong["ours"] += errors(said, whole.hear(clip(name))[1])
         for way in _WAYS:
             wrong[way] += errors(said, caller.hear(way, clip(name))[1])
     total = sum(len(words(said)) for said in SAID.values())
@@ -139,7 +200,7 @@ def outcomes(times: Times) -> list[Outcome]:
 
 def measure(rounds: int) -> list[Outcome]:
     with tempfile.TemporaryDirectory() as folder:
-        return asyncio.run(compare(Path(folder), rounds))
+        return compare(Path(folder), rounds)
 
 
 if __name__ == "__main__":

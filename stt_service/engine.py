@@ -98,6 +98,17 @@ class FasterWhisper:
         find_speech(hiss, WINDOW_SECONDS_MAX)
         self.listen(hiss, Wish("en"))
 
+    def language_fault(self, language: str | None) -> tuple[str, str] | None:
+        """Why this language cannot be understood, and the remedy."""
+        if language is None:
+            return None
+        if not self._model.is_multilingual and language != "en":
+            remedy = 'set model = "base" under [stt], then hermesctl models pull base'
+            return f"this speech model knows English only, not '{language}'", remedy
+        if language not in _LANGUAGE_CODES:
+            return f"there is no language '{language}'", "use a code such as en, de, fr or zh"
+        return None
+
     def release(self) -> None:
         with self._memory:
             self._model.unload_model()
@@ -137,19 +148,14 @@ class FasterWhisper:
         return self._model.encode(ctranslate2.StorageView.from_array(np.ascontiguousarray(frames)))
 
     def _tokenizer(self, encoded: ctranslate2.StorageView, language: str | None) -> Tokenizer:
+        if fault := self.language_fault(language):
+            raise CannotHear(*fault)
         tokenizer = self._whisper.hf_tokenizer
         if not self._model.is_multilingual:
-            if language not in (None, "en"):
-                raise CannotHear(
-                    f"this speech model knows English only, not '{language}'",
-                    'set model = "base" under [stt], then hermesctl models pull base',
-                )
             return Tokenizer(tokenizer, multilingual=False)
         if language is None:
             likeliest = self._model.detect_language(encoded)[0][0][0]
             language = likeliest.strip("<|>")
-        if language not in _LANGUAGE_CODES:
-            raise CannotHear(f"there is no language '{language}'", "use a code such as en, de, fr or zh")
         return Tokenizer(tokenizer, multilingual=True, task="transcribe", language=language)
 
     def _write(

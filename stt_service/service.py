@@ -171,6 +171,8 @@ def _opened(name: EngineName, options: Options) -> Ears:
     """Loads what the engine needs; CannotServe says what is missing."""
     if name == "faster-whisper":
         whisper = FasterWhisper(find_weights(Path(options.models), options.model), options.threads)
+        if fault := whisper.language_fault(options.language):
+            raise CannotServe(*fault)
         whisper.warm_up()
         return OwnEars(options.model, whisper)
     if options.remote is None:

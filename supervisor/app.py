@@ -111,13 +111,6 @@ class App:
             passing=self._passing,
             fatal=self._fatal,
         )
-        self._care = Care(
-            journal=self._journal,
-            path=places.journal,
-            keeping=self._settings.journal,
-            clock=self._clock,
-            log=self._log,
-        )
         self._clips = ClipStore(
             folder=places.clips,
             stt=self._settings.stt,
@@ -125,6 +118,14 @@ class App:
             in_use=lambda: clips_in_use(state),
             clock=self._clock,
             log=self._log,
+        )
+        self._care = Care(
+            journal=self._journal,
+            path=places.journal,
+            keeping=self._settings.journal,
+            clock=self._clock,
+            log=self._log,
+            pruned=self._clips.prune,
         )
         self._control = Control(
             care=self._care,

@@ -31,12 +31,23 @@ class Journal(Protocol):
 class Care:
     """Answers Care requests; none of them holds up the loop or a commit."""
 
-    def __init__(self, *, journal: Journal, path: Path, keeping: Keeping, clock: Clock, log: Log) -> None:
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        path: Path,
+        keeping: Keeping,
+        clock: Clock,
+        log: Log,
+        pruned: Callable[[], None],
+    ) -> None:
+        """`pruned` is called when something was forgotten: what only that needed can go too."""
         self._journal = journal
         self._path = path
         self._keeping = keeping
         self._clock = clock
         self._log = log
+        self._pruned = pruned
         self._loop = asyncio.get_running_loop()
         self._stopping = threading.Event()
         self._at_once = 0
@@ -123,6 +134,7 @@ class Care:
             return
         if pruning.removed.total():
             self._log.write("journal.pruned", **pruning.removed)
+            self._pruned()
         reply(wire.Table((dict(pruning.removed),)))
 
 

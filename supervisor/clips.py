@@ -18,8 +18,9 @@ from supervisor.settings import Stt
 CLIP_BYTES_MAX = 25 * 1024 * 1024
 # A name is a token that its sender drew: no folder, no dot, nothing a shell or a log could misread.
 _NAME_CHARACTERS_MAX = 64
-# Stored by a sender who never said so: it may have died, or its disk was full.
-_STRAY_SECONDS = 86400.0
+# No message has it: its sender died before saying so, or its message was forgotten. A sender that lives says
+# so at once, also on a slow disk.
+_STRAY_SECONDS = 3600.0
 _PRUNE_SECONDS = 3600.0
 # Looked at and removed before others of the loop get their turn: some milliseconds.
 _AT_ONCE = 100
@@ -70,7 +71,10 @@ def superfluous(stored: Collection[Stored], now: float, keep_seconds: float, byt
 
 
 class ClipStore:
-    """Prunes the folder at the start and on schedule. `in_use` names the clips that are being transcribed."""
+    """Prunes the folder at the start, on schedule, and when messages were forgotten.
+
+    `in_use` names the clips that are being transcribed.
+    """
 
     def __init__(
         self,
@@ -94,6 +98,9 @@ class ClipStore:
     def open(self) -> None:
         """Prune now and on schedule."""
         self._loop.call_later(_PRUNE_SECONDS, self.open)
+        self.prune()
+
+    def prune(self) -> None:
         if self._pruning is None or self._pruning.done():
             self._pruning = self._loop.create_task(self._prune())
 

@@ -203,6 +203,7 @@ def load(path: Path) -> Settings:
             found[name] = source.read_named(name, table) if name in _NAMED else source.read(table, name)
     found["agents"] = {"default": Agent()} | found.get("agents", {})
     _refuse_strangers(source, found["agents"], found.get("sessions", {}))
+    _refuse_unknown_tongues(source, found.get("stt", Stt()))
     return Settings(**found)
 
 
@@ -278,6 +279,17 @@ def _refuse_strangers(
                 f'= "{override.agent}" names an agent that does not exist',
                 f"use one of {known}, or add a table [agents.{override.agent}]",
             )
+
+
+def _refuse_unknown_tongues(source: SettingsFile, stt: Stt) -> None:
+    """Whisper's weights for English alone say so in their name."""
+    is_heard_here = "faster-whisper" in (stt.engine, stt.fallback)
+    if is_heard_here and stt.model.endswith(".en") and stt.language not in (None, "en"):
+        raise source.error(
+            ("stt", "language"),
+            f'= "{stt.language}" is no language of {stt.model}, which knows English only',
+            'set model = "base" and run `hermesctl models pull base`, or remove language',
+        )
 
 
 def _key_path(settings: Settings, holder: Model | Stt) -> Path | None:

@@ -111,6 +111,7 @@ def test_the_exact_name_wins_then_the_first_pattern(tmp_path: Path) -> None:
         ("turns = { deadline = 'x' }\n", 'line 1: [turns] deadline = "x"', "a number of seconds"),
         ("[stt]\necho = 'yes'\n", 'echo = "yes"', "true or false"),
         ("[stt]\nengine = 'openai'\n", "line 1: [stt] asks a server and has no base_url", "base_url ="),
+        ("[stt]\nlanguage = 'de'\n", 'line 2: [stt] language = "de" is no language of tiny.en', "pull base"),
         ("[stt]\nfallback = 'openai'\n", "line 1: [stt] asks a server and has no base_url", "base_url ="),
         ("[stt]\nfallback = 'off'\n", 'fallback = "off"', '"faster-whisper", "openai"'),
         ("[stt]\napi_key = 'sk-1'\n", "line 2: [stt] api_key holds a secret", "api_key_env"),

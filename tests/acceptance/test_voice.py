@@ -137,23 +137,44 @@ def test_c2_what_was_understood_is_shown_on_both_paths(service: Service) -> None
     assert sent.stdout.startswith("m_")
 
 
-def test_c3_c8_one_transcript_a_clip_and_the_same_words_fresh_queued_and_as_an_interrupt(
+def test_c3_one_transcript_a_clip_and_the_same_words_fresh_queued_and_as_an_interrupt(
     service: Service,
 ) -> None:
-    fresh = service.listen("c8-fresh")
-    words = outcome(fresh, speak(service, "c8-fresh", clip("leisure"))).fields["text"]
-    listener, _ = at_work(service, "c8")
-    queued = speak(service, "c8", clip("leisure"), busy="queue")
+    fresh = service.listen("c3-fresh")
+    words = outcome(fresh, speak(service, "c3-fresh", clip("leisure"))).fields["text"]
+    listener, _ = at_work(service, "c3")
+    queued = speak(service, "c3", clip("leisure"), busy="queue")
     assert outcome(listener, queued).fields["text"] == words
-    assert [row["state"] for row in service.show("turns", session="c8")] == ["running"]
-    interrupting = speak(service, "c8", clip("leisure"), busy="interrupt")
+    assert [row["state"] for row in service.show("turns", session="c3")] == ["running"]
+    interrupting = speak(service, "c3", clip("leisure"), busy="interrupt")
     assert outcome(listener, interrupting).fields["text"] == words
-    for turn in ("c8/2", "c8/3"):
+    for turn in ("c3/2", "c3/3"):
         assert listener.ending(turn).fields["text"] == f"You said: {words}"
     history = check_history(service.places.journal)
     rows = [row for row in history.messages if row["id"] in (queued, interrupting)]
     assert [row["text"] for row in rows] == [words, words]
     assert len({row["clip"] for row in rows}) == 2
+
+
+def test_c8_two_passes_never_give_two_transcripts(service: Service) -> None:
+    """The ears die with a clip in hand, and again right after they answered; nobody hears it twice."""
+    listener, _ = at_work(service, "c8")
+    pid = ears(service)["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    interrupting = speak(service, "c8", clip("young_man"))
+    os.kill(pid, signal.SIGKILL)
+    words = outcome(listener, interrupting).fields["text"]
+    os.kill(ears(service)["pid"], signal.SIGKILL)
+    assert listener.ending("c8/2").fields["text"] == f"You said: {words}"
+    assert "is taken" in service.hermesctl("retry", interrupting).stderr
+    fresh = speak(service, "c8", clip("young_man"), busy="queue")
+    assert outcome(listener, fresh).fields["text"] == words
+    assert listener.ending("c8/3").fields["text"] == f"You said: {words}"
+    history = check_history(service.places.journal)
+    rows = [row for row in history.messages if row["session"] == "c8" and row["kind"] == "voice"]
+    assert [(row["id"], row["text"]) for row in rows] == [(interrupting, words), (fresh, words)]
+    told = [event for event in history.events if event["session"] == "c8"]
+    assert [event["type"] for event in told].count("transcript.ready") == 2
 
 
 def test_b5_text_behind_a_clip_does_not_overtake_it(service: Service) -> None:
@@ -321,10 +342,19 @@ def message_understood(service: Service, session: str) -> str:
     return str(listener.of_type("transcript.ready")[0].fields["message"])
 
 
-def test_voice_that_is_switched_off_says_so(tmp_path: Path, model: FakeModel) -> None:
+def test_voice_that_is_switched_off_says_so_and_a_clip_is_forgotten_with_its_message(
+    tmp_path: Path, model: FakeModel
+) -> None:
     with Service(tmp_path / "home", settings_for(model, workers="count = 1")) as service:
         assert service.show("services") == []
         sent = service.hermesctl("send", "off", "--audio", str(clip("young_man")))
-    assert sent.returncode == 4
-    assert "voice is switched off" in sent.stderr
-    assert "[stt] engine" in sent.stderr
+        assert sent.returncode == 4
+        assert "voice is switched off" in sent.stderr
+        assert "[stt] engine" in sent.stderr
+        (kept,) = service.places.clips.iterdir()
+        os.utime(kept, (0, kept.stat().st_mtime - 2 * 3600))
+        just_stored = service.places.clips / store(service.places, str(clip("leisure")))
+        pruned = service.hermesctl("journal", "prune", "--older", "0.001s", "--json")
+        assert json.loads(pruned.stdout)["messages"] == 1, pruned
+        until(lambda: not kept.exists())
+        assert just_stored.exists()

@@ -73,6 +73,16 @@ def test_bad_options_are_a_failure_that_names_them() -> None:
     run(story())
 
 
+def test_a_language_that_the_weights_do_not_know_is_a_failure_that_names_it() -> None:
+    async def story() -> None:
+        async with running(spec(language="de")) as watched:
+            failed = await watched.seen("failed")
+            assert failed.detail.startswith("this speech model knows English only, not 'de'")
+            assert "models pull base" in failed.hint
+
+    run(story())
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGSTOP])
 def test_a_service_lost_in_the_middle_of_a_clip_hears_the_next_one(number: signal.Signals) -> None:
     async def story() -> None:

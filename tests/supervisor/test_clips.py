@@ -66,7 +66,7 @@ def test_the_old_go_and_then_the_oldest_of_what_is_too_much() -> None:
 def test_pruning_spares_what_is_in_use_and_takes_what_nobody_submitted(tmp_path: Path, known: str) -> None:
     journal = MemoryJournal()
     clock = Clock(not_before=0.0)
-    ages = {"fresh": 0.5, "aged": 2.0, "old": 9.0, "busy": 9.0, ".part": 2.0}
+    ages = {"fresh": 0.01, "aged": 2.0, "old": 9.0, "busy": 9.0, ".part": 2.0}
     for name, days in ages.items():
         (tmp_path / name).write_bytes(b"sound")
         at = clock.now() - days * DAY
