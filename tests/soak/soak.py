@@ -13,6 +13,7 @@ from tests.service import Service, settings_for
 from tests.soak.visitors import Crowd
 from tests.soak.weather import Weather
 from tests.waiting import until
+from tests.weights import pulled
 
 CROWDS = 4
 # Short enough that what hangs comes to its end within the soak.
@@ -33,9 +34,12 @@ class Report:
 
 def soak(folder: Path, seconds: float, seed: int) -> Report:
     mark = f"soak-{os.urandom(6).hex()}"
+    home = folder / "home"
+    home.mkdir()
+    (home / "models").symlink_to(pulled("tiny.en"))
     with FakeModel() as model:
-        settings = settings_for(model, workers="count = 6", turns=_TURNS)
-        with Service(folder / "home", settings) as service:
+        settings = settings_for(model, workers="count = 6", turns=_TURNS, stt='language = "en"')
+        with Service(home, settings) as service:
             report = _storm(service, seconds, seed, mark)
             assert service.process is not None
             family = descendants(service.process.pid)
@@ -64,6 +68,13 @@ def _storm(service: Service, seconds: float, seed: int, mark: str) -> Report:
     history = check_quiet(service.places.journal, [sight for crowd in crowds for sight in crowd.sights])
     accepted = sum(len(sight.accepted) for crowd in crowds for sight in crowd.sights)
     assert accepted == len(history.messages), "a message is there that nobody was told of"
+    heard = sum(event["type"] == "transcript.ready" for event in history.events)
     visits = sum(crowd.visits for crowd in crowds)
-    counts = {"lives": weather.life, "connections": visits, **weather.counts, **history.counts()}
+    counts = {
+        "lives": weather.life,
+        "connections": visits,
+        **weather.counts,
+        **history.counts(),
+        "clips heard": heard,
+    }
     return Report(seed, counts)

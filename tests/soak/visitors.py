@@ -1,22 +1,26 @@
-"""People who use the service while it breaks: they send, steer, queue, interrupt, answer and come back."""
+"""People who use the service while it breaks: they write, speak, steer, interrupt, answer and come back."""
 
 import json
 import random
 import threading
 from collections.abc import Callable
 
+from hermesctl.clips import store
 from ipc.endpoints import Places
 from ipc.messages import BusyMode, Event, Interrupt, Queue, Respond, Submit
 from tests.acceptance.sight import shell, sleeper
 from tests.checker import Sight
 from tests.crash.audience import Audience, Play
 from tests.service import ENDINGS
+from tests.stt_service.sounds import clip
 
 SESSIONS_EACH = 4
 # What one person leaves unanswered before waiting for it.
 _UNANSWERED_MAX = 4
 # A visit without an end means that something is stuck; far above what any storm here takes.
 _STUCK_SECONDS = 120.0
+# Of the messages. To understand a clip takes the better part of a second of a processor.
+_SPOKEN_SHARE = 0.05
 _MODES: tuple[BusyMode, ...] = ("interrupt", "queue", "steer", "collect")
 
 
@@ -52,7 +56,9 @@ class Settled:
         return not unanswered or bool(self.question)
 
 
-def visit(session: str, chance: random.Random, is_over: Callable[[], bool], mark: str) -> Play:
+def visit(
+    session: str, chance: random.Random, is_over: Callable[[], bool], mark: str, places: Places
+) -> Play:
     """One person in one session until it is over; then whatever was begun is brought to its end."""
     sent = unanswered = 0
     while not is_over():
@@ -63,7 +69,10 @@ def visit(session: str, chance: random.Random, is_over: Callable[[], bool], mark
         elif act == "send":
             sent += 1
             unanswered += 1
-            yield Submit(session, _text(chance, mark), f"key-{sent}", busy=chance.choice(_MODES))
+            spoken = chance.random() < _SPOKEN_SHARE
+            said = "" if spoken else _text(chance, mark)
+            recorded = store(places, str(clip("young_man"))) if spoken else ""
+            yield Submit(session, said, f"key-{sent}", busy=chance.choice(_MODES), clip=recorded)
         elif act == "interrupt":
             yield Interrupt(session, "visitor", drop=chance.random() < 0.3)
         else:
@@ -112,7 +121,9 @@ class Crowd:
         self.visits = 0
         self.fault: BaseException | None = None
         sessions = [f"{name}-{number}" for number in range(SESSIONS_EACH)]
-        plays = {each: visit(each, random.Random(seed + each), over.is_set, mark) for each in sessions}
+        plays = {
+            each: visit(each, random.Random(seed + each), over.is_set, mark, places) for each in sessions
+        }
         self._audience = Audience(places, plays)
         self._thread = threading.Thread(target=self._run, name=name)
         self._thread.start()

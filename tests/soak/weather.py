@@ -1,4 +1,4 @@
-"""What breaks the service: workers, zygote and supervisor are killed, stopped and let go, at random."""
+"""What breaks the service: workers, zygote, ears and supervisor are killed, stopped and let go, at random."""
 
 import os
 import random
@@ -28,6 +28,8 @@ class Weather:
             "worker stopped for a while": (3, lambda: self._hold(self._worker())),
             "zygote killed": (0.7, lambda: self._hit(self._zygote(), signal.SIGKILL)),
             "zygote stopped for a while": (1, lambda: self._hold(self._zygote())),
+            "ears killed": (0.5, lambda: self._hit(self._ears(), signal.SIGKILL)),
+            "ears stopped for a while": (1, lambda: self._hold(self._ears())),
             "supervisor stopped for a while": (2, lambda: self._hold(self._supervisor())),
             "supervisor killed": (1, self._kill),
             "supervisor restarted": (0.3, self._restart),
@@ -62,6 +64,9 @@ class Weather:
             return zygote_of(self._service)
         except (AssertionError, OSError, ValueError):
             return 0  # there is none at this moment
+
+    def _ears(self) -> int:
+        return sum(row["pid"] or 0 for row in self._service.show("services") if row["service"] == "stt")
 
     def _hit(self, pid: int, number: signal.Signals) -> None:
         """Through a descriptor, and only what is really ours: the pid may have gone to somebody else."""
