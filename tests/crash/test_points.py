@@ -56,20 +56,18 @@ def test_d11_a_death_at_any_point_loses_and_doubles_nothing(home: Home, point: s
     settle(home, audience)
 
 
-@pytest.mark.parametrize("when", SIDES)
 @pytest.mark.parametrize("point", POINTS)
-def test_d11_a_death_while_recovering_from_a_death_loses_and_doubles_nothing(
-    home: Home, point: str, when: str
-) -> None:
-    """The first life is cut off somewhere, the second at the point, if its recovery or its plays meet it."""
+def test_d11_a_death_while_recovering_from_a_death_loses_and_doubles_nothing(home: Home, point: str) -> None:
+    """The first life is cut off somewhere, the next two at the point, if recovery or plays meet it."""
     audience = Audience(home.places, all_plays())
-    enough = 10 + number_of(point, when) % 80
+    enough = 10 + number_of(point) % 80
     home.begin()
     audience.visit(home.has_ended, lambda: audience.events >= enough, PATIENCE_SECONDS)
     assert home.kill() == -signal.SIGKILL, home.log()
     check_history(home.places.journal, audience.sights)
-    assert home.live(audience, point, when) == -signal.SIGKILL, home.log()
-    check_history(home.places.journal, audience.sights)
+    for when in SIDES:
+        assert home.live(audience, point, when) == -signal.SIGKILL, home.log()
+        check_history(home.places.journal, audience.sights)
     settle(home, audience)
 
 
