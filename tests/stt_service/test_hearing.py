@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ipc.hearing import Heard, Hearing, NotHeard
+from tests.stt_service.conftest import Listen
 from tests.stt_service.hearer import Hearer, hearing
 from tests.stt_service.sounds import KINDS, SAID, clip, file_of, samples_of, silence
 from tests.stt_service.wording import errors, words
@@ -33,86 +34,84 @@ async def heard(hearer: Hearer, content: Any, **wish: Any) -> Heard:
     return answer
 
 
-def test_recorded_speech_is_understood_and_twice_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    async def story() -> None:
-        async with hearing() as hearer:
-            answers = {name: await heard(hearer, clip(name)) for name in SAID}
-            wrong = {name: errors(SAID[name], answer.text) for name, answer in answers.items()}
-            said = sum(len(words(text)) for text in SAID.values())
-            with capsys.disabled():
-                print(f"\nword error rate {sum(wrong.values()) / said:.1%} of {said} words: {wrong}")
-            assert sum(wrong.values()) <= _ERROR_RATE_MAX * said
-            for name, answer in answers.items():
-                again = await heard(hearer, clip(name))
-                assert (again.text, again.language) == (answer.text, "en")
-                assert again.cautions == ()
+def test_recorded_speech_is_understood_and_twice_the_same(
+    capsys: pytest.CaptureFixture[str], listen: Listen
+) -> None:
+    async def story(hearer: Hearer) -> None:
+        answers = {name: await heard(hearer, clip(name)) for name in SAID}
+        wrong = {name: errors(SAID[name], answer.text) for name, answer in answers.items()}
+        said = sum(len(words(text)) for text in SAID.values())
+        with capsys.disabled():
+            print(f"\nword error rate {sum(wrong.values()) / said:.1%} of {said} words: {wrong}")
+        assert sum(wrong.values()) <= _ERROR_RATE_MAX * said
+        for name, answer in answers.items():
+            again = await heard(hearer, clip(name))
+            assert (again.text, again.language) == (answer.text, "en")
+            assert again.cautions == ()
 
-    run(story())
+    listen(story)
 
 
-def test_every_container_people_send_gives_the_words() -> None:
-    async def story() -> None:
+def test_every_container_people_send_gives_the_words(listen: Listen) -> None:
+    async def story(hearer: Hearer) -> None:
         speech = samples_of("more_amiable")
-        async with hearing() as hearer:
-            for kind in KINDS:
-                answer = await heard(hearer, file_of(speech, kind))
-                assert errors(SAID["more_amiable"], answer.text) <= 1, (kind, answer)
-                assert abs(answer.seconds - 6.05) < 0.3, kind
-            stereo = await heard(hearer, file_of(speech, "flac", "stereo"))
-            assert errors(SAID["more_amiable"], stereo.text) <= 1
+        for kind in KINDS:
+            answer = await heard(hearer, file_of(speech, kind))
+            assert errors(SAID["more_amiable"], answer.text) <= 1, (kind, answer)
+            assert abs(answer.seconds - 6.05) < 0.3, kind
+        stereo = await heard(hearer, file_of(speech, "flac", "stereo"))
+        assert errors(SAID["more_amiable"], stereo.text) <= 1
 
-    run(story())
-
-
-def test_a_long_clip_tells_its_progress_and_a_command_overtakes_it() -> None:
-    async def story() -> None:
-        async with hearing() as hearer:
-            long = hearer.send(minute())
-            await hearer.watched.until(lambda: bool(hearer.progress(long)))
-            short = hearer.send(clip("young_man"))
-            assert isinstance(await hearer.answer(short), Heard)
-            answer = await hearer.answer(long)
-            assert isinstance(answer, Heard)
-            order = [one.message for one in hearer.said() if not isinstance(one, Hearing)]
-            assert order == [short, long]
-            steps = hearer.progress(long)
-            assert steps[0] == Hearing(long, 0.0, round(answer.seconds, 2))
-            assert [one.seconds_done for one in steps] == sorted(one.seconds_done for one in steps)
-            assert len(steps) >= 4
-            assert all(answer.text.startswith(one.text) for one in steps)
-            said = " ".join(2 * list(SAID.values()))
-            assert errors(said, answer.text) <= _ERROR_RATE_MAX * 1.5 * len(words(said))
-
-    run(story())
+    listen(story)
 
 
-def test_a_forgotten_clip_is_not_answered_and_leaves_its_lane() -> None:
-    async def story() -> None:
-        async with hearing() as hearer:
-            long = hearer.send(minute())
-            waits = hearer.send(minute())
-            await hearer.watched.until(lambda: len(hearer.progress(long)) >= 2)
-            hearer.forget(waits)
-            hearer.forget(long)
-            hearer.forget("m_unknown")
-            # Long as well, so it needs the lane that the forgotten one had.
-            last = await heard(hearer, minute())
-            assert [one.message for one in hearer.said() if not isinstance(one, Hearing)] == [last.message]
-            assert hearer.progress(waits) == []
-            assert hearer.watched.states() == ["starting", "warming", "ready"]
+def test_a_long_clip_tells_its_progress_and_a_command_overtakes_it(listen: Listen) -> None:
+    async def story(hearer: Hearer) -> None:
+        long = hearer.send(minute())
+        await hearer.watched.until(lambda: bool(hearer.progress(long)))
+        short = hearer.send(clip("young_man"))
+        assert isinstance(await hearer.answer(short), Heard)
+        answer = await hearer.answer(long)
+        assert isinstance(answer, Heard)
+        order = [one.message for one in hearer.said() if not isinstance(one, Hearing)]
+        assert order[-2:] == [short, long]
+        steps = hearer.progress(long)
+        assert steps[0] == Hearing(long, 0.0, round(answer.seconds, 2))
+        assert [one.seconds_done for one in steps] == sorted(one.seconds_done for one in steps)
+        assert len(steps) >= 4
+        assert all(answer.text.startswith(one.text) for one in steps)
+        said = " ".join(2 * list(SAID.values()))
+        assert errors(said, answer.text) <= _ERROR_RATE_MAX * 1.5 * len(words(said))
 
-    run(story())
+    listen(story)
 
 
-def test_a_deadline_ends_the_clip_by_name_and_the_next_one_is_heard() -> None:
-    async def story() -> None:
-        async with hearing() as hearer:
-            late = await hearer.hear(minute(), deadline_seconds=0.2)
-            assert isinstance(late, NotHeard)
-            assert late.reason == "transcribing took longer than 0.2 s"
-            await heard(hearer, clip("young_man"))
+def test_a_forgotten_clip_is_not_answered_and_leaves_its_lane(listen: Listen) -> None:
+    async def story(hearer: Hearer) -> None:
+        long = hearer.send(minute())
+        waits = hearer.send(minute())
+        await hearer.watched.until(lambda: len(hearer.progress(long)) >= 2)
+        hearer.forget(waits)
+        hearer.forget(long)
+        hearer.forget("m_unknown")
+        # Long as well, so it needs the lane that the forgotten one had.
+        last = await heard(hearer, minute())
+        answered = {one.message for one in hearer.said() if not isinstance(one, Hearing)}
+        assert answered & {long, waits, last.message} == {last.message}
+        assert hearer.progress(waits) == []
+        assert hearer.watched.states() == ["starting", "warming", "ready"]
 
-    run(story())
+    listen(story)
+
+
+def test_a_deadline_ends_the_clip_by_name_and_the_next_one_is_heard(listen: Listen) -> None:
+    async def story(hearer: Hearer) -> None:
+        late = await hearer.hear(minute(), deadline_seconds=0.2)
+        assert isinstance(late, NotHeard)
+        assert late.reason == "transcribing took longer than 0.2 s"
+        await heard(hearer, clip("young_man"))
+
+    listen(story)
 
 
 def test_hints_and_languages_are_taken_or_refused_by_name() -> None:

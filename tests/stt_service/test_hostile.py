@@ -18,7 +18,8 @@ from stt_service.clips import decode
 from stt_service.decoder_pool import DecoderPool
 from stt_service.errors import CannotHear
 from stt_service.options import Limits
-from tests.stt_service.hearer import hearing
+from tests.stt_service.conftest import Listen
+from tests.stt_service.hearer import Hearer, hearing
 from tests.stt_service.hostile import HEARD, hostile_files, wave
 from tests.stt_service.sounds import clip, file_of, samples_of, silence
 from tests.waiting import soon, until
@@ -35,42 +36,40 @@ def what_became(answer: Heard | NotHeard) -> str:
     return answer.reason if isinstance(answer, NotHeard) else HEARD
 
 
-def test_c7_fifty_hostile_files_end_by_name_and_the_service_lives() -> None:
+def test_c7_fifty_hostile_files_end_by_name_and_the_service_lives(listen: Listen) -> None:
     files = hostile_files()
 
-    async def story() -> None:
-        async with hearing() as hearer:
-            pid = hearer.watched.row()["pid"]
-            unexpected = {}
-            for name, (content, pattern) in files.items():
-                async with asyncio.timeout(_CLIP_SECONDS_MAX):
-                    became = what_became(await hearer.hear(content))
-                if not re.search(pattern, became):
-                    unexpected[name] = became
-            assert unexpected == {}
-            assert isinstance(await hearer.hear(clip("young_man")), Heard)
-            assert hearer.watched.row()["pid"] == pid
-            assert max_memory_bytes(pid) < 1024**3
+    async def story(hearer: Hearer) -> None:
+        pid = hearer.watched.row()["pid"]
+        unexpected = {}
+        for name, (content, pattern) in files.items():
+            async with asyncio.timeout(_CLIP_SECONDS_MAX):
+                became = what_became(await hearer.hear(content))
+            if not re.search(pattern, became):
+                unexpected[name] = became
+        assert unexpected == {}
+        assert isinstance(await hearer.hear(clip("young_man")), Heard)
+        assert hearer.watched.row()["pid"] == pid
+        assert max_memory_bytes(pid) < 1024**3
 
-    run(story())
+    listen(story)
 
 
-def test_what_is_missing_of_a_damaged_clip_is_said() -> None:
+def test_what_is_missing_of_a_damaged_clip_is_said(listen: Listen) -> None:
     files = hostile_files()
 
-    async def story() -> None:
-        async with hearing() as hearer:
-            for kind in ("ogg", "webm", "flac", "wav"):
-                answer = await hearer.hear(files[f"{kind}, its second half lost"][0])
-                assert isinstance(answer, Heard)
-                assert re.search(
-                    "only 3.. s could be decoded|the end of the file is missing", str(answer.cautions)
-                )
+    async def story(hearer: Hearer) -> None:
+        for kind in ("ogg", "webm", "flac", "wav"):
+            answer = await hearer.hear(files[f"{kind}, its second half lost"][0])
+            assert isinstance(answer, Heard)
+            assert re.search(
+                "only 3.. s could be decoded|the end of the file is missing", str(answer.cautions)
+            )
 
-    run(story())
+    listen(story)
 
 
-def test_paths_that_are_no_plain_files_of_the_told_size_are_refused(tmp_path: Path) -> None:
+def test_paths_that_are_no_plain_files_of_the_told_size_are_refused(tmp_path: Path, listen: Listen) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to(clip("young_man"))
     (tmp_path / "large").write_bytes(b"OggS")
@@ -82,15 +81,14 @@ def test_paths_that_are_no_plain_files_of_the_told_size_are_refused(tmp_path: Pa
         ".": "the clip is not a plain file",
     }
 
-    async def story() -> None:
-        async with hearing() as hearer:
-            for name, reason in reasons.items():
-                assert what_became(await hearer.hear(tmp_path / name)) == reason
-            order = Transcribe("m_grown", str(clip("young_man")), 4, 60.0)
-            hearer.watched.services.send("stt", encode(order))
-            assert what_became(await hearer.answer("m_grown")).endswith("bytes instead of 4")
+    async def story(hearer: Hearer) -> None:
+        for name, reason in reasons.items():
+            assert what_became(await hearer.hear(tmp_path / name)) == reason
+        order = Transcribe("m_grown", str(clip("young_man")), 4, 60.0)
+        hearer.watched.services.send("stt", encode(order))
+        assert what_became(await hearer.answer("m_grown")).endswith("bytes instead of 4")
 
-    run(story())
+    listen(story)
 
 
 def test_a_killed_decoder_costs_at_most_its_clip() -> None:
