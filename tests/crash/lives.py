@@ -14,6 +14,7 @@ from tests.crash.doomed_supervisor import SURVEY
 from tests.crash.plays import CLIPS
 
 PATIENCE_SECONDS = 20.0
+# More attempts than any test has deaths: only the play that is poison may end as poison.
 _SETTINGS = """
 [model]
 base_url = "http://127.0.0.1:9/v1"
@@ -21,6 +22,8 @@ name = "nobody asks it"
 [workers]
 count = 16
 spares = 1
+[turns]
+attempts_max = 5
 """
 
 
