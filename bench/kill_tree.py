@@ -28,7 +28,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from bench.report import percentile, table
-from bench.rivals import RIVALS
+from bench.rivals import RIVALS, TOLD
 from supervisor.processes import tree
 from tests.processes.stage import KINDS, MARK, Stage, marked, script
 from tests.waiting import DEADLINE_SECONDS
@@ -160,23 +160,30 @@ def usual(end: End, folder: Path, found: Found) -> None:
 def rival(name: str, python: str, folder: Path, found: Found) -> str:
     """Runs the tree in another framework; its version, or why there is nothing to tell."""
     mark, witness = secrets.token_hex(8), Witness(folder)
-    program, up = folder / f"{mark}.py", folder / f"{mark}.up"
+    program, up, said = (folder / f"{mark}.{kind}" for kind in ("py", "up", "said"))
     program.write_text(f"{witness.program}\nopen({str(up)!r}, 'w').close()")
-    done = subprocess.run(
-        [python, str(Path(__file__).with_name("rivals.py")), name, str(program), str(up)],
-        env={**os.environ, MARK: mark},
-        capture_output=True,
-        text=True,
-        timeout=_RIVAL_SECONDS_MAX,
-        check=False,
-    )
-    time.sleep(_REST_SECONDS)
-    if done.returncode == 0:
-        version, spent_ms = done.stdout.split()[-2:]
-        found.spent_ms.append(float(spent_ms))
-        found.survivors.append(0 if witness.all_dead() else max(1, len(marked(mark))))
-    clear(mark, witness)
-    return version if done.returncode == 0 else done.stderr.strip().splitlines()[-1]
+    try:
+        # Into a file: survivors hold the output, and nobody shall wait for the end of theirs.
+        with said.open("wb") as output:
+            status = subprocess.run(
+                [python, str(Path(__file__).with_name("rivals.py")), name, str(program), str(up)],
+                env={**os.environ, MARK: mark},
+                stdout=output,
+                stderr=output,
+                timeout=_RIVAL_SECONDS_MAX,
+                check=False,
+            ).returncode
+        time.sleep(_REST_SECONDS)
+        left = 0 if witness.all_dead() else max(1, len(marked(mark)))
+    finally:
+        clear(mark, witness)
+    lines = said.read_text(errors="replace").splitlines() or [""]
+    told = [line.removeprefix(TOLD).split() for line in lines if line.startswith(TOLD)]
+    if status != 0 or not told:
+        return lines[-1]
+    found.spent_ms.append(float(told[0][1]))
+    found.survivors.append(left)
+    return told[0][0]
 
 
 def rivals(python: str, rounds: int) -> list[list[str]]:

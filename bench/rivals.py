@@ -23,6 +23,8 @@ from typing import Any
 # Frameworks take seconds to start on a busy machine.
 _SECONDS_MAX = 60.0
 _TREE = "BENCH_TREE"
+# Begins the line with the outcome: frameworks write lines of their own.
+TOLD = "rival: "
 
 
 def await_file(up: Path) -> None:
@@ -172,7 +174,7 @@ def main(name: str, *rest: str) -> None:
     except importlib.metadata.PackageNotFoundError:
         raise SystemExit(f"not installed: pip install {name}") from None
     spent = RIVALS[name](*map(Path, rest))
-    print(f"{version} {spent * 1000:.1f}", flush=True)
+    print(f"{TOLD}{version} {spent * 1000:.1f}", flush=True)
 
 
 if __name__ == "__main__":
