@@ -2,11 +2,17 @@
 
 import argparse
 
-from bench import accept, decide, fork, relay, worker_memory
+from bench import accept, decide, fork, interrupt, relay, worker_memory
 from bench.goals import Outcome, tell
 from bench.report import table
 
-_BENCHES = (accept, relay, fork, worker_memory, decide)
+_BENCHES = (accept, relay, fork, worker_memory, decide, interrupt)
+# Run by name: what each needs or takes on two cores.
+_APART = {
+    "bench.kill_tree": "ten minutes; --rivals PYTHON tries other frameworks too",
+    "bench.stt": "two minutes, and the weights of the speech model (hermesctl models pull)",
+    "bench.hermesctl_start": "half a minute; it has no goal",
+}
 # Rounds of a quick look: enough to see a ratio that is far off, too few for a fine one.
 _QUICK_SHARE = 5
 _QUICK_ROUNDS_MIN = 3
@@ -24,6 +30,7 @@ def main() -> None:
     heads, columns = ["", "ratio", "goal", ""], (0, 6, 7, 8)
     rows = [outcome.row() for outcome in outcomes]
     table("Ratios of p50", [heads, *([row[column] for column in columns] for row in rows)])
+    table("Run apart", [["python -m …", "takes"], *(list(row) for row in _APART.items())])
 
 
 if __name__ == "__main__":

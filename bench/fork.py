@@ -1,7 +1,7 @@
 """From the order for a worker to its Ready, beside a bare fork of an equally warm process.
 
 The zygote keeps one cell prepared, whose worker lacks only its order; while it is at rest it makes the next.
-An order right behind another one finds none, and has to wait for a keeper, namespaces and a second fork.
+An order right behind another one finds none, and has to wait for namespaces and a fork.
 """
 
 import asyncio

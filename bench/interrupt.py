@@ -3,8 +3,7 @@
 Ours is the whole service as a client sees it: a message interrupts a turn whose victim idles, spins in C, is
 blocked or holds 500 MB, with a warm spare and without one. The limit is the bare act in one process: SIGKILL
 through a pidfd until it is dead, one durable row, one round trip to a warm process. Its victim is one process
-as warm as a worker; ours is a cell with a keeper, a worker, and the command that the worker runs. Both take
-turns.
+as warm as a worker; ours is a cell with a worker and the command that the worker runs. Both take turns.
 """
 
 import contextlib

@@ -5,8 +5,12 @@ that forks on and on, one that ignores every signal, a stopped one, one that hol
 each cell does it, and for comparison as it is usually done: `killpg`, and a walk over the children by psutil.
 Whether any lives on is asked of the kernel: all hold the same FIFO open, and its reader is told when nobody
 does. A look at /proc can miss one that forks on and on: survivors are counted when that one is at rest.
+
+`--rivals PYTHON` adds what others do to a task that is to end at once, in an interpreter that has them. What
+is left of theirs is counted when the framework itself has been shut down as well.
 """
 
+import argparse
 import asyncio
 import contextlib
 import os
@@ -23,17 +27,20 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from bench.goals import rounds_asked
 from bench.report import percentile, table
+from bench.rivals import RIVALS, TOLD
 from supervisor.processes import tree
 from tests.processes.stage import KINDS, MARK, Stage, marked, script
 from tests.waiting import DEADLINE_SECONDS
 
 TITLE = "A tree of processes, killed"
 ROUNDS = 200
+RIVAL_ROUNDS = 5
 # Links of the chain that forks on and on: some hundred milliseconds of it, then its last one stays.
 _CHAIN = 200
 _REST_SECONDS = 0.4
+# A framework starts, runs the tree, ends it and is shut down; twice what each step of it may take.
+_RIVAL_SECONDS_MAX = 120.0
 TREE = f"""
 held = os.open(FIFO, os.O_WRONLY)
 os.set_inheritable(held, True)
@@ -82,7 +89,7 @@ class Found:
         rounds = len(self.spent_ms)
         left = sum(1 for count in self.survivors if count)
         times = [f"{percentile(self.spent_ms, share):.1f}" for share in (0.5, 0.99)]
-        processes = f"{percentile(self.processes, 0.5)}"
+        processes = f"{percentile(self.processes, 0.5)}" if self.processes else ""
         return [name, str(rounds), processes, *times, f"{left} of {rounds}", str(sum(self.survivors))]
 
 
@@ -150,6 +157,48 @@ def usual(end: End, folder: Path, found: Found) -> None:
     clear(mark, witness)
 
 
+def rival(name: str, python: str, folder: Path, found: Found) -> str:
+    """Runs the tree in another framework; its version, or why there is nothing to tell."""
+    mark, witness = secrets.token_hex(8), Witness(folder)
+    program, up, said = (folder / f"{mark}.{kind}" for kind in ("py", "up", "said"))
+    program.write_text(f"{witness.program}\nopen({str(up)!r}, 'w').close()")
+    try:
+        # Into a file: survivors hold the output, and nobody shall wait for the end of theirs.
+        with said.open("wb") as output:
+            status = subprocess.run(
+                [python, str(Path(__file__).with_name("rivals.py")), name, str(program), str(up)],
+                env={**os.environ, MARK: mark},
+                stdout=output,
+                stderr=output,
+                timeout=_RIVAL_SECONDS_MAX,
+                check=False,
+            ).returncode
+        time.sleep(_REST_SECONDS)
+        left = 0 if witness.all_dead() else max(1, len(marked(mark)))
+    finally:
+        clear(mark, witness)
+    lines = said.read_text(errors="replace").splitlines() or [""]
+    told = [line.removeprefix(TOLD).split() for line in lines if line.startswith(TOLD)]
+    if status != 0 or not told:
+        return lines[-1]
+    found.spent_ms.append(float(told[0][1]))
+    found.survivors.append(left)
+    return told[0][0]
+
+
+def rivals(python: str, rounds: int) -> list[list[str]]:
+    """A row each; of one that is not there, how to get it."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in RIVALS:
+            found = Found()
+            words = ""
+            for _ in range(rounds):
+                words = rival(name, python, Path(folder), found)
+            rows.append(found.row(f"{name} {words}") if found.spent_ms else [f"{name}: {words}", *[""] * 6])
+    return rows
+
+
 def clear(mark: str, witness: Witness) -> None:
     """Ends the survivors by their mark, until the kernel says that there are none."""
     deadline = time.monotonic() + DEADLINE_SECONDS
@@ -200,12 +249,21 @@ async def compare(home: Path, rounds: int) -> dict[str, Found]:
     return seen
 
 
-def main(rounds: int) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("rounds", nargs="?", type=int, default=ROUNDS, help=f"how often ({ROUNDS})")
+    parser.add_argument(
+        "--rivals", metavar="PYTHON", help="an interpreter with other frameworks, tried as well"
+    )
+    parser.add_argument("--rival-rounds", type=int, default=RIVAL_ROUNDS, help=f"how often ({RIVAL_ROUNDS})")
+    asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        seen = asyncio.run(compare(Path(folder), rounds))
+        seen = asyncio.run(compare(Path(folder), asked.rounds))
+    rows = [found.row(name) for name, found in seen.items()]
+    rows += rivals(asked.rivals, asked.rival_rounds) if asked.rivals else []
     heads = ["", "rounds", "processes", "p50 ms", "p99 ms", "rounds with survivors", "survivors"]
-    table(TITLE, [heads, *(found.row(name) for name, found in seen.items())])
+    table(TITLE, [heads, *rows])
 
 
 if __name__ == "__main__":
-    main(rounds_asked(ROUNDS))
+    main()

@@ -17,6 +17,7 @@ from supervisor.core.effects import (
     Answer,
     AssignTurn,
     Decision,
+    Effect,
     ForgetClip,
     KillWorker,
     StartWorker,
@@ -222,12 +223,19 @@ class Engine:
             self._fatal(error)
 
     def _perform(self, decisions: _Decided, records: list[Record]) -> None:
+        behind: list[Effect] = []
         for decision, give_answer in decisions:
             if give_answer is not None and decision.answer is not None:
                 give_answer(decision.answer)
-            self._act(decision)
+            for effect in decision.effects:
+                if _can_wait(effect, behind):
+                    behind.append(effect)
+                else:
+                    self._act(effect)
             self._log.decided(decision)
         self._feed.publish(records)
+        for effect in behind:
+            self._act(effect)
         self._switchboard.acknowledge()
         put_to_rest(self.state, self._touched.union(record.session for record in records))
         self._fresh.clear()
@@ -239,23 +247,22 @@ class Engine:
         else:
             self._set_timer()
 
-    def _act(self, decision: Decision) -> None:
-        for effect in decision.effects:
-            match effect:
-                case AssignTurn():
-                    self._switchboard.assign(effect)
-                case SteerTurn():
-                    self._switchboard.steer(effect)
-                case KillWorker():
-                    self._processes.kill(effect.incarnation)
-                case StartWorker():
-                    self._processes.start(effect.seat, effect.incarnation)
-                case Transcribe():
-                    self._hearing.transcribe(effect)
-                case ForgetClip():
-                    self._hearing.forget(effect)
-                case _:
-                    assert_never(effect)
+    def _act(self, effect: Effect) -> None:
+        match effect:
+            case AssignTurn():
+                self._switchboard.assign(effect)
+            case SteerTurn():
+                self._switchboard.steer(effect)
+            case KillWorker():
+                self._processes.kill(effect.incarnation)
+            case StartWorker():
+                self._processes.start(effect.seat, effect.incarnation)
+            case Transcribe():
+                self._hearing.transcribe(effect)
+            case ForgetClip():
+                self._hearing.forget(effect)
+            case _:
+                assert_never(effect)
 
     def _set_timer(self) -> None:
         """Wake at the next deadline. A timer that is early does no harm, so an earlier one is left alone."""
@@ -270,3 +277,17 @@ class Engine:
     def _timer_fired(self) -> None:
         self._timer, self._timer_at = None, float("inf")
         self.nudge()
+
+
+def _can_wait(effect: Effect, behind: Sequence[Effect]) -> bool:
+    """Seats are filled when everybody has been served: a start costs milliseconds on a busy host.
+
+    The kill of a worker that is yet to be started stays behind its start.
+    """
+    match effect:
+        case StartWorker():
+            return True
+        case KillWorker(incarnation=incarnation):
+            return any(isinstance(each, StartWorker) and each.incarnation == incarnation for each in behind)
+        case _:
+            return False

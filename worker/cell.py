@@ -1,6 +1,8 @@
-"""The inside of a cell: its first process, the keeper, is shut in, then watches; it outlives all it holds.
+"""The inside of a cell: its first process, the keeper, is shut in and outlives all that the cell holds.
 
-The keeper reaps whatever loses its parent. When the worker ends, it ends all that is left, then itself.
+In a namespace the worker is its own keeper: together with the first process the kernel ends all others.
+Elsewhere the keeper stays above the worker and reaps whatever loses its parent; when the worker ends, it ends
+all that is left, then itself.
 """
 
 import os
@@ -56,10 +58,10 @@ def fork_keeper(spec: CellSpec, own_namespace: int) -> int:
 
 def become_keeper(spec: CellSpec, zygote: int) -> None:
     """Shuts the calling process in; what it forks from here on cannot leave. `zygote` is its parent's pid."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
     if spec.kind == "pidns":
         _enter_namespaces()
     else:
+        signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
         kernel.adopt_orphans()
     _limit(spec)
     kernel.drop_privileges()
@@ -69,8 +71,16 @@ def become_keeper(spec: CellSpec, zygote: int) -> None:
         os._exit(1)
 
 
+def fork_worker(spec: CellSpec) -> int:
+    """Like os.fork, in a keeper: 0 where it goes on as the worker.
+
+    In a namespace one process less is torn down, and none has to be woken to see the last of the others go.
+    """
+    return 0 if spec.kind == "pidns" else os.fork()
+
+
 def become_worker() -> None:
-    """What a worker changes about itself right after the keeper forked it."""
+    """What a worker changes about itself."""
     kernel.die_with_parent(signal.SIGKILL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _WATCHED)
     Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
@@ -163,8 +173,7 @@ def _limit(spec: CellSpec) -> None:
     # Outside a user namespace of its own a cell would be counted together with all else this user runs.
     if spec.processes_max and spec.kind == "pidns":
         hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
-        most = spec.processes_max + 1  # the keeper counts
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        most = spec.processes_max if hard == resource.RLIM_INFINITY else min(spec.processes_max, hard)
         resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
 
 

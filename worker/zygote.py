@@ -1,6 +1,7 @@
 """The warm process that forks workers: everything is imported, nothing runs in it, and it has one thread.
 
     supervisor -> guard -> zygote -> keeper (first of a cell) -> worker
+    supervisor -> guard -> zygote -> worker (first of a cell that is a namespace)
 
 The guard only outlasts the zygote and ends what it leaves behind. Started as `python -m worker.zygote FD RUN
 REHEARSE`: the descriptor of a SOCK_SEQPACKET pair, and the modules that have `run(fork)` and `stretch()`, and
@@ -40,7 +41,7 @@ from worker import cell, kernel
 _DATAGRAM_BYTES_MAX = 64 * 1024
 # How often what a killed keeper has left is looked at until it is gone; a kill may be waiting for that.
 _STRAYS_MILLISECONDS = 1
-# The next cell is prepared once no order has come for this long: the last worker is up and at work by then.
+# What can wait is done once no order has come for this long: the last worker is up and at work by then.
 _IDLE_SECONDS = 0.05
 # A prepared cell that died is made anew at most this often.
 _REMAKE_SECONDS = 1.0
@@ -82,6 +83,12 @@ class _Cell:
     pidfd: int
     line: socket.socket
     incarnation: int = _NOBODY
+    # Whoever lets go of a mount namespace last waits for the whole kernel; no dying worker shall be that.
+    mounts: int | None = None
+
+    def close(self) -> None:
+        os.close(self.pidfd)
+        self.line.close()
 
 
 class Zygote:
@@ -96,8 +103,9 @@ class Zygote:
         self._pid = os.getpid()
         self._cells: dict[int, _Cell] = {}  # by the keeper's pidfd
         self._ended: list[Exited] = []
+        self._mounts_left: list[int] = []
         self._prepared: _Cell | None = None
-        self._prepare_at: float | None = None
+        self._rest_at: float | None = None
         self._stretch: Callable[[], None] | None = None
         self._namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
 
@@ -130,7 +138,7 @@ class Zygote:
         gc.collect()
         gc.freeze()
         self._pair.send(encode(Warm(ms=round((time.monotonic() - began) * 1000))))
-        self._prepare_in(_IDLE_SECONDS)
+        self._rest_in(_IDLE_SECONDS)
         return entry
 
     def serve(self) -> Fork | None:
@@ -149,8 +157,8 @@ class Zygote:
                 asked = _decoder.decode(frame)
                 if isinstance(asked, Fork):
                     order = self._start(asked, descriptors[0])
-            elif self._prepare_at is not None and time.monotonic() >= self._prepare_at:
-                order = self._prepare()
+            elif self._rest_at is not None and time.monotonic() >= self._rest_at:
+                order = self._rest()
             if order is not None:
                 return order
 
@@ -160,8 +168,8 @@ class Zygote:
         for descriptor in (self._pair.fileno(), *self._cells):
             poller.register(descriptor, select.POLLIN)
         milliseconds: float | None = None
-        if self._prepare_at is not None:
-            milliseconds = max(0.0, (self._prepare_at - time.monotonic()) * 1000)
+        if self._rest_at is not None:
+            milliseconds = max(0.0, (self._rest_at - time.monotonic()) * 1000)
         if self._ended:
             milliseconds = _STRAYS_MILLISECONDS
         return {descriptor for descriptor, _ in poller.poll(milliseconds)}
@@ -186,17 +194,19 @@ class Zygote:
         socket.send_fds(self._pair, [encode(Forked(fork.incarnation))], [chosen.pidfd])
         chosen.line.close()
         os.close(log)
-        self._prepare_in(_IDLE_SECONDS)
+        self._rest_in(_IDLE_SECONDS)
         return None
 
-    def _prepare_in(self, seconds: float) -> None:
-        # A cgroup is named after its incarnation: there is none to prepare before the order.
-        if self._prepared is None and self._spec.kind != "cgroup":
-            self._prepare_at = time.monotonic() + seconds
+    def _rest_in(self, seconds: float) -> None:
+        self._rest_at = time.monotonic() + seconds
 
-    def _prepare(self) -> Fork | None:
-        """None in the zygote; in the prepared worker, its order, when that has come."""
-        self._prepare_at = None
+    def _rest(self) -> Fork | None:
+        """What can wait until nobody does. None in the zygote; in the prepared worker, its order."""
+        self._rest_at = None
+        self._hold_mounts()
+        # A cgroup is named after its incarnation: there is none to prepare before the order.
+        if self._prepared is not None or self._spec.kind == "cgroup":
+            return None
         try:
             made = self._make(self._spec)
         except OSError:
@@ -205,6 +215,17 @@ class Zygote:
             return made
         self._prepared = made
         return None
+
+    def _hold_mounts(self) -> None:
+        """Takes hold of the mounts of cells that have theirs by now, and lets go of those nobody has."""
+        for mounts in self._mounts_left:
+            os.close(mounts)
+        self._mounts_left.clear()
+        for held in self._cells.values():
+            if held.mounts is None and self._spec.kind == "pidns":
+                # A cell that has just died has none; its end is told like any other.
+                with contextlib.suppress(OSError):
+                    held.mounts = os.open(f"/proc/{held.pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
 
     def _make(self, spec: CellSpec) -> _Cell | Fork:
         """The new cell in the zygote; in the cell's worker, its order, when that has come."""
@@ -227,7 +248,7 @@ class Zygote:
         gc.disable()
         try:
             cell.become_keeper(spec, self._pid)
-            worker = os.fork()
+            worker = cell.fork_worker(spec)
         except OSError:
             _take_order(line)  # what went wrong belongs into the log of the one who ordered
             raise
@@ -237,6 +258,7 @@ class Zygote:
             os.closerange(3, _descriptors_max())
             cell.keep(worker)
         cell.become_worker()
+        self._let_go()
         if self._stretch is not None and not select.select([line], [], [], 0)[0]:
             self._stretch()
         kernel.name_process(PREPARED)
@@ -245,23 +267,30 @@ class Zygote:
         socket.send_fds(self._pair, [encode(Running(fork.incarnation))], [own])
         os.close(own)
         self._pair.close()
-        os.close(self._namespace)
-        for other in self._cells.values():
-            os.close(other.pidfd)
-            other.line.close()
         kernel.name_process("hermes-worker")
         gc.enable()
         return fork
 
+    def _let_go(self) -> None:
+        """In a worker: of what the zygote has of others, while the zygote still has it."""
+        for other in self._cells.values():
+            other.close()
+        held = [other.mounts for other in self._cells.values() if other.mounts is not None]
+        for descriptor in (self._namespace, *held, *self._mounts_left):
+            os.close(descriptor)
+
     def _reap(self, pidfd: int) -> None:
         ended = self._cells.pop(pidfd)
-        os.close(pidfd)
-        ended.line.close()
+        ended.close()
+        if ended.mounts is not None:
+            self._mounts_left.append(ended.mounts)
         _, status = os.waitpid(ended.pid, 0)
         self._ended.append(Exited(ended.incarnation, os.waitstatus_to_exitcode(status)))
         if ended is self._prepared:
             self._prepared = None
-            self._prepare_in(_REMAKE_SECONDS)
+            self._rest_in(_REMAKE_SECONDS)
+        else:
+            self._rest_in(_IDLE_SECONDS)
 
     def _end_strays(self) -> None:
         """A keeper that was killed leaves what it held to the zygote; any child that is no keeper is one."""

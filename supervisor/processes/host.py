@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 from ipc.children import Exited, Fork, Forked, ForkFailed, FromZygote, Running, Warm
@@ -65,7 +66,6 @@ class _Worker:
     phase: _Phase = _Phase.WAITING
     held: Held | None = None
     pid: int = 0
-    pidfd: int | None = None
     status: int | None = None
     kill_asked_at: float | None = None
     kill_words: str = "killed by the supervisor"
@@ -247,7 +247,7 @@ class Processes:
         pid = tree.pid_of(pidfd)
         found = tree.status(pid)
         keeper = found.process if found else tree.NOBODY
-        worker.held = Held(worker.incarnation, keeper, pidfd, worker.pidfd)
+        worker.held = Held(worker.incarnation, keeper, pidfd)
         worker.phase = _Phase.HELD
         self._record.add(keeper)
         asyncio.get_running_loop().add_reader(pidfd, self._keeper_gone, worker, worker.held)
@@ -261,9 +261,7 @@ class Processes:
             os.close(pidfd)
             return
         worker.pid = tree.pid_of(pidfd)
-        worker.pidfd = pidfd
-        if worker.held is not None:
-            worker.held.worker_pidfd = pidfd
+        os.close(pidfd)
         self._tell_started(worker)
 
     def _tell_started(self, worker: _Worker) -> None:
@@ -309,9 +307,9 @@ class Processes:
             return
         worker.phase = _Phase.ENDING
         began = monotonic() if worker.kill_asked_at is None else worker.kill_asked_at
-        processes = sum(1 for _ in tree.descendants(held.keeper, _COUNT_MAX))
-        self._nursery.cell.strike(held)
-        ending = asyncio.get_running_loop().create_task(self._finish(worker, held, processes, began))
+        seen = list(self._nursery.cell.members(held, _COUNT_MAX))
+        self._nursery.cell.strike(held, seen)
+        ending = asyncio.get_running_loop().create_task(self._finish(worker, held, len(seen), began))
         self._endings.add(ending)
         ending.add_done_callback(self._endings.discard)
 
@@ -342,8 +340,6 @@ class Processes:
         if worker.held is not None:
             asyncio.get_running_loop().remove_reader(worker.held.pidfd)
             os.close(worker.held.pidfd)
-        if worker.pidfd is not None:
-            os.close(worker.pidfd)
 
     # --- readings
 
@@ -351,7 +347,9 @@ class Processes:
         meter = Meter()
         while True:
             watched = {
-                worker.incarnation: Watched(worker.held.keeper, worker.pid, worker.begun_at)
+                worker.incarnation: Watched(
+                    partial(self._nursery.cell.members, worker.held), worker.pid, worker.begun_at
+                )
                 for worker in self._workers.values()
                 if worker.held is not None and worker.phase is _Phase.HELD
             }

@@ -1,7 +1,7 @@
 """What worker trees use, read by a thread so that the loop never waits for /proc."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,8 @@ class Reading:
 class Watched:
     """What the thread needs to know of a cell."""
 
-    keeper: tree.Process
+    # Given how many at most.
+    members: Callable[[int], Iterable[tree.Status]]
     pid: int
     started_at: float
 
@@ -44,7 +45,7 @@ class Meter:
         readings = {}
         ticks = {}
         for incarnation, cell in watched.items():
-            members = list(tree.descendants(cell.keeper, _TREE_MAX))
+            members = list(cell.members(_TREE_MAX))
             total = sum(member.ticks for member in members)
             since, before = self._ticks.get(incarnation, (cell.started_at, 0))
             ticks[incarnation] = (now, total)

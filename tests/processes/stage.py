@@ -113,9 +113,7 @@ class Stage:
         (self.places.workers / f"seat-{seat}.py").write_text(script)
         self.processes.start(seat, self._incarnation)
         started = await self.next(WorkerStarted)
-        worker = tree.status(started.pid)
-        assert worker is not None
-        self._keepers.add(worker.parent)
+        self._keepers.add(self.keeper(started.pid))
         await until(lambda: "up\n" in self.said(seat), f"a worker that is up, not {self.said(seat)!r}")
         return started
 
@@ -127,6 +125,12 @@ class Stage:
         event = await self.events.get()
         assert isinstance(event, kind), event
         return event
+
+    def keeper(self, worker: int) -> int:
+        """The first process of the worker's cell: in a namespace that is the worker itself."""
+        found = tree.status(worker)
+        assert found is not None
+        return worker if self.processes.cell_name == "pidns" else found.parent
 
     def log(self, seat: int = 0) -> Path:
         return self.places.logs / f"worker-{seat}.log"

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from supervisor.processes import tree
 from tests.processes.stage import Stage, play, script
 
 _FAULT = """
@@ -72,7 +73,7 @@ def test_nothing_of_the_supervisor_is_within_reach(tmp_path: Path) -> None:
                 script(*(f"{name} = {value!r}" for name, value in names.items()), _FAULT, _LOOK)
             )
             seen = _seen(stage)
-            assert seen["pids"] == [1, 2]
+            assert seen["pids"] == [1]
             assert seen["signal"] == ["refused", "No such process"]
             # Where the path is too long for sockets, they lie elsewhere.
             has_sockets = stage.places.runtime.is_relative_to(stage.places.state)
@@ -95,17 +96,46 @@ def test_nothing_of_the_supervisor_is_within_reach(tmp_path: Path) -> None:
     play(act())
 
 
-def test_its_keeper_cannot_be_killed_or_traced_from_inside(tmp_path: Path) -> None:
+def test_its_first_process_cannot_be_killed_from_inside(tmp_path: Path) -> None:
     async def act() -> None:
         async with Stage(tmp_path, "pidns") as stage:
-            await stage.start(
+            killer = "import os; [os.kill(1, number) for number in (1, 3, 9, 11, 15, 19)]"
+            started = await stage.start(
+                script(f"subprocess.run([sys.executable, '-c', {killer!r}], check=True)", "os.kill(1, 9)")
+            )
+            found = tree.status(started.pid)
+            assert found is not None
+            assert found.is_alive
+            assert not found.is_stopped
+
+    play(act())
+
+
+_TRACER = """
+import ctypes, os, signal
+libc = ctypes.CDLL(None, use_errno=True)
+SEIZE, AT_EXIT = 0x4206, 0x40
+print("traced" if libc.ptrace(SEIZE, 1, 0, AT_EXIT) == 0 else os.strerror(ctypes.get_errno()), flush=True)
+while True:
+    signal.pause()
+"""
+
+
+def test_one_who_traces_the_first_process_cannot_hold_up_its_end(tmp_path: Path) -> None:
+    """A traced process stops on its way out until its tracer lets it go on, and this one never does."""
+
+    async def act() -> None:
+        async with Stage(tmp_path, "pidns") as stage:
+            started = await stage.start(
                 script(
-                    _FAULT,
-                    "os.kill(1, signal.SIGKILL)",
-                    "os.kill(1, signal.SIGSTOP)",
-                    "print('memory', fault(lambda: open('/proc/1/mem', 'rb')))",
+                    "__import__('ctypes').CDLL(None).prctl(0x59616D61, -1, 0, 0, 0)",
+                    f"tracer = subprocess.Popen([sys.executable, '-c', {_TRACER!r}], stdout=subprocess.PIPE)",
+                    "print(tracer.stdout.readline().decode(), flush=True)",
                 )
             )
-            assert "memory ['refused', 'Permission denied']" in stage.said()
+            assert "traced" in stage.said()
+            died = await stage.kill(started.incarnation)
+            assert died.proof.all_dead
+            assert stage.strangers() == set()
 
     play(act())

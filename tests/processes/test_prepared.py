@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from supervisor.core.events import WorkerStarted
-from supervisor.processes import tree
 from tests.processes.stage import Stage, marked, play, script, until
 
 # A cgroup is named after its incarnation, so none can be prepared.
@@ -42,9 +41,7 @@ def test_a_prepared_cell_that_dies_is_made_anew_and_nobody_is_told(
     async def act() -> None:
         async with Stage(tmp_path, kind) as stage:
             pid = await _prepared(stage)
-            found = tree.status(pid)
-            assert found is not None
-            os.kill(pid if victim == "worker" else found.parent, signal.SIGKILL)
+            os.kill(pid if victim == "worker" else stage.keeper(pid), signal.SIGKILL)
             another = await _prepared(stage, other_than=pid)
             await until(lambda: pid not in marked(stage.mark), "the dead one to be reaped")
             assert stage.events.empty()

@@ -1,11 +1,12 @@
 """What every cell can do: say how it is made, strike at once, and finish when nothing is left."""
 
 import asyncio
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from ipc.children import CellSpec
-from supervisor.processes.tree import Process
+from supervisor.processes.tree import Process, Status
 
 
 class CellUnavailable(Exception):
@@ -33,8 +34,6 @@ class Held:
     incarnation: int
     keeper: Process
     pidfd: int
-    # Of the worker itself, once its keeper has told of it.
-    worker_pidfd: int | None = None
     # The keeper has ended: its pidfd became readable.
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     # The zygote has reaped the keeper and found nothing left of the cell.
@@ -48,8 +47,11 @@ class Cell(Protocol):
     def spec(self, incarnation: int) -> CellSpec:
         """How the cell of this incarnation is to be made; what it needs beforehand is made now."""
 
-    def strike(self, held: Held) -> None:
-        """The first act of the kill; never blocks, may be repeated."""
+    def members(self, held: Held, at_most: int) -> Iterator[Status]:
+        """The worker and what it has started, as far as a look at them can tell."""
+
+    def strike(self, held: Held, seen: Sequence[Status]) -> None:
+        """The first act of the kill; never blocks, may be repeated. `seen` are the members found just now."""
 
     async def finish(self, held: Held) -> None:
         """Returns when it is certain that nothing of the cell is left."""

@@ -3,10 +3,13 @@
 import asyncio
 import contextlib
 import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ipc.children import CellSpec
+from supervisor.processes import tree
 from supervisor.processes.cells.cell import CellUnavailable, Held, Limits
+from supervisor.processes.tree import Status
 
 # The cgroup in which the supervisor itself sits, beside those of its workers.
 _OWN_LEAF = "supervisor"
@@ -44,7 +47,10 @@ class CgroupCell:
             files_max=self._limits.files_max,
         )
 
-    def strike(self, held: Held) -> None:
+    def members(self, held: Held, at_most: int) -> Iterator[Status]:
+        return tree.descendants(held.keeper, at_most)
+
+    def strike(self, held: Held, seen: Sequence[Status]) -> None:
         with contextlib.suppress(FileNotFoundError):
             (self._path(held.incarnation) / "cgroup.kill").write_text("1")
 

@@ -1,15 +1,24 @@
 """A cell as user, pid and mount namespace: the kernel ends all with the first process, and says so last."""
 
+import asyncio
 import contextlib
 import os
 import signal
+from collections.abc import Iterator, Sequence
 
 from ipc.children import CellSpec
+from supervisor.processes import tree
 from supervisor.processes.cells.cell import Held, Limits
+from supervisor.processes.tree import Status
+
+# As many are ended one by one, so that their memory is torn down at once; the kernel ends the others in time.
+_STRUCK_MAX = 16
+# Far longer than a kill takes. A first process that is traced from inside ends only when its tracer does.
+_STRIKE_AGAIN_SECONDS = 0.5
 
 
 class PidNamespaceCell:
-    """The proof is the keeper's pidfd: the first process of a namespace ends after all others are gone."""
+    """The worker is its own keeper. The proof is its pidfd: the first process of a namespace ends last."""
 
     name = "pidns"
 
@@ -29,15 +38,27 @@ class PidNamespaceCell:
     def spec(self, incarnation: int) -> CellSpec:
         return self._spec
 
-    def strike(self, held: Held) -> None:
-        # The kernel turns to the others only when the first process is nearly gone; the worker need not wait.
-        for pidfd in (held.worker_pidfd, held.pidfd):
-            if pidfd is not None:
-                with contextlib.suppress(ProcessLookupError):
-                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    def members(self, held: Held, at_most: int) -> Iterator[Status]:
+        first = tree.living(held.keeper)
+        if first is not None:
+            yield first
+        yield from tree.descendants(held.keeper, at_most)
+
+    def strike(self, held: Held, seen: Sequence[Status]) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(held.pidfd, signal.SIGKILL)
+        # The kernel turns to the others only when the first process is nearly gone; they need not wait.
+        for found in seen[:_STRUCK_MAX]:
+            if found.process != held.keeper:
+                tree.kill(found.process)
 
     async def finish(self, held: Held) -> None:
-        await held.gone.wait()
+        while not held.gone.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_STRIKE_AGAIN_SECONDS):
+                    await held.gone.wait()
+                    return
+            self.strike(held, list(self.members(held, _STRUCK_MAX)))
 
     def clear(self, incarnation: int) -> None:
         pass

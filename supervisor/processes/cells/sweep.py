@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import signal
+from collections.abc import Iterator, Sequence
 
 from ipc.children import CellSpec
 from supervisor.processes import tree
 from supervisor.processes.cells.cell import Held, Limits
+from supervisor.processes.tree import Status
 
 # Processes ended before other work of the loop gets its turn.
 _SLICE = 64
@@ -32,7 +34,10 @@ class SweepCell:
     def spec(self, incarnation: int) -> CellSpec:
         return self._spec
 
-    def strike(self, held: Held) -> None:
+    def members(self, held: Held, at_most: int) -> Iterator[Status]:
+        return tree.descendants(held.keeper, at_most)
+
+    def strike(self, held: Held, seen: Sequence[Status]) -> None:
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(held.pidfd, signal.SIGSTOP)
 
