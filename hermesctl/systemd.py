@@ -52,6 +52,7 @@ class Unit:
         if verb != "stop":
             # Whoever types this has mended something: crashes of before no longer count.
             self.ask("reset-failed", SERVICE)
+        began = time.time()
         job = subprocess.Popen(self._line(verb, SERVICE), stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + _SYSTEMCTL_SECONDS_MAX
         while time.monotonic() < deadline:
@@ -61,11 +62,11 @@ class Unit:
                 meanwhile()
                 continue
             if job.returncode != 0:
-                raise self._failed(verb, complaint)
+                raise self._failed(verb, complaint, began)
             return
         job.kill()
         job.communicate()
-        raise self._failed(verb, f"systemd did not {verb} it within {_SYSTEMCTL_SECONDS_MAX:g} s")
+        raise self._failed(verb, f"systemd did not {verb} it within {_SYSTEMCTL_SECONDS_MAX:g} s", began)
 
     def properties(self, *names: str) -> dict[str, str]:
         shown = self.ask("show", SERVICE, *(f"--property={name}" for name in names)).stdout
@@ -78,9 +79,9 @@ class Unit:
 
     def journal(self, *words: str) -> list[str]:
         """The command line that reads the unit's log."""
-        unit = f"--user-unit={SERVICE}" if self.scope is Scope.USER else f"--unit={SERVICE}"
-        whose = ["--user"] if self.scope is Scope.USER else []
-        return ["journalctl", *whose, unit, *words]
+        # Not --user: where journald keeps one journal for all, that would find nothing.
+        option = "--user-unit" if self.scope is Scope.USER else "--unit"
+        return ["journalctl", f"{option}={SERVICE}", *words]
 
     def sentence(self) -> str:
         """How systemd sees it, for `status`."""
@@ -98,15 +99,13 @@ class Unit:
     def _line(self, *words: str) -> list[str]:
         return ["systemctl", f"--{self.scope}", "--no-ask-password", *words]
 
-    def _failed(self, verb: str, complaint: str) -> CommandError:
+    def _failed(self, verb: str, complaint: str, since: float) -> CommandError:
         """Its own exit code where the supervisor chose one, so that 75 and 78 reach scripts."""
         import subprocess
 
         status = self.properties("ExecMainStatus").get("ExecMainStatus", "")
         code = int(status) if status in (str(int(Exit.LOCKED)), str(int(Exit.SETTINGS))) else Exit.BUG
-        invocation = self.properties("InvocationID").get("InvocationID", "")
-        only = [f"_SYSTEMD_INVOCATION_ID={invocation}"] if invocation else []
-        words = ("--no-pager", "--output=cat", f"--lines={_LAST_LINES}", *only)
+        words = ("--no-pager", "--output=cat", f"--lines={_LAST_LINES}", f"--since=@{since:.0f}")
         said = subprocess.run(self.journal(*words), capture_output=True, text=True, timeout=30).stdout
         last = "".join(f"\n    {line}" for line in said.splitlines() if line.strip())
         return CommandError(

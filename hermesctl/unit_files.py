@@ -15,8 +15,6 @@ SLICE = "hermes-supervisor.slice"
 SYSTEM_USER = "hermes-supervisor"
 SYSUSERS = Path("/etc/sysusers.d/hermes-supervisor.conf")
 _TEMPLATES = Path(__file__).resolve().parent / "units"
-# What a user's service must be told because its manager may not know it.
-_FOLDERS = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "HERMES_SUPERVISOR_HOME")
 
 
 class Scope(StrEnum):
@@ -30,8 +28,8 @@ class Scope(StrEnum):
         """Where its unit files lie."""
         if self is Scope.SYSTEM:
             return SYSTEM_UNIT.parent
-        config = os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser()
-        return Path(config) / "systemd" / "user"
+        # Not by XDG_CONFIG_HOME: a user's manager starts before any shell that could have set it.
+        return Path("~/.config/systemd/user").expanduser()
 
     @property
     def service_file(self) -> Path:
@@ -50,7 +48,9 @@ class Program:
     def running(cls) -> "Program":
         """The program that is asking."""
         packages = Path(__file__).resolve().parents[1]
-        folders = {packages, Path(sys.prefix), Path(sys.base_prefix), *map(Path, filter(None, sys.path))}
+        # `python -m` puts the folder one happens to be in first; it is no part of the program.
+        imported = {Path(entry) for entry in sys.path if entry} - {Path.cwd()}
+        folders = {packages, Path(sys.prefix), Path(sys.base_prefix), *imported}
         real = {folder.resolve() for folder in folders if folder.is_dir()}
         outermost = sorted(folder for folder in real if not real & set(folder.parents))
         return cls(sys.executable, packages, tuple(outermost))
@@ -60,12 +60,13 @@ def render(scope: Scope, places: Places, program: Program, user: str = SYSTEM_US
     """The text of each unit file by its name."""
     template = (_TEMPLATES / scope / SERVICE).read_text()
     service = template.format(
-        command=f"{_quoted(program.python)} -m hermesctl",
+        # Only in a command would systemd take a dollar for the name of a variable.
+        command=f"{_word(program.python.replace('$', '$$'))} -m hermesctl",
         packages=_escaped(str(program.packages)),
         user=user,
         protect_home="tmpfs" if user == SYSTEM_USER else "no",
-        program_folders=" ".join(_quoted(str(folder)) for folder in _hidden(program, user)),
-        environment=" ".join(_quoted(f"{name}={value}") for name, value in _environment().items()),
+        program_folders=" ".join(_word(str(folder)) for folder in _hidden(program, user)),
+        environment=" ".join(_word(f"{name}={value}") for name, value in _environment(places).items()),
         state=places.state,
         stop_seconds=budgets.STOP_SECONDS,
         unit_stop_seconds=budgets.UNIT_STOP_SECONDS,
@@ -89,8 +90,11 @@ def state_of(service_file: Path) -> Path | None:
     return next((Path(line.removeprefix("State=")) for line in lines if line.startswith("State=")), None)
 
 
-def _environment() -> dict[str, str]:
-    return {name: os.environ[name] for name in _FOLDERS if os.environ.get(name)}
+def _environment(places: Places) -> dict[str, str]:
+    """What a user's service must be told because its manager may not know it."""
+    if places.config == places.state:
+        return {"HERMES_SUPERVISOR_HOME": str(places.state)}
+    return {name: os.environ[name] for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME") if os.environ.get(name)}
 
 
 def _hidden(program: Program, user: str) -> list[Path]:
@@ -100,9 +104,9 @@ def _hidden(program: Program, user: str) -> list[Path]:
     return [folder for folder in program.folders if any(hidden in folder.parents for hidden in covered)]
 
 
-def _quoted(text: str) -> str:
+def _word(text: str) -> str:
     """One word of a unit file, whatever is in it."""
-    inner = _escaped(text).replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$")
+    inner = _escaped(text).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{inner}"' if inner != text or any(character.isspace() for character in text) else text
 
 

@@ -33,13 +33,13 @@ class Ending:
         self._notifier.stopping()
 
     def tell(self) -> None:
-        self._notifier.status(f"stopping, {self.waits_for() or 'nothing is left'}")
+        self._notifier.status(f"stopping, {self.waits_for()}")
 
     def waits_for(self) -> str:
-        """What a person who stopped the service is told; empty before a stop and when nothing is left."""
+        """What a person who stopped the service is told; empty before that."""
         if not self._has_begun:
             return ""
         workers = len(self._workers())
         left = [f"{workers} worker{'s' if workers > 1 else ''}"] if workers else []
         left += [f"the service {row['service']} (pid {row['pid']})" for row in self._services() if row["pid"]]
-        return f"waiting for {' and '.join(left)} to end" if left else ""
+        return f"waiting for {' and '.join(left) or 'the last processes'} to end"

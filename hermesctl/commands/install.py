@@ -46,6 +46,7 @@ def install(places: Places, scope: str | None, user: str | None) -> None:
     systemd.require(chosen)
     if user is not None:
         _check_user(chosen, user)
+    _check_places(chosen, places)
     unit, at = Unit(chosen), SYSTEM if chosen is Scope.SYSTEM else places
     files = render(chosen, at, Program.running(), user or SYSTEM_USER)
     _refuse_a_second(unit, at)
@@ -64,6 +65,17 @@ def install(places: Places, scope: str | None, user: str | None) -> None:
     unit.change("restart", lambda: waiting.say("waiting for the supervisor to be ready"))
     print(f"started, pid {unit.pid()}")
     _tell_more(chosen, at)
+
+
+def _check_places(scope: Scope, places: Places) -> None:
+    if scope is Scope.SYSTEM and places.config == places.state:
+        raise CommandError("the machine's service has its own folders", "leave --home out", Exit.USAGE)
+    if scope is Scope.USER and places == SYSTEM:
+        raise CommandError(
+            "for root hermesctl means the machine's service, which is installed",
+            "hermesctl install --system, or --home DIR for another instance",
+            Exit.REFUSED,
+        )
 
 
 def _check_user(scope: Scope, user: str) -> None:

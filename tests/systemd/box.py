@@ -39,17 +39,22 @@ class Box:
             self.close()
             raise NoBox(f"no systemd can be booted in namespaces here: {fault}") from None
 
-    def run(self, *line: str, check: int | None = 0, **environment: str) -> "subprocess.CompletedProcess[str]":
+    def run(
+        self, *line: str, check: int | None = 0, **environment: str
+    ) -> "subprocess.CompletedProcess[str]":
         """A command in the box, to its end; `check` is the exit code it must have."""
-        variables = {"PATH": os.environ["PATH"], "HOME": "/var/empty-home", "LANG": "C.UTF-8", **environment}
+        variables = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **environment}
         enter = ["nsenter", "--target", str(self._init), *_INSIDE, "--", "env", "-i"]
         enter += [f"{name}={value}" for name, value in variables.items()]
-        done = subprocess.run([*enter, *line], capture_output=True, text=True, timeout=COMMAND_SECONDS, cwd="/")
+        done = subprocess.run(
+            [*enter, *line], capture_output=True, text=True, timeout=COMMAND_SECONDS, cwd="/"
+        )
         assert check is None or done.returncode == check, (line, done.returncode, done.stdout, done.stderr)
         return done
 
-    def read(self, path: str) -> str:
-        return self.run("cat", path).stdout
+    def outside(self, path: Path) -> Path:
+        """A path of the box as the tests can open it."""
+        return Path(f"/proc/{self._init}/root", path.relative_to("/"))
 
     def write(self, path: str, text: str) -> None:
         self.run("sh", "-c", 'mkdir -p "$(dirname "$1")" && printf %s "$2" > "$1"', "sh", path, text)

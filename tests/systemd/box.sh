@@ -41,4 +41,6 @@ done
 mkdir -p old
 pivot_root . old
 umount -l old
-exec env -i container=box PATH="$PATH" /lib/systemd/systemd --system --log-target=null --unit=basic.target
+# As on a real machine; without it what systemd mounts for a service (credentials) does not reach the service.
+mount --make-rshared /
+exec env -i container=box PATH="$PATH" /lib/systemd/systemd --system --log-target=journal --unit=basic.target
