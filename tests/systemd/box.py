@@ -54,7 +54,7 @@ class Box:
 
     def outside(self, path: Path) -> Path:
         """A path of the box as the tests can open it."""
-        return Path(f"/proc/{self._init}/root", path.relative_to("/"))
+        return Path("/proc", str(self._init), "root", path.relative_to("/"))
 
     def write(self, path: str, text: str) -> None:
         self.run("sh", "-c", 'mkdir -p "$(dirname "$1")" && printf %s "$2" > "$1"', "sh", path, text)
