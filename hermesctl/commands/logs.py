@@ -41,7 +41,7 @@ def logs(places: Places, follow: bool, lines: int, form: str) -> None:
     """Show what the supervisor wrote to its log."""
     unit = installed_unit(places)
     if unit is not None:
-        words = [f"--lines={lines}", *(["--follow"] if follow else ["--no-pager"])]
+        words = [f"--lines={lines}", *(["--follow"] if follow else [])]
         words += ["--output=json"] if form == "json" else ["--output=short-iso"]
         sys.stdout.flush()
         line = unit.journal(*words)

@@ -22,5 +22,5 @@ class _Stuck(Writer):
 
 if __name__ == "__main__":
     assert hasattr(journal, "Writer")
-    journal.Writer = _Stuck  # type: ignore[misc]
+    journal.Writer = _Stuck
     program.main()

@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from supervisor.processes.cells.leaf import own_folder
 from tests.house import ROOT
 from tests.waiting import until
 
@@ -26,9 +27,11 @@ class Box:
 
     def __init__(self) -> None:
         _check_tools()
+        self._cgroup = _make_cgroup()
         self._folder = tempfile.mkdtemp(prefix="box")
+        line = ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(self._cgroup)]
         # A box must not outlive the tests, however they end.
-        line = ["setpriv", "--pdeathsig", "KILL", "unshare", *_SPACES, "--propagation", "private"]
+        line += ["setpriv", "--pdeathsig", "KILL", "unshare", *_SPACES, "--propagation", "private"]
         line += ["sh", str(Path(__file__).with_name("box.sh")), self._folder, *_elsewhere()]
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - it lives as long as the box
         self._process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log)
@@ -39,18 +42,20 @@ class Box:
             self.close()
             raise NoBox(f"no systemd can be booted in namespaces here: {fault}") from None
 
-    def run(
-        self, *line: str, check: int | None = 0, **environment: str
-    ) -> "subprocess.CompletedProcess[str]":
-        """A command in the box, to its end; `check` is the exit code it must have."""
-        variables = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **environment}
+    def run(self, *line: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+        """A command in the box, to its end, which must be a good one."""
+        done = self.try_to(*line, **variables)
+        assert done.returncode == 0, (line, done.returncode, done.stdout, done.stderr)
+        return done
+
+    def try_to(self, *line: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+        """The same, whatever its end."""
+        variables = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **variables}
         enter = ["nsenter", "--target", str(self._init), *_INSIDE, "--", "env", "-i"]
         enter += [f"{name}={value}" for name, value in variables.items()]
-        done = subprocess.run(
+        return subprocess.run(
             [*enter, *line], capture_output=True, text=True, timeout=COMMAND_SECONDS, cwd="/"
         )
-        assert check is None or done.returncode == check, (line, done.returncode, done.stdout, done.stderr)
-        return done
 
     def outside(self, path: Path) -> Path:
         """A path of the box as the tests can open it."""
@@ -60,9 +65,12 @@ class Box:
         self.run("sh", "-c", 'mkdir -p "$(dirname "$1")" && printf %s "$2" > "$1"', "sh", path, text)
 
     def close(self) -> None:
-        self._process.kill()
+        (self._cgroup / "cgroup.kill").write_text("1")
         self._process.wait()
         self._log.close()
+        until(lambda: "populated 0" in (self._cgroup / "cgroup.events").read_text())
+        for folder, _, _ in os.walk(self._cgroup, topdown=False):
+            os.rmdir(folder)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _first_process(self) -> int:
@@ -76,8 +84,21 @@ class Box:
 
     def _is_up(self) -> bool:
         self._first_process()
-        state = self.run("systemctl", "is-system-running", check=None).stdout.strip()
+        state = self.try_to("systemctl", "is-system-running").stdout.strip()
         return state in ("running", "degraded")
+
+
+def _make_cgroup() -> Path:
+    """A tree of its own: two boxes in one would take each other's processes for their own."""
+    above = own_folder()
+    if above is None:
+        raise NoBox("no cgroup2 is mounted here")
+    folder = above / f"box-{os.urandom(6).hex()}"
+    try:
+        folder.mkdir()
+    except OSError as error:
+        raise NoBox(f"no cgroup can be made in {above}: {error.strerror}") from None
+    return folder
 
 
 def _check_tools() -> None:

@@ -31,7 +31,7 @@ class Installed(Service):
 
     def hermesctl(self, *arguments: str, timeout: float = 60) -> "subprocess.CompletedProcess[str]":
         line = (sys.executable, "-m", "hermesctl", *arguments)
-        return self.box.run(*line, check=None, PYTHONPATH=str(ROOT), **self._variables)
+        return self.box.try_to(*line, PYTHONPATH=str(ROOT), **self._variables)
 
     def ctl(self, *arguments: str) -> str:
         """What a command that must succeed prints."""
