@@ -2,6 +2,8 @@
 
 import os
 import select
+import socket
+import struct
 import time
 from collections import deque
 from typing import TypeVar
@@ -98,6 +100,16 @@ class Client:
         if len(self._aside) >= _ASIDE_MAX:
             raise NotRunning("the supervisor streams but does not answer", "hermesctl status")
         self._aside.append(arrived)
+
+
+def listener_pid(places: Places) -> int | None:
+    """The process that listens at the control socket, as the kernel knows it: it need not answer."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(places.control)
+        except OSError:
+            return None
+        return int(struct.unpack("3i", probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0])
 
 
 def refusal(refused: Refused) -> CommandError:

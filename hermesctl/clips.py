@@ -16,13 +16,16 @@ _COPY_BYTES = 1024 * 1024
 
 def store(places: Places, audio: str) -> str:
     """Copies a file, or standard input for `-`; returns the clip's name once it would survive a crash."""
-    make_private(places.clips)
+    # Root may speak to a service of another user, whose folders must stay that user's.
+    if os.geteuid() != 0 or not places.clips.exists():
+        make_private(places.clips)
     name = os.urandom(16).hex()
     # Its dot keeps an unfinished copy from being taken for a clip.
     part = places.clips / f".{name}"
     try:
         with _opened(audio) as source, open(part, "xb", opener=_privately) as copy:
             _copy(source, copy)
+            _give_to_owner(copy, places.clips)
             os.fsync(copy.fileno())
         part.rename(places.clips / name)
         _sync(places.clips)
@@ -62,6 +65,12 @@ def _copy(source: BinaryIO, copy: BinaryIO) -> None:
         copy.write(piece)
     if not size:
         raise CommandError("the clip is empty", "record it again", Exit.REFUSED)
+
+
+def _give_to_owner(copy: BinaryIO, folder: Path) -> None:
+    if os.geteuid() == 0:
+        owner = folder.stat()
+        os.fchown(copy.fileno(), owner.st_uid, owner.st_gid)
 
 
 def _privately(path: str, flags: int) -> int:

@@ -16,6 +16,7 @@ COMMANDS = {
     "run": "Run the supervisor in the foreground.",
     "start": "Start the supervisor in the background and return when it is ready.",
     "stop": "Stop the supervisor and return when it has ended.",
+    "restart": "Stop the supervisor and start it again.",
     "status": "Show how the supervisor is doing.",
     "send": "Say something to a session and stream the answer.",
     "interrupt": "Stop a running turn now, with everything it has started.",
@@ -33,6 +34,9 @@ COMMANDS = {
     "why": "Tell the whole story of a message or a turn.",
     "journal": "Care for the journal, where everything is kept.",
     "models": "List and fetch the weights of the embedded models.",
+    "logs": "Show what the supervisor wrote to its log.",
+    "install": "Install the supervisor as a systemd service and start it.",
+    "uninstall": "Stop the systemd service and remove its units; data stays.",
     "version": "Print the version.",
 }
 _EXAMPLES = """\b

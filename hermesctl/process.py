@@ -1,7 +1,9 @@
-"""Waiting for a process to end by its pidfd, so that a recycled pid is never mistaken for it."""
+"""Waiting for a process to end, or ending it, by its pidfd: a recycled pid is never mistaken for it."""
 
+import contextlib
 import os
 import select
+import signal
 
 
 class Ending:
@@ -19,6 +21,11 @@ class Ending:
             return True
         readable, _, _ = select.select([self._descriptor], [], [], seconds)
         return bool(readable)
+
+    def kill(self) -> None:
+        if self._descriptor is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
 
     def close(self) -> None:
         if self._descriptor is not None:

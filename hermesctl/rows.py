@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from hermesctl.client import Client
+from hermesctl.client import ANSWER_SECONDS, Client
 from hermesctl.render import Column, paint, table
 from ipc.endpoints import Places
 from ipc.messages import Show, Table
@@ -14,10 +14,10 @@ from ipc.messages import Show, Table
 as_json = click.option("--json", "form", flag_value="json", default="table", help="Print JSON.")
 
 
-def read(places: Places, show: Show) -> tuple[dict[str, Any], ...]:
+def read(places: Places, show: Show, timeout_seconds: float = ANSWER_SECONDS) -> tuple[dict[str, Any], ...]:
     client = Client(places)
     try:
-        return client.ask(show, Table).rows
+        return client.ask(show, Table, timeout_seconds).rows
     finally:
         client.close()
 

@@ -67,17 +67,35 @@ class Places:
         return str(self.runtime / "services.sock")
 
 
+# Where the service of the whole machine lies, if its unit is installed.
+SYSTEM = Places(
+    Path("/etc/hermes-supervisor"), Path("/var/lib/hermes-supervisor"), Path("/run/hermes-supervisor")
+)
+SYSTEM_UNIT = Path("/etc/systemd/system/hermes-supervisor.service")
+
+
 def find_places(home: str | None) -> Places:
-    """`home`, else HERMES_SUPERVISOR_HOME, puts all under one folder; otherwise the XDG folders."""
+    """`home`, else HERMES_SUPERVISOR_HOME, puts all under one folder; otherwise the XDG folders.
+
+    Root, and the user it runs as, mean the service of the whole machine where that is installed.
+    """
     chosen = home or os.environ.get("HERMES_SUPERVISOR_HOME")
     if chosen:
         root = Path(chosen).expanduser().resolve()
         return Places(config=root, state=root, runtime=_short(root / "run"))
+    if SYSTEM_UNIT.exists() and os.geteuid() in (0, _owner(SYSTEM.state)):
+        return SYSTEM
     own = Path("~").expanduser()
     config = Path(os.environ.get("XDG_CONFIG_HOME") or own / ".config") / "hermes-supervisor"
     state = Path(os.environ.get("XDG_STATE_HOME") or own / ".local" / "state") / "hermes-supervisor"
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     return Places(config, state, _short(Path(runtime) / "hermes-supervisor" if runtime else state / "run"))
+
+
+def credentials() -> tuple[Path, ...]:
+    """Where systemd has put the keys of this service. Who runs as its user could read them: cells hide it."""
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    return (Path(folder),) if folder else ()
 
 
 def make_private(folder: Path) -> None:
@@ -101,6 +119,13 @@ def is_listening(path: str) -> bool:
         except OSError:
             return False
     return True
+
+
+def _owner(folder: Path) -> int | None:
+    try:
+        return folder.stat().st_uid
+    except OSError:
+        return None
 
 
 def _short(runtime: Path) -> Path:

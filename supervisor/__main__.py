@@ -2,17 +2,19 @@
 
 import argparse
 import asyncio
+import faulthandler
 import os
 import sys
 from typing import NoReturn
 
 import uvloop
 
-from ipc.endpoints import Places, find_places, make_private
+from ipc.endpoints import SYSTEM, Places, find_places, make_private
 from ipc.errors import WireError
 from supervisor.app import App
 from supervisor.journal.errors import JournalError, JournalLocked
 from supervisor.journal.journal import Journal
+from supervisor.processes.cells import leaf
 from supervisor.settings import Settings, load
 from supervisor.settings_file import SettingsError
 
@@ -27,7 +29,12 @@ def main() -> NoReturn:
     parser.add_argument(
         "--home", metavar="DIR", help="put config, state and sockets of this instance under DIR"
     )
-    places = find_places(parser.parse_args().home)
+    parser.add_argument("--system", action="store_true", help="be the service of the whole machine")
+    options = parser.parse_args()
+    places = SYSTEM if options.system else find_places(options.home)
+    # Systemd's watchdog ends a stuck supervisor with SIGABRT: its log then shows where it stood.
+    faulthandler.enable()
+    leaf.settle()
     try:
         settings = load(places.settings_file)
         make_private(places.state)

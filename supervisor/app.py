@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol
 
+from ipc.budgets import PROCESSES_END_SECONDS
 from ipc.codec import encode
 from ipc.endpoints import Places, make_private
 from ipc.messages import Delta, ModelEndpoint, Noted
@@ -22,6 +23,7 @@ from supervisor.control import Control
 from supervisor.core import events
 from supervisor.core.effects import Answer
 from supervisor.core.model import ModelState, Policy, State
+from supervisor.ending import Ending
 from supervisor.engine import Engine
 from supervisor.engine import Processes as Workers
 from supervisor.feed import Feed
@@ -29,7 +31,7 @@ from supervisor.hearing import Hearing
 from supervisor.journal.errors import JournalUnwritable
 from supervisor.journal.journal import Journal
 from supervisor.log import Log
-from supervisor.notify import Notifier
+from supervisor.notify import Notifier, Watch
 from supervisor.processes.cells import Limits
 from supervisor.processes.host import Processes
 from supervisor.services import speech
@@ -37,14 +39,11 @@ from supervisor.services.embedded import embedded_model
 from supervisor.services.services import Services
 from supervisor.settings import Settings, cautions, model_endpoint
 from supervisor.switchboard import Identities, Switchboard
-from supervisor.views import Host, Reading, Views
+from supervisor.views import Host, Reading, Views, in_short
 
-# Together under a second: a person who presses Ctrl-C is waiting.
-_WORKERS_END_SECONDS = 0.4
-_SERVICES_END_SECONDS = 0.4
 _PULSE_SECONDS = 1.0
 # Variables whose names end so hold secrets, by everybody's habit.
-_SECRET_ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_CREDENTIALS")
+_SECRET_ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_CREDENTIALS", "CREDENTIALS_DIRECTORY")
 
 
 class ProcessRoom(Workers, Identities, Protocol):
@@ -96,6 +95,7 @@ class App:
             report=self._worker_changed,
         )
         self._make_services()
+        self._ending = Ending(self._notifier, self._processes.readings, self._services.rows)
         self._feed = Feed(self._journal.read, self._spoken)
         briefing = Briefing(self._journal.read, self._settings, lambda: self._endpoint)
         self._switchboard = Switchboard(identities=self._processes, feed=self._feed, brief=briefing)
@@ -111,6 +111,7 @@ class App:
             passing=self._passing,
             fatal=self._fatal,
         )
+        self._watch = Watch(self._notifier, self._engine, lambda: in_short(state))
         self._clips = ClipStore(
             folder=places.clips,
             stt=self._settings.stt,
@@ -170,6 +171,7 @@ class App:
             cautions=cautions(self._settings),
             trouble=lambda: self._engine.trouble,
             voice=self._voice_hint,
+            waits_for=self._ending.waits_for,
         )
         return Views(
             state=state,
@@ -214,8 +216,10 @@ class App:
         self._care.open()
         self._clips.open()
         self._notifier.ready()
+        self._watch.open()
         self._log.write("service.ready", epoch=self._journal.epoch, cell=self._processes.cell_name)
-        print(_welcome(self._places, self._settings), file=sys.stderr, flush=True)
+        if not self._notifier.is_heard:
+            print(_welcome(self._places, self._settings), file=sys.stderr, flush=True)
 
     def _take_pulse(self) -> None:
         self._switchboard.take_pulse()
@@ -271,6 +275,7 @@ class App:
 
     def _asked_to_stop(self) -> None:
         self._is_stopping = True
+        self._ending.begin()
         if self._engine.trouble is not None:
             self._end(0)  # what could not be written was promised to nobody
         self._engine.post(events.StopAsked(), lambda answer: self._end(0))
@@ -299,15 +304,17 @@ class App:
 
     def _end(self, status: int) -> None:
         if not self._ended.done():
-            self._notifier.stopping()
+            self._ending.begin()
             self._ended.set_result(status)
 
     async def _close(self) -> None:
         self._log.write("service.stopping")
+        self._ending.tell()
+        self._watch.close()
         self._care.close()
         self._clips.close()
-        ending = (self._processes.close(_WORKERS_END_SECONDS), self._services.close(_SERVICES_END_SECONDS))
-        await asyncio.gather(*ending)
+        ends = (room.close(PROCESSES_END_SECONDS) for room in (self._processes, self._services))
+        await asyncio.gather(*ends)
         self._wire.close()
         self._journal.close()
         self._log.write("service.stopped")

@@ -145,12 +145,18 @@ class Engine:
         self._timer_at = float("inf")
         self._stepped_at = clock.now()
         self._lost_seconds = 0.0
+        self._proofs: list[Callable[[], None]] = []
 
     def post(self, event: Event, answer: GiveAnswer | None = None) -> None:
         """Something happened. `answer` is called after the commit, if the rules have one for it."""
         if self.trouble is not None and isinstance(event, WorkerAlive):
             return  # nobody is judged by the signs of this time, and it may be long
         self._inbox.append((event, answer))
+        self.nudge()
+
+    def prove(self, moved: Callable[[], None]) -> None:
+        """`moved` is called once, when a batch has come back from the disk: proof that this loop turns."""
+        self._proofs.append(moved)
         self.nudge()
 
     def nudge(self) -> None:
@@ -217,6 +223,7 @@ class Engine:
             self._perform(decisions, records)
         elif found := self._passing(error):
             self.trouble = self.trouble or Trouble(*found, since=self._clock.now())
+            self._tell_moved()  # the disk has answered, and a restart would find the same disk
             # The very same batch: memory already has it, and nobody was told.
             self._loop.call_later(_RETRY_SECONDS, self._commit, decisions, records)
         else:
@@ -242,10 +249,16 @@ class Engine:
         self._touched.clear()
         self._is_stepping = False
         self._stepped_at = self._clock.now()
+        self._tell_moved()
         if self._inbox:
             self.nudge()
         else:
             self._set_timer()
+
+    def _tell_moved(self) -> None:
+        proofs, self._proofs = self._proofs, []
+        for moved in proofs:
+            moved()
 
     def _act(self, effect: Effect) -> None:
         match effect:

@@ -1,7 +1,18 @@
-"""Tells systemd how the service stands: READY, STATUS, STOPPING; silent where systemd did not start it."""
+"""Tells systemd how the service stands: READY, STATUS, WATCHDOG, STOPPING; silent where it did not start us.
 
+WATCHDOG is only ever said after the engine has turned: one that is stuck falls silent and is restarted.
+"""
+
+import asyncio
 import os
 import socket
+from collections.abc import Callable
+from typing import Protocol
+
+# Three chances within systemd's deadline: one lost datagram or one slow commit is no standstill.
+_TURNS_PER_DEADLINE = 3
+# How old the sentence in `systemctl status` may be where there is no watchdog to ask more often.
+_STATUS_SECONDS = 5.0
 
 
 class Notifier:
@@ -10,22 +21,69 @@ class Notifier:
     def __init__(self) -> None:
         # Taken out of the environment so that no child can speak in the supervisor's name.
         self._address = os.environ.pop("NOTIFY_SOCKET", "")
+        self.watchdog_seconds = _watchdog_seconds()
+
+    @property
+    def is_heard(self) -> bool:
+        return bool(self._address)
 
     def ready(self) -> None:
-        self._send("READY=1")
+        self._send("READY=1", "STATUS=ready")
+
+    def alive(self, text: str) -> None:
+        self._send("WATCHDOG=1", f"STATUS={text}")
 
     def status(self, text: str) -> None:
         self._send(f"STATUS={text}")
 
     def stopping(self) -> None:
-        self._send("STOPPING=1")
+        self._send("STOPPING=1", "STATUS=stopping")
 
-    def _send(self, state: str) -> None:
+    def _send(self, *states: str) -> None:
         if not self._address:
             return
         address = "\0" + self._address[1:] if self._address.startswith("@") else self._address
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as link:
             try:
-                link.sendto(state.encode(), address)
+                link.sendto("\n".join(states).encode(), socket.MSG_DONTWAIT, address)
             except OSError:
                 return  # systemd will judge by the process alone
+
+
+class Engine(Protocol):
+    def prove(self, moved: Callable[[], None]) -> None: ...
+
+
+class Watch:
+    """Asks the engine for a turn, tells systemd when it has come back, and only then asks again."""
+
+    def __init__(self, notifier: Notifier, engine: Engine, sentence: Callable[[], str]) -> None:
+        self._notifier = notifier
+        self._engine = engine
+        self._sentence = sentence
+        self._pause_seconds = min(
+            _STATUS_SECONDS, (notifier.watchdog_seconds or _STATUS_SECONDS) / _TURNS_PER_DEADLINE
+        )
+        self._timer: asyncio.TimerHandle | None = None
+
+    def open(self) -> None:
+        if self._notifier.is_heard:
+            self._engine.prove(self._moved)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _moved(self) -> None:
+        self._notifier.alive(self._sentence())
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self._pause_seconds, self._engine.prove, self._moved)
+
+
+def _watchdog_seconds() -> float | None:
+    """What systemd expects of this very process; None when it expects nothing."""
+    microseconds = os.environ.pop("WATCHDOG_USEC", "")
+    process = os.environ.pop("WATCHDOG_PID", "")
+    if not microseconds.isdecimal() or process not in ("", str(os.getpid())):
+        return None
+    return int(microseconds) / 1_000_000

@@ -35,6 +35,8 @@ ToolName = Literal["shell", "ask"]
 
 # A key is one line of text; more than this is another file given by mistake.
 _KEY_BYTES_MAX = 16 * 1024
+# The folder in which systemd puts what LoadCredential= names.
+_CREDENTIALS = "CREDENTIALS_DIRECTORY"
 _KEY_REFUSED = "holds a secret, which does not belong in this file"
 _KEY_REMEDY = 'remove it, and write api_key_env = "OPENAI_API_KEY" or api_key_file = "/path/to/key" instead'
 
@@ -293,10 +295,18 @@ def _refuse_unknown_tongues(source: SettingsFile, stt: Stt) -> None:
 
 
 def _key_path(settings: Settings, holder: Model | Stt) -> Path | None:
-    """A relative key file lies beside hermes.toml."""
+    """A relative key file lies beside hermes.toml; systemd hands keys over in a folder it names."""
     if holder.api_key_file is None:
         return None
     folder = settings.file.parent if settings.file else Path()
+    named, _, inside = holder.api_key_file.partition("/")
+    if named == f"${_CREDENTIALS}":
+        if not os.environ.get(_CREDENTIALS):
+            raise SettingsError(
+                f'api_key_file = "{holder.api_key_file}", and {_CREDENTIALS} is not set',
+                "start the service through systemd, which sets it, or name another file",
+            )
+        return Path(os.environ[_CREDENTIALS]) / inside
     return folder / Path(holder.api_key_file).expanduser()
 
 

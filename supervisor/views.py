@@ -62,6 +62,8 @@ class Host:
     trouble: Callable[[], Trouble | None]
     # What a person who speaks should know, or nothing.
     voice: Callable[[], str]
+    # What a stop still waits for, or nothing.
+    waits_for: Callable[[], str]
 
 
 class Views:
@@ -152,6 +154,7 @@ class Views:
             "sessions_live": len(state.sessions),
             "turns_ended": sum(counts.get(ending, 0) for ending in ("done", "failed", "interrupted")),
             "memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "waits_for": host.waits_for(),
             "hints": [*host.cautions, *self._hints()],
         }
 
@@ -251,3 +254,14 @@ def _liveness(session: Session | None) -> Row:
         return {"state": "at rest", "turn": None, "waiting": 0}
     turn = session.turn.id if session.turn else None
     return {"state": session.state, "turn": turn, "waiting": len(session.waiting)}
+
+
+def in_short(state: State) -> str:
+    """One sentence for `systemctl status`."""
+    waiting = sum(len(session.waiting) for session in state.sessions.values())
+    turns = sum(1 for session in state.sessions.values() if session.turn)
+    running = len(state.busy)
+    return (
+        f"{len(state.sessions)} sessions live, {running} turns running, {turns - running} queued or asking, "
+        f"{waiting} messages waiting; {len(state.idle)} workers idle"
+    )

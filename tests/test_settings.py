@@ -271,3 +271,19 @@ def test_the_weights_to_fetch_are_those_the_settings_want(tmp_path: Path) -> Non
     for name in names(""):
         assert find(name)
     assert all(find(name) for name in SPEECH_MODELS)
+
+
+def test_a_key_may_be_handed_over_by_systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "hermes.toml"
+    key = 'api_key_file = "$CREDENTIALS_DIRECTORY/key_openai"'
+    file.write_text(f'[model]\nbase_url = "http://127.0.0.1:1/v1"\nname = "m"\n{key}\n')
+    (tmp_path / "credentials").mkdir()
+    (tmp_path / "credentials" / "key_openai").write_text("sk-handed-over\n")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path / "credentials"))
+    endpoint = model_endpoint(load(file))
+    assert endpoint is not None
+    assert endpoint.api_key == "sk-handed-over"
+    monkeypatch.delenv("CREDENTIALS_DIRECTORY")
+    with pytest.raises(SettingsError, match="CREDENTIALS_DIRECTORY") as refused:
+        model_endpoint(load(file))
+    assert "systemd" in refused.value.hint

@@ -13,11 +13,12 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
+@click.option("--system", "place", flag_value="--system", help="As the unit of the whole machine runs it.")
 @click.pass_context
-def run(ctx: click.Context) -> None:
+def run(ctx: click.Context, place: str | None) -> None:
     """Run the supervisor in the foreground."""
     sys.stdout.flush()
-    os.execv(sys.executable, supervisor_line(ctx))
+    os.execv(sys.executable, [*supervisor_line(ctx), *([place] if place else [])])
 
 
 def supervisor_line(ctx: click.Context) -> list[str]:

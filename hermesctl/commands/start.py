@@ -7,13 +7,16 @@ from pathlib import Path
 
 import click
 
+from hermesctl.client import listener_pid
 from hermesctl.commands.run import supervisor_line
 from hermesctl.commands.status import read_status
 from hermesctl.errors import CommandError, NotRunning
 from hermesctl.exits import Exit
 from hermesctl.process import Ending
 from hermesctl.render import plain
+from hermesctl.systemd import installed_unit
 from hermesctl.waiting import Waiting
+from ipc.budgets import START_SECONDS
 from ipc.endpoints import Places, is_listening, make_private
 
 # Between two looks at a starting supervisor; its end is noticed at once.
@@ -33,7 +36,7 @@ Examples:
     "--timeout",
     "timeout_seconds",
     type=click.FloatRange(min=0.1),
-    default=120.0,
+    default=START_SECONDS,
     show_default=True,
     metavar="SECONDS",
     help="How long to wait for it to be ready.",
@@ -42,9 +45,19 @@ Examples:
 def start(ctx: click.Context, timeout_seconds: float) -> None:
     """Start the supervisor in the background and return when it is ready."""
     places: Places = ctx.obj
-    if is_listening(places.control):
-        print(f"already running, pid {plain(read_status(places).get('pid'))}")
-        return
+    if (pid := listener_pid(places)) is not None:
+        print(f"already running, pid {pid}")
+    elif (unit := installed_unit(places)) is not None:
+        waiting = Waiting()
+        unit.change("start", lambda: waiting.say(_what_is_missing(places) or "waiting for systemd"))
+        print(f"started by systemd, pid {unit.pid()}; hermesctl logs shows its log")
+    else:
+        print(launch(ctx, timeout_seconds))
+
+
+def launch(ctx: click.Context, timeout_seconds: float) -> str:
+    """A supervisor in the background, without systemd; the sentence that says so."""
+    places: Places = ctx.obj
     make_private(places.state)
     make_private(places.logs)
     log = places.logs / "supervisor.log"
@@ -55,7 +68,7 @@ def start(ctx: click.Context, timeout_seconds: float) -> None:
         _wait_until_ready(places, process, ending, timeout_seconds, log, born_at)
     finally:
         ending.close()
-    print(f"started, pid {process.pid}; the log is {log}")
+    return f"started, pid {process.pid}; the log is {log}"
 
 
 def _spawn(line: list[str], log: Path) -> "subprocess.Popen[bytes]":

@@ -5,9 +5,11 @@ from typing import Any
 
 import click
 
+from hermesctl.client import ANSWER_SECONDS
 from hermesctl.errors import NotRunning
 from hermesctl.render import age, one_line, paint, paint_state, plain, size
 from hermesctl.rows import as_json, print_json, read
+from hermesctl.systemd import installed_unit
 from ipc.endpoints import Places
 from ipc.messages import Show
 
@@ -24,15 +26,23 @@ Examples:
 @click.pass_obj
 def status(places: Places, form: str) -> None:
     """Show how the supervisor is doing."""
-    row = read_status(places)
+    unit = installed_unit(places)
+    try:
+        row = read_status(places)
+    except NotRunning as error:
+        if unit is not None:
+            error.fault += f" ({unit.sentence()})"
+        raise
+    if unit is not None:
+        row["unit"] = unit.sentence()
     if form == "json":
         print_json(row)
     else:
         print("\n".join(_lines(row)))
 
 
-def read_status(places: Places) -> dict[str, Any]:
-    rows = read(places, Show("status"))
+def read_status(places: Places, timeout_seconds: float = ANSWER_SECONDS) -> dict[str, Any]:
+    rows = read(places, Show("status"), timeout_seconds)
     if not rows:
         raise NotRunning("the supervisor does not say how it is", "hermesctl stop, then hermesctl start")
     return rows[0]
@@ -53,6 +63,7 @@ def _lines(row: dict[str, Any]) -> list[str]:
         ("memory", size(row.get("memory_bytes"))),
         ("cell", of("cell")),
         ("home", of("home")),
+        *((("unit", of("unit")),) if "unit" in row else ()),
         ("epoch", of("epoch")),
     )
     lines = [f"{paint_state(state, sys.stdout)} · {head}"]

@@ -1,18 +1,26 @@
-"""`hermesctl stop`: asks the supervisor to end, and returns when its process is gone."""
+"""`hermesctl stop`: asks the supervisor to end, says what it waits for, kills it when its time is over."""
 
 import time
 
 import click
 
-from hermesctl.client import Client
+from hermesctl.client import Client, listener_pid
 from hermesctl.commands.status import read_status
 from hermesctl.errors import CommandError, NotRunning
 from hermesctl.exits import Exit
 from hermesctl.process import Ending
+from hermesctl.systemd import installed_unit
 from hermesctl.waiting import Waiting
-from ipc.endpoints import Places, is_listening
+from ipc.budgets import STOP_PATIENCE_SECONDS, STOP_SECONDS
+from ipc.endpoints import Places
 from ipc.messages import Done, Stop
 
+# Between two looks at what is waited for; the end itself is noticed at once.
+_LOOK_SECONDS = 0.5
+# A supervisor that does not answer by then is not asked again: its process tells whether it lives.
+_ANSWER_SECONDS = 1.0
+# A killed process is gone in milliseconds; one that holds much memory takes a little longer.
+_KILL_SECONDS = 5.0
 _EXAMPLES = """\b
 Examples:
   hermesctl stop
@@ -25,54 +33,88 @@ Examples:
     "--timeout",
     "timeout_seconds",
     type=click.FloatRange(min=0.1),
-    default=30.0,
+    default=STOP_PATIENCE_SECONDS,
     show_default=True,
     metavar="SECONDS",
-    help="How long to wait for its end.",
+    help="How long to wait for its end before it is killed.",
 )
 @click.pass_obj
 def stop(places: Places, timeout_seconds: float) -> None:
-    """Stop the supervisor and return when it has ended."""
-    if not is_listening(places.control):
-        print("not running")
-        return
-    pid = int(read_status(places)["pid"])
+    """Stop the supervisor and return when it has ended.
+
+    Running turns are taken up at the next start. The supervisor kills all it has started at once and ends
+    within a few seconds, whatever workers do; one that does not is killed.
+    """
+    unit = installed_unit(places)
+    if unit is None or unit.properties("ActiveState").get("ActiveState") == "inactive":
+        print(end(places, timeout_seconds))
+    else:
+        pid = unit.pid()
+        unit.change("stop", Telling(places).say)
+        print(f"stopped by systemd, pid {pid}")
+
+
+def end(places: Places, timeout_seconds: float) -> str:
+    """The end of the supervisor that listens here, asked for or forced; the sentence that says how."""
+    pid = listener_pid(places)
+    if pid is None:
+        return "not running"
     ending = Ending(pid)
     try:
+        deadline = time.monotonic() + timeout_seconds
         _ask_to_stop(places)
-        _wait_for_end(places, pid, ending, timeout_seconds)
+        telling = Telling(places)
+        while not ending.within(min(_LOOK_SECONDS, max(0.0, deadline - time.monotonic()))):
+            if time.monotonic() >= deadline:
+                return _force(pid, ending, timeout_seconds)
+            telling.say()
     finally:
         ending.close()
-    print(f"stopped, pid {pid}")
+    return f"stopped, pid {pid}"
+
+
+class Telling:
+    """Says what a stop waits for, each reason once."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._waiting = Waiting()
+        self._is_mute = False
+
+    def say(self) -> None:
+        if not self._is_mute:
+            self._waiting.say(self._what())
+
+    def _what(self) -> str:
+        try:
+            row = read_status(self._places, _ANSWER_SECONDS)
+        except NotRunning:
+            self._is_mute = True
+            return f"waiting for the process itself to end, {STOP_SECONDS:g} s at most"
+        return str(row.get("waits_for") or "waiting for the supervisor to end")
 
 
 def _ask_to_stop(places: Places) -> None:
-    client = Client(places)
     try:
-        client.ask(Stop(), Done)
+        client = Client(places)
     except NotRunning:
-        # It may be gone before its answer is read; whether it is, the process itself tells.
+        return
+    try:
+        client.ask(Stop(), Done, _ANSWER_SECONDS)
+    except NotRunning:
+        # It may be gone before its answer is read, or be stuck; whether it is, the process itself tells.
         return
     finally:
         client.close()
 
 
-def _wait_for_end(places: Places, pid: int, ending: Ending, timeout_seconds: float) -> None:
-    waiting = Waiting()
-    deadline = time.monotonic() + timeout_seconds
-    while not ending.within(min(1.0, max(0.0, deadline - time.monotonic()))):
-        if time.monotonic() >= deadline:
-            raise CommandError(
-                f"the supervisor (pid {pid}) still runs after {timeout_seconds:g} s",
-                f"kill -9 {pid} ends it; nothing accepted is lost",
-                Exit.BUG,
-            )
-        waiting.say(_what_it_does(places, pid))
-
-
-def _what_it_does(places: Places, pid: int) -> str:
-    try:
-        row = read_status(places)
-    except NotRunning:
-        return f"waiting for process {pid} to end"
-    return f"waiting for {row.get('busy', 0)} busy workers to end"
+def _force(pid: int, ending: Ending, timeout_seconds: float) -> str:
+    """All below the supervisor dies with it; nothing accepted is lost."""
+    ending.kill()
+    if not ending.within(_KILL_SECONDS):
+        raise CommandError(
+            f"the supervisor (pid {pid}) cannot be killed: the kernel holds it",
+            "look at its disk; nothing accepted is lost",
+            Exit.BUG,
+        )
+    return f"killed after {timeout_seconds:g} s, pid {pid}; nothing accepted is lost"

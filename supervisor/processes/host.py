@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from ipc.children import Exited, Fork, Forked, ForkFailed, FromZygote, Running, Warm
-from ipc.endpoints import Places, make_private
+from ipc.endpoints import Places, credentials, make_private
 from supervisor.clock import monotonic
 from supervisor.core.events import WorkerDied, WorkerStarted
 from supervisor.core.model import Proof
@@ -97,7 +97,7 @@ class Processes:
         self._readings: dict[int, Reading] = {}
         self._record_file = places.runtime / "processes"
         self._record = Record(self._record_file)
-        hide = _outermost((places.config, places.state, places.runtime))
+        hide = _outermost((places.config, places.state, places.runtime, *credentials()))
         wishes = Wishes(
             cell=cell,
             hide=hide,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from ipc.budgets import SERVICE_OWN_END_SECONDS
 from ipc.children import FromService
 from ipc.codec import Decoder
 from ipc.endpoints import make_private
@@ -17,8 +18,6 @@ from supervisor.services.spec import ServiceSpec
 Report = Callable[[ServiceChanged], None]
 # The service's name and a frame of its own tongue; False when it cannot be read.
 Other = Callable[[str, bytes], bool]
-# Of the time to close, the part in which services may end by themselves.
-_OWN_END_SHARE = 0.5
 
 
 def _speaks_no_other_tongue(service: str, frame: bytes) -> bool:
@@ -74,13 +73,14 @@ class Services:
         self._services[name].end(detail, hint)
 
     async def close(self, deadline_seconds: float) -> None:
-        """Asks all to end, kills what has not ended by half the time, and returns by the deadline."""
+        """Asks all to end, soon kills what has not ended, and returns by the deadline."""
         for service in self._services.values():
             service.ask_to_end()
-        await self._all_ended(deadline_seconds * _OWN_END_SHARE)
+        own_seconds = min(SERVICE_OWN_END_SECONDS, deadline_seconds / 2)
+        await self._all_ended(own_seconds)
         for service in self._services.values():
             service.kill()
-        await self._all_ended(deadline_seconds * (1 - _OWN_END_SHARE))
+        await self._all_ended(deadline_seconds - own_seconds)
         if self._socket is not None:
             self._socket.close()
             self._socket = None

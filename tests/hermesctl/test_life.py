@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.hermesctl.hand import Result, hermesctl
+from hermesctl.systemd import is_there
+from tests.hermesctl.hand import Result, Running, hermesctl
 
 LIVING = """
 import os, sys
@@ -87,17 +88,73 @@ def test_run_becomes_the_supervisor(tmp_path: Path, stand_in: Path) -> None:
     assert (result.code, result.out) == (75, f"['--home', '{tmp_path / 'home'}']\n")
 
 
-def test_stop_says_what_it_waits_for_and_gives_up_in_time(tmp_path: Path, stand_in: Path) -> None:
-    stand_in.write_text(LIVING.replace("peer._loop.call_soon(peer._loop.stop)", "pass"))
+def test_e1_stop_says_what_it_waits_for_and_kills_when_the_time_is_over(
+    tmp_path: Path, stand_in: Path
+) -> None:
+    waits = LIVING.replace('"busy": 0', '"waits_for": "waiting for 2 workers to end"')
+    stand_in.write_text(waits.replace("peer._loop.call_soon(peer._loop.stop)", "pass"))
     started = ctl(tmp_path, "start")
     pid = int(started.out.split("pid ")[1].split(";")[0])
     try:
         result = ctl(tmp_path, "stop", "--timeout", "1.5")
+        assert result.code == 0
+        assert "waiting for 2 workers to end" in result.err
+        assert result.out == f"killed after 1.5 s, pid {pid}; nothing accepted is lost\n"
+        assert ctl(tmp_path, "stop").out == "not running\n"
     finally:
         end(pid)
-    assert result.code == 1
-    assert "waiting for 0 busy workers" in result.err
-    assert f"kill -9 {pid}" in result.err
+
+
+def test_e1_stop_needs_no_answer_of_a_supervisor_that_stands_still(tmp_path: Path, stand_in: Path) -> None:
+    stand_in.write_text(LIVING)
+    pid = int(ctl(tmp_path, "start").out.split("pid ")[1].split(";")[0])
+    try:
+        os.kill(pid, signal.SIGSTOP)
+        result = ctl(tmp_path, "stop", "--timeout", "2")
+    finally:
+        end(pid)
+    assert result.out.startswith("killed after 2 s")
+    assert "waiting for the process itself to end" in result.err
+
+
+def test_restart_is_a_stop_and_a_start(tmp_path: Path, stand_in: Path) -> None:
+    stand_in.write_text(LIVING)
+    first = int(ctl(tmp_path, "start").out.split("pid ")[1].split(";")[0])
+    second = 0
+    try:
+        told = ctl(tmp_path, "restart").out
+        second = int(told.split("started, pid ")[1].split(";")[0])
+        assert told.startswith(f"stopped, pid {first}\n")
+        assert second != first
+    finally:
+        for pid in filter(None, (first, second)):
+            end(pid)
+
+
+def test_logs_shows_the_last_lines_and_follows_through_a_rotation(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert hermesctl(home, "logs").code == 69
+    log = home / "logs" / "supervisor.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("".join(f"line {number}\n" for number in range(100)))
+    assert hermesctl(home, "logs", "--lines", "2").out == "line 98\nline 99\n"
+    assert hermesctl(home, "logs", "--lines", "1", "--json").out == '{"line": "line 99"}\n'
+    with Running(home, "logs", "-f", "--lines", "1") as following:
+        following.wait_for("line 99\n")
+        with log.open("a") as file:
+            file.write("fresh\n")
+        following.wait_for("fresh\n")
+        log.rename(log.with_suffix(".log.1"))
+        log.write_text("in the next file\n")
+        assert following.wait_for("in the next file\n") == "line 99\nfresh\nin the next file\n"
+
+
+@pytest.mark.skipif(is_there(), reason="systemd runs this machine")
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+def test_without_systemd_there_is_nothing_to_install(tmp_path: Path, command: str) -> None:
+    result = hermesctl(tmp_path / "home", command, "--user", HOME=str(tmp_path))
+    assert result.code == 5
+    assert "hint: hermesctl" in result.err
 
 
 def end(pid: int) -> None:

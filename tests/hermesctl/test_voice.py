@@ -1,11 +1,14 @@
 """`hermesctl send --audio` and `retry MESSAGE` against a scripted supervisor: what is stored and shown."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from hermesctl.clips import store
+from ipc.endpoints import find_places
 from ipc.messages import (
     Accepted,
     Answer,
@@ -141,6 +144,17 @@ def test_what_cannot_be_sent_is_named(tmp_path: Path, line: tuple[str, ...], cod
     assert result.code == code
     assert said in result.err
     assert not (tmp_path / "clips").exists() or stored(tmp_path) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can speak to a service of another user")
+def test_a_clip_of_root_belongs_to_the_user_of_the_service(tmp_path: Path) -> None:
+    places = find_places(str(tmp_path))
+    places.clips.mkdir(mode=0o700)
+    os.chown(places.clips, 12345, 12346)
+    (tmp_path / "sound").write_bytes(b"x")
+    owner = (places.clips / store(places, str(tmp_path / "sound"))).stat()
+    assert (owner.st_uid, owner.st_gid, owner.st_mode & 0o777) == (12345, 12346, 0o600)
+    assert places.clips.stat().st_uid == 12345
 
 
 def test_a_message_is_retried_in_its_session(tmp_path: Path) -> None:

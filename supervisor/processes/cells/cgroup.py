@@ -8,11 +8,10 @@ from pathlib import Path
 
 from ipc.children import CellSpec
 from supervisor.processes import tree
+from supervisor.processes.cells import leaf
 from supervisor.processes.cells.cell import CellUnavailable, Held, Limits
 from supervisor.processes.tree import Status
 
-# The cgroup in which the supervisor itself sits, beside those of its workers.
-_OWN_LEAF = "supervisor"
 _PREFIX = "hermes-worker-"
 _CONTROLLERS = ("memory", "pids")
 _LOOK_AGAIN_SECONDS = 0.001
@@ -26,7 +25,8 @@ class CgroupCell:
     def __init__(self, hide: tuple[str, ...], show: tuple[str, ...], limits: Limits) -> None:
         self._limits = limits
         self._folder = _own_folder()
-        self._settle()
+        leaf.settle()
+        self._control()
         self._remove_empty()
         folder = self._make(0)
         if not (folder / "cgroup.kill").exists():
@@ -94,34 +94,17 @@ class CgroupCell:
                 (folder / name).write_text(str(most))
         return folder
 
-    def _settle(self) -> None:
-        """Moves the supervisor to a leaf if it is alone: only then can the cgroups beside it have limits."""
-        if (self._folder / _OWN_LEAF).is_dir() or not (self._folder / "cgroup.type").exists():
-            return self._control()
-        try:
-            if (self._folder / "cgroup.procs").read_text().split() == [str(os.getpid())]:
-                (self._folder / _OWN_LEAF).mkdir()
-                (self._folder / _OWN_LEAF / "cgroup.procs").write_text(str(os.getpid()))
-                self._control()
-        except OSError:
-            # Not ours to arrange: the cell works without controllers.
-            pass
-        return None
-
     def _control(self) -> None:
-        there = (self._folder / "cgroup.controllers").read_text().split()
-        wanted = " ".join(f"+{name}" for name in _CONTROLLERS if name in there)
-        if wanted:
-            with contextlib.suppress(OSError):
+        """Limits for the cells, where this cgroup may hand them on; without them cells work too."""
+        with contextlib.suppress(OSError):
+            there = (self._folder / "cgroup.controllers").read_text().split()
+            wanted = " ".join(f"+{name}" for name in _CONTROLLERS if name in there)
+            if wanted:
                 (self._folder / "cgroup.subtree_control").write_text(wanted)
 
 
 def _own_folder() -> Path:
-    """The folder of this process's cgroup, or the one above when it already sits in its leaf."""
-    own = [line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line.startswith("0::")]
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        fields, _, kind = line.partition(" - ")
-        if own and kind.startswith("cgroup2 "):
-            folder = Path(fields.split()[4]) / own[0].lstrip("/")
-            return folder.parent if folder.name == _OWN_LEAF else folder
-    raise CellUnavailable("no cgroup2 is mounted here", "mount it at /sys/fs/cgroup")
+    folder = leaf.own_folder()
+    if folder is None:
+        raise CellUnavailable("no cgroup2 is mounted here", "mount it at /sys/fs/cgroup")
+    return folder

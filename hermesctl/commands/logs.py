@@ -1,0 +1,92 @@
+"""`hermesctl logs`: what the supervisor wrote: from journald if its unit is installed, else from a file."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from hermesctl.errors import CommandError
+from hermesctl.exits import Exit
+from hermesctl.render import harmless
+from hermesctl.systemd import installed_unit
+from ipc.endpoints import Places
+
+_LOOK_SECONDS = 0.2
+# A line of the log is a few hundred bytes; what lies further back is for an editor.
+_LINE_BYTES = 1024
+_EXAMPLES = """\b
+Examples:
+  hermesctl logs
+  hermesctl logs -f
+  hermesctl logs --lines 500
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.option("-f", "--follow", "follow", is_flag=True, help="Go on with what is written from now on.")
+@click.option(
+    "--lines",
+    type=click.IntRange(min=0, max=100_000),
+    default=50,
+    show_default=True,
+    help="How many of the last lines to begin with.",
+)
+@click.option("--json", "form", flag_value="json", default="text", help="One JSON object a line.")
+@click.pass_obj
+def logs(places: Places, follow: bool, lines: int, form: str) -> None:
+    """Show what the supervisor wrote to its log."""
+    unit = installed_unit(places)
+    if unit is not None:
+        words = [f"--lines={lines}", *(["--follow"] if follow else [])]
+        words += ["--output=json"] if form == "json" else ["--output=short-iso"]
+        sys.stdout.flush()
+        line = unit.journal(*words)
+        os.execvp(line[0], line)
+    log = places.logs / "supervisor.log"
+    if not log.exists():
+        raise CommandError(f"there is no log at {log}", "hermesctl start writes one", Exit.NOT_RUNNING)
+    for text in _last(log, lines):
+        _show(text, form)
+    if follow:
+        for text in _fresh(log):
+            _show(text, form)
+
+
+def _show(text: str, form: str) -> None:
+    print(json.dumps({"line": text}) if form == "json" else harmless(text), flush=True)
+
+
+def _last(log: Path, lines: int) -> list[str]:
+    with log.open("rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(0, end - lines * _LINE_BYTES))
+        text = file.read(end - file.tell()).decode(errors="replace")
+    return text.splitlines()[-lines:] if lines else []
+
+
+def _fresh(log: Path) -> Iterator[str]:
+    """Every line written from now on, also when the file is set aside and begun anew."""
+    file = log.open("rb")
+    file.seek(0, os.SEEK_END)
+    rest = b""
+    while True:
+        piece = file.read()
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from (line.decode(errors="replace") for line in whole)
+        if piece:
+            continue
+        if _is_another(log, file.fileno()) or log.stat().st_size < file.tell():
+            file.close()
+            file = log.open("rb")
+        time.sleep(_LOOK_SECONDS)
+
+
+def _is_another(log: Path, descriptor: int) -> bool:
+    try:
+        return not os.path.samestat(log.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
