@@ -169,6 +169,7 @@ class App:
             cautions=cautions(self._settings),
             trouble=lambda: self._engine.trouble,
             voice=self._voice_hint,
+            drain_seconds=self._settings.turns.drain_seconds,
         )
         return Views(
             state=state,

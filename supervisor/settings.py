@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ipc.messages import AgentSpec, BusyMode, ModelEndpoint
+from supervisor.cpus import seats_for
 from supervisor.settings_file import SettingsError, SettingsFile
 from supervisor.values import (
     DURATION,
@@ -65,7 +66,7 @@ class Workers:
     @property
     def seats(self) -> int:
         """Busy seats: the count, or so many per CPU that this process may really use; at least one."""
-        return self.count or max(1, round(self.per_cpu * len(os.sched_getaffinity(0))))
+        return self.count or seats_for(self.per_cpu)
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ class Turns:
     deadline_seconds: float = key("deadline", DURATION, "30m")
     silence_seconds: float = key("silence", DURATION, "5m")
     waiting_max: int = key("waiting_max", whole(1), 1000)
+    drain_seconds: float = key("drain", DURATION, "30s")
 
 
 @dataclass(frozen=True)

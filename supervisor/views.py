@@ -8,7 +8,9 @@ from typing import Any, Protocol, assert_never
 
 from ipc import messages as wire
 from supervisor.clock import Clock
-from supervisor.core.model import Session, State, TurnState, Worker, WorkerState
+from supervisor.core import pool
+from supervisor.core.model import Intake, Session, State, TurnState, Worker, WorkerState
+from supervisor.cpus import available_cpus
 
 Row = dict[str, Any]
 # No table is asked for more than this many rows at a time; a longer one is a job for `journal export`.
@@ -62,6 +64,8 @@ class Host:
     trouble: Callable[[], Trouble | None]
     # What a person who speaks should know, or nothing.
     voice: Callable[[], str]
+    # What a stop that drains first may wait for turns to end.
+    drain_seconds: float
 
 
 class Views:
@@ -141,7 +145,11 @@ class Views:
             "model": host.model(),
             "cell": host.cell(),
             "seats": state.policy.busy_seats,
-            "spares": state.policy.spares,
+            "spares": pool.wanted(state) - state.policy.busy_seats,
+            "cpus": available_cpus(),
+            "draining": state.draining,
+            "draining_since": state.intake_since if state.draining else None,
+            "drain_seconds": host.drain_seconds,
             "idle": len(state.idle),
             "busy": len(state.busy),
             **{
@@ -158,7 +166,8 @@ class Views:
     def _state_of_the_service(self) -> str:
         if self._host.trouble() is not None:
             return "stuck"
-        return "stopping" if self._state.draining else "ready"
+        intake = self._state.intake
+        return "ready" if intake is Intake.OPEN else intake.value
 
     def _hints(self) -> list[str]:
         """Sentences for what a person should look at."""

@@ -7,8 +7,8 @@ place, so none can forget to.
 import heapq
 from typing import assert_never
 
-from supervisor.core import inbox, placing, pool, questions, recovery, standstill, turns, voice
-from supervisor.core.effects import Carried, Decision
+from supervisor.core import admission, inbox, placing, pool, questions, recovery, standstill, turns, voice
+from supervisor.core.effects import Decision
 from supervisor.core.events import (
     AnswerArrived,
     Asked,
@@ -23,6 +23,7 @@ from supervisor.core.events import (
     NotTranscribed,
     Recovered,
     ResumeAsked,
+    ScaleAsked,
     Spoke,
     Steered,
     StoodStill,
@@ -95,11 +96,11 @@ def _handle(ledger: Ledger, event: Event) -> None:
         case StopAsked():
             recovery.stop_asked(ledger)
         case DrainAsked():
-            ledger.state.draining = True
-            ledger.answer = Carried(note="draining: running turns finish, no new one starts")
+            admission.drain_asked(ledger)
         case UndrainAsked():
-            ledger.state.draining = False
-            ledger.answer = Carried(note="taking turns again")
+            admission.undrain_asked(ledger)
+        case ScaleAsked():
+            pool.scale_asked(ledger, event)
         case StoodStill():
             standstill.stood_still(ledger, event)
         case Ticked():

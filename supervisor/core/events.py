@@ -248,6 +248,13 @@ class UndrainAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class ScaleAsked:
+    """So many turns may run at once from now on, for as long as this life lasts."""
+
+    seats: int
+
+
+@dataclass(frozen=True, slots=True)
 class StopAsked:
     """The service ends in order: what runs is left for the next start and not counted as a loss."""
 
@@ -285,6 +292,7 @@ Event = (
     | ModelChanged
     | DrainAsked
     | UndrainAsked
+    | ScaleAsked
     | StopAsked
     | StoodStill
     | Ticked

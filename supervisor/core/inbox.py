@@ -1,6 +1,6 @@
 """What is said to a session: taken in, held, dropped, and what it does to a running turn."""
 
-from supervisor.core import questions, turns
+from supervisor.core import admission, questions, turns
 from supervisor.core.effects import Carried, Denied, ForgetClip, Taken, Transcribe
 from supervisor.core.events import DropAsked, InterruptAsked, ResumeAsked, TextArrived, VoiceArrived
 from supervisor.core.ledger import Ledger
@@ -33,7 +33,7 @@ def _take(ledger: Ledger, session: Session, event: TextArrived | VoiceArrived) -
         busy=message.busy.value,
         clip=clip,
     )
-    ledger.answer = Taken(message.id, session.seq, again=False)
+    ledger.answer = Taken(message.id, session.seq, again=False, note=admission.note(ledger.state))
     session.waiting.append(message)
     if message.is_transcribing:
         ledger.perform(Transcribe(session.name, message.id, clip))

@@ -32,6 +32,14 @@ class WorkerState(StrEnum):
     FAILED = "failed"
 
 
+class Intake(StrEnum):
+    """Whether turns are begun. What is said is taken in either way."""
+
+    OPEN = "open"
+    DRAINING = "draining"
+    STOPPING = "stopping"
+
+
 class ModelState(StrEnum):
     """Whether turns can be given a language model."""
 
@@ -273,15 +281,22 @@ class State:
     sessions: dict[str, Session] = field(default_factory=dict)
     workers: dict[int, Worker] = field(default_factory=dict)
     model: Model = field(default_factory=Model)
-    draining: bool = False
+    intake: Intake = Intake.OPEN
+    intake_since: float = 0.0
     incarnations: int = 0
     # Ready-sets, so that a decision costs the same for any number of sessions. Dicts keep order.
     openable: dict[str, None] = field(default_factory=dict)
     queued: deque[str] = field(default_factory=deque)
     idle: dict[int, None] = field(default_factory=dict)
     busy: dict[int, None] = field(default_factory=dict)
+    dying: dict[int, None] = field(default_factory=dict)
     deadlines: list[tuple[float, int, Due]] = field(default_factory=list)
     deadlines_made: int = 0
+
+    @property
+    def draining(self) -> bool:
+        """Whether no turn may begin, be it for a while or for the rest of this life."""
+        return self.intake is not Intake.OPEN
 
 
 def turn_id(session: str, number: int) -> str:

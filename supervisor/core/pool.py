@@ -1,7 +1,10 @@
 """Seats and the processes in them: start, ready, signs of life, kill, rest; knows nothing of turns."""
 
-from supervisor.core.effects import KillWorker, StartWorker
-from supervisor.core.events import WorkerAlive, WorkerDied, WorkerReady, WorkerStarted
+from dataclasses import replace
+from itertools import count, islice
+
+from supervisor.core.effects import Carried, KillWorker, StartWorker
+from supervisor.core.events import ScaleAsked, WorkerAlive, WorkerDied, WorkerReady, WorkerStarted
 from supervisor.core.ledger import Ledger
 from supervisor.core.model import LifeDue, ReadyDue, RestDue, State, Who, Worker, WorkerState
 
@@ -11,9 +14,12 @@ _REST_SECONDS_FIRST = 0.25
 _IDLE_LOOP_PULSES = 4
 
 NEVER_READY = "it was not ready in time"
+RETIRED = "retired"
 
 # What a dying process still says counts no more, and an empty seat says nothing.
 _LIVING = (WorkerState.STARTING, WorkerState.IDLE, WorkerState.BUSY)
+# Who may leave the pool without a turn being touched, the least useful first.
+_AT_LEISURE = (WorkerState.FAILED, WorkerState.RESTING, WorkerState.STARTING, WorkerState.IDLE)
 
 
 def current(state: State, who: Who) -> Worker | None:
@@ -28,12 +34,48 @@ def fence(state: State, worker: Worker) -> Who:
     return Who(state.epoch, worker.seat, worker.incarnation)
 
 
-def fill(ledger: Ledger) -> None:
-    """Make every seat the policy wants; new seats start a worker at once."""
-    policy = ledger.state.policy
-    for seat in range(policy.busy_seats + policy.spares):
-        if seat not in ledger.state.workers:
-            start(ledger, ledger.state.workers.setdefault(seat, Worker(seat)))
+def wanted(state: State) -> int:
+    """How many workers there should be."""
+    return state.policy.busy_seats + state.policy.spares
+
+
+def scale_asked(ledger: Ledger, event: ScaleAsked) -> None:
+    """More seats are filled at once. Of fewer, the idle ones leave at once and the busy ones after a turn."""
+    state = ledger.state
+    before = state.policy.busy_seats
+    state.policy = replace(state.policy, busy_seats=event.seats)
+    fit(ledger)
+    ledger.answer = Carried(note=f"{event.seats} seats; there were {before}")
+
+
+def fit(ledger: Ledger) -> None:
+    """Make every seat that is wanted, at the lowest free numbers, and let go what is not."""
+    workers = ledger.state.workers
+    missing = wanted(ledger.state) - len(workers)
+    free = (seat for seat in count() if seat not in workers)
+    for seat in list(islice(free, max(0, missing))):
+        start(ledger, workers.setdefault(seat, Worker(seat)))
+    for worker in _superfluous(ledger.state):
+        if worker.is_empty:
+            del workers[worker.seat]
+        else:
+            kill(ledger, worker, RETIRED)
+
+
+def _superfluous(state: State) -> list[Worker]:
+    """Whom nobody would miss: empty seats first, then who is not ready yet, then who is idle."""
+    if _surplus(state) <= 0:
+        return []
+    at_leisure = sorted(
+        (each for each in state.workers.values() if each.state in _AT_LEISURE),
+        key=lambda worker: (_AT_LEISURE.index(worker.state), -worker.seat),
+    )
+    return at_leisure[: _surplus(state)]
+
+
+def _surplus(state: State) -> int:
+    """Workers beyond the wanted ones; who is dying leaves by itself, for its seat is not filled again."""
+    return len(state.workers) - len(state.dying) - wanted(state)
 
 
 def start(ledger: Ledger, worker: Worker) -> None:
@@ -71,6 +113,9 @@ def ready(ledger: Ledger, event: WorkerReady) -> None:
     if worker.turns >= ledger.state.policy.turns_per_worker_max:
         kill(ledger, worker, "recycled")
         return
+    if _surplus(ledger.state) > 0:
+        kill(ledger, worker, RETIRED)
+        return
     worker.state = WorkerState.IDLE
     ledger.state.idle[worker.seat] = None
 
@@ -91,15 +136,23 @@ def kill(ledger: Ledger, worker: Worker, why: str) -> None:
         return
     ledger.state.idle.pop(worker.seat, None)
     ledger.state.busy.pop(worker.seat, None)
+    ledger.state.dying[worker.seat] = None
     worker.state, worker.why = WorkerState.DYING, why
     ledger.perform(KillWorker(worker.seat, worker.incarnation, why))
 
 
 def emptied(ledger: Ledger, worker: Worker, event: WorkerDied) -> None:
-    """The seat's process is gone: start the next one, after a rest if this one was never of use."""
+    """The seat's process is gone: start the next one, after a rest if this one was never of use.
+
+    A seat that is no longer wanted goes with it.
+    """
     state = ledger.state
     state.idle.pop(worker.seat, None)
     state.busy.pop(worker.seat, None)
+    state.dying.pop(worker.seat, None)
+    if len(state.workers) > wanted(state):
+        del state.workers[worker.seat]
+        return
     useless = worker.state in (WorkerState.STARTING, WorkerState.IDLE) and worker.turns == 0
     failed_to_start = useless or worker.why == NEVER_READY
     worker.words, worker.session, worker.pid = event.words, None, 0
