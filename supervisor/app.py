@@ -25,6 +25,7 @@ from supervisor.core.model import ModelState, Policy, State
 from supervisor.engine import Engine
 from supervisor.engine import Processes as Workers
 from supervisor.feed import Feed
+from supervisor.health.health import Health
 from supervisor.hearing import Hearing
 from supervisor.journal.errors import JournalUnwritable
 from supervisor.journal.journal import Journal
@@ -111,6 +112,7 @@ class App:
             passing=self._passing,
             fatal=self._fatal,
         )
+        self._health = Health(self._engine, self._clock, self._services.rows)
         self._care = Care(
             journal=self._journal,
             path=places.journal,
@@ -170,6 +172,7 @@ class App:
             trouble=lambda: self._engine.trouble,
             voice=self._voice_hint,
             drain_seconds=self._settings.turns.drain_seconds,
+            health=self._health,
         )
         return Views(
             state=state,
@@ -211,6 +214,7 @@ class App:
         self._control.open(socket)
         self._opening = asyncio.ensure_future(self._services.open())
         self._take_pulse()
+        self._health.open()
         self._care.open()
         self._clips.open()
         self._notifier.ready()
@@ -305,6 +309,7 @@ class App:
     async def _close(self) -> None:
         self._log.write("service.stopping")
         self._care.close()
+        self._health.close()
         self._clips.close()
         ending = (self._processes.close(_WORKERS_END_SECONDS), self._services.close(_SERVICES_END_SECONDS))
         await asyncio.gather(*ending)
@@ -328,6 +333,11 @@ def policy(settings: Settings) -> Policy:
         turns_per_worker_max=settings.workers.turns_max,
         attempts_max=turns.attempts_max,
         waiting_max=turns.waiting_max,
+        queue_max=turns.queue_max,
+        memory_free_bytes_min=settings.workers.memory_free_bytes_min,
+        memory_pressure_max=settings.workers.memory_pressure_max,
+        io_pressure_max=settings.workers.io_pressure_max,
+        cpu_pressure_max=settings.workers.cpu_pressure_max,
         resume=turns.resume,
         freshness_seconds=turns.freshness_seconds,
         deadline_seconds=turns.deadline_seconds,

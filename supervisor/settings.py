@@ -61,6 +61,10 @@ class Workers:
     processes_max: int = key("processes_max", whole(1), 256)
     files_max: int = key("files_max", whole(64), 4096)
     turns_max: int = key("turns_max", whole(1), 200)
+    memory_free_bytes_min: int = key("memory_free_min", SIZE, "256MiB")
+    memory_pressure_max: int | None = key("memory_pressure_max", maybe(whole(1, 100)), 50)
+    io_pressure_max: int | None = key("io_pressure_max", maybe(whole(1, 100)))
+    cpu_pressure_max: int | None = key("cpu_pressure_max", maybe(whole(1, 100)))
     cell: CellChoice = key("cell", one_of(CellChoice), "auto")
 
     @property
@@ -80,6 +84,7 @@ class Turns:
     deadline_seconds: float = key("deadline", DURATION, "30m")
     silence_seconds: float = key("silence", DURATION, "5m")
     waiting_max: int = key("waiting_max", whole(1), 1000)
+    queue_max: int = key("queue_max", whole(1), 10_000)
     drain_seconds: float = key("drain", DURATION, "30s")
 
 

@@ -38,6 +38,8 @@ class Reading(Protocol):
     def memory_bytes(self) -> int: ...
     @property
     def cpu_percent(self) -> float: ...
+    @property
+    def processes(self) -> int: ...
 
 
 class Trouble(Protocol):
@@ -49,6 +51,13 @@ class Trouble(Protocol):
     def hint(self) -> str: ...
     @property
     def since(self) -> float: ...
+
+
+class Health(Protocol):
+    """What is late, and how late the loop is."""
+
+    def late(self) -> list[Row]: ...
+    def lag_ms(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -66,6 +75,7 @@ class Host:
     voice: Callable[[], str]
     # What a stop that drains first may wait for turns to end.
     drain_seconds: float
+    health: Health
 
 
 class Views:
@@ -156,10 +166,12 @@ class Views:
                 shown.value: sum(1 for turn in open_turns if turn.state is shown)
                 for shown in (TurnState.QUEUED, TurnState.RUNNING, TurnState.ASKING)
             },
-            "waiting": sum(len(session.waiting) for session in state.sessions.values()),
+            "waiting": state.waiting,
             "sessions_live": len(state.sessions),
             "turns_ended": sum(counts.get(ending, 0) for ending in ("done", "failed", "interrupted")),
             "memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "lag_ms": host.health.lag_ms(),
+            "late": host.health.late(),
             "hints": [*host.cautions, *self._hints()],
         }
 
@@ -236,6 +248,7 @@ class Views:
             "turn": session.turn.id if session and session.turn else None,
             "memory_bytes": reading.memory_bytes if reading else None,
             "cpu_percent": reading.cpu_percent if reading else None,
+            "processes": reading.processes if reading else None,
             "age_seconds": self._clock.now() - worker.since,
             "turns": worker.turns,
             **self._signs_of_life(worker, session),

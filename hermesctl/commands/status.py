@@ -58,6 +58,9 @@ def _lines(row: dict[str, Any]) -> list[str]:
     )
     lines = [f"{paint_state(state, sys.stdout)} · {head}"]
     lines += [f"  {paint(f'{name:<9}', 'dim', sys.stdout)} {_folded(value)}" for name, value in facts]
+    for late in row.get("late") or ():
+        text = f"late: {one_line(late['what'])} for {age(late['seconds'])}: {one_line(late['detail'])}"
+        lines.append(paint(f"  {text}", "red", sys.stdout))
     hints = row.get("hints") or ()
     return lines + [paint(f"  hint: {one_line(hint)}", "yellow", sys.stdout) for hint in hints]
 

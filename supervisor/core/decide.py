@@ -17,6 +17,7 @@ from supervisor.core.events import (
     Event,
     Failed,
     Finished,
+    HostRead,
     InterruptAsked,
     ModelChanged,
     Noted,
@@ -42,7 +43,17 @@ from supervisor.core.events import (
     WorkerUnreachable,
 )
 from supervisor.core.ledger import Ledger
-from supervisor.core.model import Due, LifeDue, Model, ReadyDue, RestDue, SilenceDue, State, TurnDue
+from supervisor.core.model import (
+    Due,
+    LifeDue,
+    Model,
+    ReadyDue,
+    RestDue,
+    SilenceDue,
+    SparesDue,
+    State,
+    TurnDue,
+)
 
 
 def decide(state: State, event: Event, now: float) -> Decision:
@@ -90,7 +101,7 @@ def _handle(ledger: Ledger, event: Event) -> None:
         case WorkerUnreachable():
             _worker_unreachable(ledger, event)
         case ModelChanged():
-            ledger.state.model = Model(event.state, event.error, event.hint)
+            _model_changed(ledger, event)
         case Recovered():
             recovery.recovered(ledger)
         case StopAsked():
@@ -101,12 +112,20 @@ def _handle(ledger: Ledger, event: Event) -> None:
             admission.undrain_asked(ledger)
         case ScaleAsked():
             pool.scale_asked(ledger, event)
+        case HostRead():
+            admission.host_read(ledger, event)
         case StoodStill():
             standstill.stood_still(ledger, event)
         case Ticked():
             pass
         case _:
             assert_never(event)
+
+
+def _model_changed(ledger: Ledger, event: ModelChanged) -> None:
+    before = ledger.state.model
+    since = before.since if before.state is event.state and before.since else ledger.now
+    ledger.state.model = Model(event.state, event.error, event.hint, since)
 
 
 def _worker_died(ledger: Ledger, event: WorkerDied) -> None:
@@ -143,5 +162,7 @@ def _due(ledger: Ledger, due: Due) -> None:
             pool.look_for_life(ledger, due)
         case RestDue():
             pool.rested(ledger, due)
+        case SparesDue():
+            pool.spares_due(ledger)
         case _:
             assert_never(due)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from itertools import count, islice
 
+from supervisor.core import spares
 from supervisor.core.effects import Carried, KillWorker, StartWorker
 from supervisor.core.events import ScaleAsked, WorkerAlive, WorkerDied, WorkerReady, WorkerStarted
 from supervisor.core.ledger import Ledger
@@ -36,7 +37,7 @@ def fence(state: State, worker: Worker) -> Who:
 
 def wanted(state: State) -> int:
     """How many workers there should be."""
-    return state.policy.busy_seats + state.policy.spares
+    return state.policy.busy_seats + state.policy.spares + state.spares_more
 
 
 def scale_asked(ledger: Ledger, event: ScaleAsked) -> None:
@@ -45,7 +46,7 @@ def scale_asked(ledger: Ledger, event: ScaleAsked) -> None:
     before = state.policy.busy_seats
     state.policy = replace(state.policy, busy_seats=event.seats)
     fit(ledger)
-    ledger.answer = Carried(note=f"{event.seats} seats; there were {before}")
+    ledger.answer = Carried(note=f"seats: {event.seats}, before: {before}")
 
 
 def fit(ledger: Ledger) -> None:
@@ -118,6 +119,8 @@ def ready(ledger: Ledger, event: WorkerReady) -> None:
         return
     worker.state = WorkerState.IDLE
     ledger.state.idle[worker.seat] = None
+    spares.came_back(ledger, worker)
+    fit(ledger)
 
 
 def alive(ledger: Ledger, event: WorkerAlive) -> None:
@@ -137,6 +140,8 @@ def kill(ledger: Ledger, worker: Worker, why: str) -> None:
     ledger.state.idle.pop(worker.seat, None)
     ledger.state.busy.pop(worker.seat, None)
     ledger.state.dying[worker.seat] = None
+    if worker.session is not None:
+        worker.away_since = ledger.now
     worker.state, worker.why = WorkerState.DYING, why
     ledger.perform(KillWorker(worker.seat, worker.incarnation, why))
 
@@ -155,11 +160,14 @@ def emptied(ledger: Ledger, worker: Worker, event: WorkerDied) -> None:
         return
     useless = worker.state in (WorkerState.STARTING, WorkerState.IDLE) and worker.turns == 0
     failed_to_start = useless or worker.why == NEVER_READY
+    if worker.session is not None and worker.away_since is None:
+        worker.away_since = ledger.now
     worker.words, worker.session, worker.pid = event.words, None, 0
     if not failed_to_start:
         start(ledger, worker)
         return
     worker.starts_failed += 1
+    worker.away_since = None  # what cannot start is not replaced by a spare that cannot start either
     hopeless = worker.starts_failed >= state.policy.starts_failed_max
     worker.state, worker.since = (WorkerState.FAILED if hopeless else WorkerState.RESTING), ledger.now
     doubled = _REST_SECONDS_FIRST * 2 ** min(worker.starts_failed - 1, 16)
@@ -189,6 +197,11 @@ def look_for_life(ledger: Ledger, due: LifeDue) -> None:
     else:
         worker.starts_failed = 0  # It has lived for a while: whatever kept others from starting is over.
         ledger.remind(worker.pulse_at + limit, due)
+
+
+def spares_due(ledger: Ledger) -> None:
+    spares.look(ledger)
+    fit(ledger)
 
 
 def rested(ledger: Ledger, due: RestDue) -> None:

@@ -1,6 +1,6 @@
 """What a new life does with the old one's unfinished turns: it puts them back on the road or ends them."""
 
-from supervisor.core import admission, pool, questions, turns, voice
+from supervisor.core import admission, line, pool, questions, turns, voice
 from supervisor.core.effects import Carried
 from supervisor.core.ledger import Ledger
 from supervisor.core.model import Intake, Policy, Proof, Session, Turn
@@ -12,6 +12,7 @@ _ENDED = "the supervisor ended while it ran"
 
 def recovered(ledger: Ledger) -> None:
     """First event of a life, before any door is open."""
+    ledger.state.waiting = sum(len(session.waiting) for session in ledger.state.sessions.values())
     for session in list(ledger.state.sessions.values()):
         if session.turn is not None:
             _settle(ledger, session, session.turn)
@@ -36,7 +37,7 @@ def _settle(ledger: Ledger, session: Session, turn: Turn) -> None:
     elif ledger.state.policy.resume == "ask" and turn.attempts > 0:
         questions.ask_to_go_on(ledger, session, turn)
     else:
-        ledger.state.queued.append(turn.id)
+        line.join(ledger.state, session.name, ledger.now)
 
 
 def _reason_to_end(policy: Policy, turn: Turn, now: float) -> str | None:
