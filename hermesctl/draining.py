@@ -27,7 +27,7 @@ def drain_and_wait(places: Places, budget_seconds: float | None) -> list[str]:
         while running := _running(client):
             if budget_seconds is not None and time.monotonic() - began >= budget_seconds:
                 return running
-            waiting.say(f"waiting for {_named(running)} to end")
+            waiting.say(f"waiting for {named(running)} to end")
             client.receive(_LOOK_SECONDS)
         return []
     finally:
@@ -48,6 +48,7 @@ def _running(client: Client) -> list[str]:
     return [one_line(row["turn"]) for row in rows]
 
 
-def _named(turns: list[str]) -> str:
+def named(turns: list[str]) -> str:
+    """The turns in a sentence."""
     more = len(turns) - _NAMED_MAX
     return ", ".join(turns[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")

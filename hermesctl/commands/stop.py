@@ -6,7 +6,7 @@ import click
 
 from hermesctl.client import Client
 from hermesctl.commands.status import read_status
-from hermesctl.draining import drain_and_wait, drain_seconds
+from hermesctl.draining import drain_and_wait, drain_seconds, named
 from hermesctl.errors import CommandError, NotRunning
 from hermesctl.exits import Exit
 from hermesctl.process import Ending
@@ -70,7 +70,7 @@ def _drain_first(places: Places, asked_seconds: float) -> None:
     budget_seconds = drain_seconds(places) if asked_seconds == _BY_SETTINGS else asked_seconds
     left = drain_and_wait(places, budget_seconds)
     if left:
-        aside(f"  {len(left)} turns still run after {budget_seconds:g} s; they go on at the next start")
+        aside(f"  not ended within {budget_seconds:g} s, to go on at the next start: {named(left)}")
 
 
 def _ask_to_stop(places: Places) -> None:

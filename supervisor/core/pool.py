@@ -114,9 +114,6 @@ def ready(ledger: Ledger, event: WorkerReady) -> None:
     if worker.turns >= ledger.state.policy.turns_per_worker_max:
         kill(ledger, worker, "recycled")
         return
-    if _surplus(ledger.state) > 0:
-        kill(ledger, worker, RETIRED)
-        return
     worker.state = WorkerState.IDLE
     ledger.state.idle[worker.seat] = None
     spares.came_back(ledger, worker)

@@ -54,7 +54,6 @@ MUTANTS_OF_SCALE: tuple[Mutant, ...] = (
         ("surplus_seats_stay", "    if _surplus(state) <= 0:\n        return []\n", "    return []\n"),
         ("the_busy_are_retired", "if each.state in _AT_LEISURE)", "if each.state is not WorkerState.DYING)"),
         ("the_low_seats_leave_first", "-worker.seat)", "worker.seat)"),
-        ("retired_workers_stay", "        kill(ledger, worker, RETIRED)\n        return\n", "        pass\n"),
         ("retired_seats_are_filled_again", "    if len(state.workers) > wanted(state):\n", "    if False:\n"),
         ("the_dying_count_as_staying", " - len(state.dying) - wanted(state)", " - wanted(state)"),
         (
