@@ -9,7 +9,7 @@ from typing import Any, Protocol, assert_never
 from ipc import messages as wire
 from supervisor.clock import Clock
 from supervisor.core import pool
-from supervisor.core.model import Intake, Session, State, TurnState, Worker, WorkerState
+from supervisor.core.model import Intake, Session, State, Worker, WorkerState
 from supervisor.cpus import available_cpus
 
 Row = dict[str, Any]
@@ -144,7 +144,6 @@ class Views:
     def _status(self) -> Row:
         state, host = self._state, self._host
         counts = self._tables.counts()
-        open_turns = [session.turn for session in state.sessions.values() if session.turn]
         return {
             "version": host.version,
             "pid": os.getpid(),
@@ -162,10 +161,7 @@ class Views:
             "drain_seconds": host.drain_seconds,
             "idle": len(state.idle),
             "busy": len(state.busy),
-            **{
-                shown.value: sum(1 for turn in open_turns if turn.state is shown)
-                for shown in (TurnState.QUEUED, TurnState.RUNNING, TurnState.ASKING)
-            },
+            **{shown: counts.get(shown, 0) for shown in ("queued", "running", "asking")},
             "waiting": state.waiting,
             "sessions_live": len(state.sessions),
             "turns_ended": sum(counts.get(ending, 0) for ending in ("done", "failed", "interrupted")),

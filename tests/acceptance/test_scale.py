@@ -60,7 +60,9 @@ def test_d5_a_turn_that_ends_while_the_stop_drains_is_not_run_again(
     service.start()
     assert service.listen("later").ending("later/1").type == "turn.done"
     until(lambda: service.status()["running"] == 1)  # the one that was left goes on
-    assert len(service.listen("stuck").events) > 0
+    left = service.listen("stuck")
+    left.until(lambda: len(left.of_type("attempt.opened")) == 2)
+    assert left.of_type("attempt.lost")[0].fields["reason"] == "the service was stopped"
     assert [row["turn"] for row in service.show("turns", session="demo")] == ["demo/1"]
     assert service.show("turns", session="demo")[0]["attempts"] == 1
 
