@@ -9,14 +9,15 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, Literal
 
 from bench.accept import Ours, receive
 from bench.goals import Outcome, rounds_asked, tell
 from bench.pretend import pretend_service
 from bench.report import table
-from ipc.codec import encode
+from ipc.codec import Decoder, encode
 from ipc.endpoints import Places
-from ipc.messages import Show, Submit
+from ipc.messages import Answer, Show, Submit, Table
 from ipc.sockets import Wire
 
 # The smallest fills a page of `sessions`, so that all show as many rows.
@@ -26,6 +27,7 @@ TITLE = f"A host with many sessions, beside one with {SIZES[0]}"
 ROUNDS = 100
 STARTS = 3
 GOAL = 1.5
+_decoder: Decoder[Answer] = Decoder(Answer)
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -45,6 +47,12 @@ class Host:
         """Milliseconds until the worker has the turn of a new session; then the session is at rest."""
         return self._worker.once()
 
+    def look(self, what: Literal["status", "sessions"]) -> tuple[dict[str, Any], ...]:
+        """The rows of a table."""
+        answer = self._answer(Show(what))
+        assert isinstance(answer, Table)
+        return answer.rows
+
     def status(self) -> float:
         return self._ask(Show("status"))
 
@@ -56,11 +64,14 @@ class Host:
         return self._ask(Submit(session, "What is the time?", f"key of {session}"))
 
     def _ask(self, request: Show | Submit) -> float:
-        self._asked += 1
         began = time.perf_counter()
-        self._person.send([self._asked.to_bytes(8), encode(request)])
-        receive(self._person)
+        self._answer(request)
         return (time.perf_counter() - began) * 1000
+
+    def _answer(self, request: Show | Submit) -> Answer:
+        self._asked += 1
+        self._person.send([self._asked.to_bytes(8), encode(request)])
+        return _decoder.decode(receive(self._person)[-1])
 
 
 def measure(rounds: int) -> list[Outcome]:

@@ -26,6 +26,7 @@ from supervisor.core.effects import (
 from supervisor.core.events import (
     DropAsked,
     Event,
+    HostRead,
     InterruptAsked,
     ResumeAsked,
     Spoke,
@@ -148,7 +149,7 @@ class Engine:
 
     def post(self, event: Event, answer: GiveAnswer | None = None) -> None:
         """Something happened. `answer` is called after the commit, if the rules have one for it."""
-        if self.trouble is not None and isinstance(event, WorkerAlive):
+        if self.trouble is not None and isinstance(event, WorkerAlive | HostRead):
             return  # nobody is judged by the signs of this time, and it may be long
         self._inbox.append((event, answer))
         self.nudge()
