@@ -15,8 +15,8 @@ ROUNDS = 200
 TURNS_A_ROUND = 20
 ROUNDS_TO_WARM_UP = 10
 GOAL = 1.5
-# Nobody sends signs of life here, and nobody is replaced.
-_POLICY = Policy(busy_seats=2, spares=1, turns_per_worker_max=10**9, pulse_seconds=1e9)
+# Nobody sends signs of life here, nobody is replaced, and everything is accepted.
+_POLICY = Policy(busy_seats=2, spares=1, turns_per_worker_max=10**9, pulse_seconds=1e9, queue_max=10**9)
 
 
 class House:

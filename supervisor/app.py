@@ -27,6 +27,7 @@ from supervisor.ending import Ending
 from supervisor.engine import Engine
 from supervisor.engine import Processes as Workers
 from supervisor.feed import Feed
+from supervisor.health.health import Health
 from supervisor.hearing import Hearing
 from supervisor.journal.errors import JournalUnwritable
 from supervisor.journal.journal import Journal
@@ -112,6 +113,7 @@ class App:
             fatal=self._fatal,
         )
         self._watch = Watch(self._notifier, self._engine, lambda: in_short(state))
+        self._health = Health(self._engine, self._clock, self._services.rows)
         self._clips = ClipStore(
             folder=places.clips,
             stt=self._settings.stt,
@@ -172,6 +174,8 @@ class App:
             trouble=lambda: self._engine.trouble,
             voice=self._voice_hint,
             waits_for=self._ending.waits_for,
+            drain_seconds=self._settings.turns.drain_seconds,
+            health=self._health,
         )
         return Views(
             state=state,
@@ -213,6 +217,7 @@ class App:
         self._control.open(socket)
         self._opening = asyncio.ensure_future(self._services.open())
         self._take_pulse()
+        self._health.open()
         self._care.open()
         self._clips.open()
         self._notifier.ready()
@@ -312,6 +317,7 @@ class App:
         self._ending.tell()
         self._watch.close()
         self._care.close()
+        self._health.close()
         self._clips.close()
         ends = (room.close(PROCESSES_END_SECONDS) for room in (self._processes, self._services))
         await asyncio.gather(*ends)
@@ -335,6 +341,11 @@ def policy(settings: Settings) -> Policy:
         turns_per_worker_max=settings.workers.turns_max,
         attempts_max=turns.attempts_max,
         waiting_max=turns.waiting_max,
+        queue_max=turns.queue_max,
+        memory_free_bytes_min=settings.workers.memory_free_bytes_min,
+        memory_pressure_max=settings.workers.memory_pressure_max,
+        io_pressure_max=settings.workers.io_pressure_max,
+        cpu_pressure_max=settings.workers.cpu_pressure_max,
         resume=turns.resume,
         freshness_seconds=turns.freshness_seconds,
         deadline_seconds=turns.deadline_seconds,

@@ -27,6 +27,7 @@ from supervisor.core.effects import (
 from supervisor.core.events import (
     DropAsked,
     Event,
+    HostRead,
     InterruptAsked,
     ResumeAsked,
     Spoke,
@@ -125,6 +126,7 @@ class Engine:
         """`passing` gives the fault and the remedy of a failed commit that may do better later."""
         self.state = state
         self.trouble: Trouble | None = None
+        self.committing_since: float | None = None
         self._clock = clock
         self._journal = journal
         self._processes = processes
@@ -149,7 +151,7 @@ class Engine:
 
     def post(self, event: Event, answer: GiveAnswer | None = None) -> None:
         """Something happened. `answer` is called after the commit, if the rules have one for it."""
-        if self.trouble is not None and isinstance(event, WorkerAlive):
+        if self.trouble is not None and isinstance(event, WorkerAlive | HostRead):
             return  # nobody is judged by the signs of this time, and it may be long
         self._inbox.append((event, answer))
         self.nudge()
@@ -211,12 +213,15 @@ class Engine:
                 self.state.sessions[name] = session
 
     def _commit(self, decisions: _Decided, records: list[Record]) -> None:
+        if self.committing_since is None:
+            self.committing_since = self._clock.now()
         commit = self._journal.commit(records)
         commit.add_done_callback(lambda done: self._committed(done, decisions, records))
 
     def _committed(self, commit: "asyncio.Future[None]", decisions: _Decided, records: list[Record]) -> None:
         error = commit.exception()
         if error is None:
+            self.committing_since = None
             if self.trouble is not None:
                 self._lost_seconds = self._clock.now() - self.trouble.since
                 self.trouble = None

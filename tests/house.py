@@ -78,6 +78,7 @@ _CORE_READERS = (
     "feed",
     "processes",
     "services",
+    "health",
     "app",
     "briefing",
     "hearing",

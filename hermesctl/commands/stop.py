@@ -6,9 +6,11 @@ import click
 
 from hermesctl.client import Client, listener_pid
 from hermesctl.commands.status import read_status
+from hermesctl.draining import drain_and_wait, drain_seconds, named
 from hermesctl.errors import CommandError, NotRunning
 from hermesctl.exits import Exit
 from hermesctl.process import Ending
+from hermesctl.render import aside
 from hermesctl.systemd import installed_unit
 from hermesctl.waiting import Waiting
 from ipc.budgets import STOP_PATIENCE_SECONDS, STOP_SECONDS
@@ -21,10 +23,14 @@ _LOOK_SECONDS = 0.5
 _ANSWER_SECONDS = 1.0
 # A killed process is gone in milliseconds; one that holds much memory takes a little longer.
 _KILL_SECONDS = 5.0
+# Given without a number: the supervisor knows what hermes.toml says.
+_BY_SETTINGS = -1.0
 _EXAMPLES = """\b
 Examples:
   hermesctl stop
   hermesctl stop --timeout 60
+  hermesctl stop --drain
+  hermesctl stop --drain 300
 """
 
 
@@ -38,13 +44,24 @@ Examples:
     metavar="SECONDS",
     help="How long to wait for its end before it is killed.",
 )
+@click.option(
+    "--drain",
+    "drain",
+    is_flag=False,
+    flag_value=_BY_SETTINGS,
+    type=float,
+    metavar="[SECONDS]",
+    help="Let running turns finish first, for SECONDS or as long as [turns] drain says.",
+)
 @click.pass_obj
-def stop(places: Places, timeout_seconds: float) -> None:
+def stop(places: Places, timeout_seconds: float, drain: float | None) -> None:
     """Stop the supervisor and return when it has ended.
 
     Running turns are taken up at the next start. The supervisor kills all it has started at once and ends
     within a few seconds, whatever workers do; one that does not is killed.
     """
+    if drain is not None and listener_pid(places) is not None:
+        _drain_first(places, drain)
     unit = installed_unit(places)
     if unit is None or unit.properties("ActiveState").get("ActiveState") == "inactive":
         print(end(places, timeout_seconds))
@@ -92,6 +109,13 @@ class Telling:
             self._is_mute = True
             return f"waiting for the process itself to end, {STOP_SECONDS:g} s at most"
         return str(row.get("waits_for") or "waiting for the supervisor to end")
+
+
+def _drain_first(places: Places, asked_seconds: float) -> None:
+    budget_seconds = drain_seconds(places) if asked_seconds == _BY_SETTINGS else asked_seconds
+    left = drain_and_wait(places, budget_seconds)
+    if left:
+        aside(f"  not ended within {budget_seconds:g} s, to go on at the next start: {named(left)}")
 
 
 def _ask_to_stop(places: Places) -> None:
