@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,15 +22,18 @@ from supervisor.control import Control
 from supervisor.core import events
 from supervisor.core.effects import Answer
 from supervisor.core.model import ModelState, Policy, State
+from supervisor.departure import Departure
 from supervisor.engine import Engine
 from supervisor.engine import Processes as Workers
 from supervisor.feed import Feed
+from supervisor.handover import Handover
 from supervisor.hearing import Hearing
 from supervisor.journal.errors import JournalUnwritable
 from supervisor.journal.journal import Journal
 from supervisor.log import Log
 from supervisor.notify import Notifier
 from supervisor.processes.cells import Limits
+from supervisor.processes.handed import HandedProcesses
 from supervisor.processes.host import Processes
 from supervisor.services import speech
 from supervisor.services.embedded import embedded_model
@@ -42,7 +45,11 @@ from supervisor.views import Host, Reading, Views
 # Together under a second: a person who presses Ctrl-C is waiting.
 _WORKERS_END_SECONDS = 0.4
 _SERVICES_END_SECONDS = 0.4
+# Last answers to those who still listen.
+_FLUSH_SECONDS = 0.1
 _PULSE_SECONDS = 1.0
+# No exit status: the life goes on in the next image of this process.
+_HANDING_OVER = -1
 # Variables whose names end so hold secrets, by everybody's habit.
 _SECRET_ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_CREDENTIALS")
 
@@ -55,7 +62,8 @@ class ProcessRoom(Workers, Identities, Protocol):
     @property
     def cell_description(self) -> str: ...
     def readings(self) -> Mapping[int, Reading]: ...
-    async def open(self) -> None: ...
+    async def open(self, handed: HandedProcesses | None = None) -> None: ...
+    async def hand_over(self, staying: Collection[int], deadline_seconds: float) -> HandedProcesses: ...
     async def close(self, deadline_seconds: float) -> None: ...
 
 
@@ -68,7 +76,11 @@ class App:
         settings: Settings,
         journal: Journal,
         make_processes: Callable[..., ProcessRoom] = Processes,
+        handed: Handover | None = None,
     ) -> None:
+        """`handed` is what an earlier image of this process has left running."""
+        self._handed = handed
+        self.leaving: Handover | None = None
         self._places = places
         self._settings = settings
         self._journal = journal
@@ -79,8 +91,11 @@ class App:
         self._log = Log(self._clock)
         self._notifier = Notifier()
         self._is_stopping = False
+        self._running: list[asyncio.Task[None]] = []
         self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._embedded = None if settings.model else embedded_model(places.models)
+        self._embedded = (
+            None if settings.model else embedded_model(places.models, handed.model_key if handed else "")
+        )
         self._endpoint = model_endpoint(settings)
         self._wire = Wire()
         self._wire_up(state)
@@ -126,6 +141,7 @@ class App:
             clock=self._clock,
             log=self._log,
         )
+        self._departure = self._make_departure()
         self._control = Control(
             care=self._care,
             clips_folder=places.clips,
@@ -134,6 +150,7 @@ class App:
             views=self._make_views(state),
             settings=self._settings,
             stop=lambda: self._end(0),
+            hand_over=lambda reply: self._keep(self._departure.ask(reply, lambda: self._end(_HANDING_OVER))),
         )
 
     def _make_services(self) -> None:
@@ -183,7 +200,10 @@ class App:
         """From load to exit status."""
         await self._open()
         try:
-            return await self._ended
+            status = await self._ended
+            if status == _HANDING_OVER:
+                self.leaving = await self._departure.gather(_WORKERS_END_SECONDS)
+            return status
         finally:
             await self._close()
 
@@ -198,8 +218,12 @@ class App:
         frames = self._wire.router(self._places.frames, self._switchboard.frame_arrived, handover=True)
         pulse = self._wire.router(self._places.pulse, self._switchboard.pulse_arrived)
         self._switchboard.open(self._engine, frames, pulse)
-        await self._processes.open()
-        self._engine.post(events.Recovered(), self._recovered)
+        handed = self._handed
+        await self._processes.open(handed.processes if handed else None)
+        for worker in handed.workers if handed else ():
+            self._switchboard.recall(*worker)
+        recovered = events.Recovered(handed.kept, handed.incarnations) if handed else events.Recovered()
+        self._engine.post(recovered, self._recovered)
         if self._endpoint is not None:
             self._engine.post(events.ModelChanged(ModelState.READY))
 
@@ -208,13 +232,19 @@ class App:
         socket = self._wire.router(self._places.control, self._control.request_arrived)
         self._feed.open(socket)
         self._control.open(socket)
-        self._opening = asyncio.ensure_future(self._services.open())
+        handed = self._handed
+        self._keep(self._services.open(handed.model if handed else None))
+        self._switchboard.ask_recalled()
         self._take_pulse()
         self._care.open()
         self._clips.open()
         self._notifier.ready()
         self._log.write("service.ready", epoch=self._journal.epoch, cell=self._processes.cell_name)
         print(_welcome(self._places, self._settings), file=sys.stderr, flush=True)
+
+    def _keep(self, running: Coroutine[Any, Any, None]) -> None:
+        """The loop itself holds its tasks only weakly."""
+        self._running.append(asyncio.ensure_future(running))
 
     def _take_pulse(self) -> None:
         self._switchboard.take_pulse()
@@ -301,14 +331,25 @@ class App:
             self._notifier.stopping()
             self._ended.set_result(status)
 
+    def _make_departure(self) -> Departure:
+        return Departure(
+            engine=self._engine,
+            switchboard=self._switchboard,
+            processes=self._processes,
+            services=self._services,
+            model=self._embedded.spec.name if self._embedded else "",
+            environment=self._notifier.environment,
+        )
+
     async def _close(self) -> None:
         self._log.write("service.stopping")
         self._care.close()
         self._clips.close()
         ending = (self._processes.close(_WORKERS_END_SECONDS), self._services.close(_SERVICES_END_SECONDS))
         await asyncio.gather(*ending)
-        self._wire.close()
-        self._journal.close()
+        self._wire.flush(_FLUSH_SECONDS)
+        if self.leaving is None:
+            self._journal.close()
         self._log.write("service.stopped")
 
 

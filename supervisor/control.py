@@ -22,7 +22,7 @@ SESSION_NAME_MAX = 200
 _NO_ROOM_RETRY_SECONDS = 5.0
 
 Reply = Callable[[wire.Answer], None]
-_Change = wire.Submit | wire.Interrupt | wire.Queue | wire.Respond | wire.Retry | wire.Stop
+_Change = wire.Submit | wire.Interrupt | wire.Queue | wire.Respond | wire.Retry | wire.HandOver | wire.Stop
 
 
 class Trouble(Protocol):
@@ -69,6 +69,7 @@ class Control:
         clips_folder: Path,
         settings: Settings,
         stop: Callable[[], None],
+        hand_over: Callable[[Reply], None],
     ):
         self._engine = engine
         self._feed = feed
@@ -77,6 +78,7 @@ class Control:
         self._clips = clips_folder
         self._settings = settings
         self._stop = stop
+        self._hand_over = hand_over
         self._decoder: Decoder[wire.Request] = Decoder(wire.Request)
 
     def open(self, socket: LoopSocket) -> None:
@@ -134,6 +136,8 @@ class Control:
                 self._retry_clip(request, reply)
             case wire.Retry():
                 self._retry(request, reply)
+            case wire.HandOver():
+                self._hand_over(reply)
             case wire.Stop() if self._engine.trouble is not None:
                 reply(wire.Done(note="stopping; what is in the journal stands"))
                 self._stop()

@@ -11,6 +11,11 @@ class Notifier:
         # Taken out of the environment so that no child can speak in the supervisor's name.
         self._address = os.environ.pop("NOTIFY_SOCKET", "")
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """For the next image of this process, which speaks to the same socket."""
+        return {"NOTIFY_SOCKET": self._address} if self._address else {}
+
     def ready(self) -> None:
         self._send("READY=1")
 

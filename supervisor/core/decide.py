@@ -7,7 +7,7 @@ place, so none can forget to.
 import heapq
 from typing import assert_never
 
-from supervisor.core import inbox, placing, pool, questions, recovery, standstill, turns, voice
+from supervisor.core import inbox, keeping, placing, pool, questions, recovery, standstill, turns, voice
 from supervisor.core.effects import Carried, Decision
 from supervisor.core.events import (
     AnswerArrived,
@@ -17,6 +17,7 @@ from supervisor.core.events import (
     Event,
     Failed,
     Finished,
+    HandOverAsked,
     InterruptAsked,
     ModelChanged,
     Noted,
@@ -36,6 +37,7 @@ from supervisor.core.events import (
     VoiceArrived,
     WorkerAlive,
     WorkerDied,
+    WorkerKept,
     WorkerReady,
     WorkerStarted,
     WorkerUnreachable,
@@ -91,7 +93,11 @@ def _handle(ledger: Ledger, event: Event) -> None:
         case ModelChanged():
             ledger.state.model = Model(event.state, event.error, event.hint)
         case Recovered():
-            recovery.recovered(ledger)
+            recovery.recovered(ledger, event)
+        case WorkerKept():
+            keeping.confirmed(ledger, event)
+        case HandOverAsked():
+            keeping.hand_over_asked(ledger)
         case StopAsked():
             recovery.stop_asked(ledger)
         case DrainAsked():
