@@ -17,10 +17,6 @@ from ipc.parts import ToolClass as ToolClass
 from ipc.parts import ToolTrace as ToolTrace
 from ipc.parts import Usage as Usage
 
-# Of what workers and the supervisor say to each other. Raise it with every change that an older peer would
-# misread: a worker is kept across a restart only by a supervisor of the same number.
-WORKER_PROTOCOL = 1
-
 BusyMode = Literal["interrupt", "queue", "steer", "collect"]
 
 

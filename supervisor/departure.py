@@ -3,7 +3,8 @@
 from collections.abc import Callable, Collection
 from typing import Protocol
 
-from ipc.messages import WORKER_PROTOCOL, Answer, Done, Refused
+from ipc.codec import VERSION
+from ipc.messages import Answer, Done, Refused
 from supervisor.core import effects, events
 from supervisor.core.keeping import keepable
 from supervisor.core.model import State
@@ -70,7 +71,7 @@ class Departure:
         kept = keepable(state)
         handed = await self._processes.hand_over({one.incarnation for one in kept}, deadline_seconds)
         return Handover(
-            protocol=WORKER_PROTOCOL,
+            protocol=VERSION,
             epoch=state.epoch,
             incarnations=state.incarnations,
             kept=kept,

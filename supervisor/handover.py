@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import msgspec
 
-from ipc.messages import WORKER_PROTOCOL
+from ipc.codec import VERSION
 from ipc.parts import Part
 from supervisor.core.model import Kept, Who
 from supervisor.processes.handed import HandedProcesses
@@ -92,7 +92,7 @@ def arrive(argument: str) -> tuple[Handover, int]:
     descriptor, lock = map(int, argument.split(","))
     with open(descriptor, "rb") as file:
         handover = msgspec.msgpack.decode(file.read(), type=Handover)
-    if handover.protocol == WORKER_PROTOCOL:
+    if handover.protocol == VERSION:
         return handover, lock
     processes = msgspec.structs.replace(handover.processes, workers=())
     return msgspec.structs.replace(handover, kept=(), processes=processes), lock
