@@ -13,7 +13,7 @@ _SLOTS_MAX = 4
 _PROMPT_CACHE_MEBIBYTES = 128
 # A small model that has begun to repeat itself does not stop on its own.
 _ANSWER_TOKENS_MAX = 1024
-# Always its likeliest word, where a request names nothing else: a model this small answers by chance otherwise.
+# Its likeliest word, where a request names nothing else: chance makes nonsense of a model this small.
 _TEMPERATURE = 0.0
 # Errors only: lower levels print prompts.
 _LOG_ERRORS = 1
