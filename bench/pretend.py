@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 import uvloop
@@ -17,6 +17,7 @@ from supervisor.app import App
 from supervisor.core.events import Event, WorkerAlive, WorkerDied, WorkerStarted
 from supervisor.core.model import Proof, Who
 from supervisor.journal.journal import Journal
+from supervisor.processes.handed import HandedProcesses
 from supervisor.processes.readings import Reading
 from supervisor.settings import load
 from tests.waiting import DEADLINE_SECONDS, until
@@ -53,8 +54,11 @@ class PretendProcesses:
         self._found: dict[bytes, tuple[int, int]] = {}
         self._identities: dict[int, bytes] = {}
 
-    async def open(self) -> None:
+    async def open(self, handed: HandedProcesses | None = None) -> None:
         self._live()
+
+    async def hand_over(self, staying: Collection[int], deadline_seconds: float) -> HandedProcesses:
+        return HandedProcesses()
 
     async def close(self, deadline_seconds: float) -> None:
         self._seats.clear()

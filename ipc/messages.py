@@ -105,6 +105,13 @@ class Asked(Message, frozen=True, tag="asked"):
     choices: tuple[str, ...] = ()
 
 
+class Kept(Message, frozen=True, tag="kept"):
+    """The answer to Resend, behind all that was said again: what runs here; nothing by default."""
+
+    turn: str = ""
+    attempt: int = 0
+
+
 class Finished(Message, frozen=True, tag="done"):
     turn: str
     attempt: int
@@ -123,7 +130,18 @@ class Failed(Message, frozen=True, tag="failed"):
 
 
 FromWorker = (
-    Hello | Ready | Beat | Delta | ToolStarted | ToolFinished | Noted | Steered | Asked | Finished | Failed
+    Hello
+    | Ready
+    | Beat
+    | Delta
+    | ToolStarted
+    | ToolFinished
+    | Noted
+    | Steered
+    | Asked
+    | Kept
+    | Finished
+    | Failed
 )
 
 
@@ -158,11 +176,17 @@ class Steer(Message, frozen=True, tag="steer"):
     text: str
 
 
+class Resend(Message, frozen=True, tag="resend"):
+    """The supervisor's image was replaced: frames up to `after` are safe, later ones are to be sent again."""
+
+    after: int
+
+
 class Retire(Message, frozen=True, tag="retire"):
     """Finish nothing, take nothing, exit."""
 
 
-ToWorker = Assign | Ack | Steer | Retire
+ToWorker = Assign | Ack | Steer | Resend | Retire
 
 
 # --- client -> supervisor (first part of the frame is a request number the answer repeats) ------------------
@@ -271,6 +295,10 @@ class Scale(Message, frozen=True, tag="scale"):
     per_cpu: float | None = None
 
 
+class HandOver(Message, frozen=True, tag="handover"):
+    """Replace the service by its newest version in place: running turns go on and are named in the answer."""
+
+
 class Stop(Message, frozen=True, tag="stop"):
     """End the service; running turns are left for resume."""
 
@@ -288,6 +316,7 @@ Request = (
     | Drain
     | Undrain
     | Scale
+    | HandOver
     | Stop
 )
 

@@ -66,6 +66,12 @@ class Wire:
         except zmq.ContextTerminated:
             return
 
+    def flush(self, seconds: float) -> None:
+        """Closes as `close` does, but gives what was sent this long to be delivered."""
+        for socket in self._sockets:
+            socket.close(linger_seconds=seconds)
+        self.close()
+
     def close(self) -> None:
         """Drops every socket at once; what was not delivered is not waited for.
 
@@ -129,12 +135,12 @@ class LoopSocket:
             self._want_drain()
         return Sent.SENT
 
-    def close(self) -> None:
+    def close(self, linger_seconds: float = 0.0) -> None:
         if not self._closed:
             self._closed = True
             if not self._loop.is_closed():
                 self._loop.remove_reader(self._descriptor)
-            self._socket.close(0)
+            self._socket.close(int(linger_seconds * 1000))
 
     def _want_drain(self) -> None:
         if not self._drain_wanted:
@@ -174,8 +180,8 @@ class BlockingSocket:
         """Readable at most once per arrival: after it wakes, call `receive(0)` until it gives None."""
         return int(self._socket.get(zmq.FD))
 
-    def close(self) -> None:
-        self._socket.close(0)
+    def close(self, linger_seconds: float = 0.0) -> None:
+        self._socket.close(int(linger_seconds * 1000))
 
 
 def _bind_private(socket: "zmq.Socket[bytes]", path: str) -> None:

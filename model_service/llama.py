@@ -13,9 +13,8 @@ _SLOTS_MAX = 4
 _PROMPT_CACHE_MEBIBYTES = 128
 # A small model that has begun to repeat itself does not stop on its own.
 _ANSWER_TOKENS_MAX = 1024
-# The model's makers advise these; they hold where a request names no others.
-_TEMPERATURE = 0.2
-_TOP_P = 0.9
+# Its likeliest word, where a request names nothing else: chance makes nonsense of a model this small.
+_TEMPERATURE = 0.0
 # Errors only: lower levels print prompts.
 _LOG_ERRORS = 1
 
@@ -66,7 +65,6 @@ def _parameters(options: Options) -> Any:
     # the quantised model answers a plain question in nonsense. The bare form of the same template does not.
     parameters.chat_template = "chatml"
     parameters.sampling.temp = _TEMPERATURE
-    parameters.sampling.top_p = _TOP_P
     parameters.verbosity = _LOG_ERRORS
     _shut_doors(parameters, options.api_key)
     return parameters

@@ -12,6 +12,7 @@ import uvloop
 from ipc.endpoints import SYSTEM, Places, find_places, make_private
 from ipc.errors import WireError
 from supervisor.app import App
+from supervisor.handover import Handover, arrive, leave
 from supervisor.journal.errors import JournalError, JournalLocked
 from supervisor.journal.journal import Journal
 from supervisor.processes.cells import leaf
@@ -30,15 +31,24 @@ def main() -> NoReturn:
         "--home", metavar="DIR", help="put config, state and sockets of this instance under DIR"
     )
     parser.add_argument("--system", action="store_true", help="be the service of the whole machine")
-    options = parser.parse_args()
-    places = SYSTEM if options.system else find_places(options.home)
+    parser.add_argument("--check", action="store_true", help="say whether it would start, and exit")
+    parser.add_argument("--handover", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    places = SYSTEM if arguments.system else find_places(arguments.home)
+    handed: Handover | None = None
     # Systemd's watchdog ends a stuck supervisor with SIGABRT: its log then shows where it stood.
     faulthandler.enable()
     leaf.settle()
     try:
         settings = load(places.settings_file)
+        if arguments.check:
+            sys.exit(0)
         make_private(places.state)
-        journal = Journal.open(places.journal, places.lock)
+        if arguments.handover:
+            handed, lock = arrive(arguments.handover)
+            journal = Journal.take_over(places.journal, lock)
+        else:
+            journal = Journal.open(places.journal, places.lock)
     except (SettingsError, WireError) as error:
         _leave(_EXIT_SETTINGS, error.fault, error.hint)
     except JournalLocked as error:
@@ -46,15 +56,22 @@ def main() -> NoReturn:
     except JournalError as error:
         _leave(_EXIT_BUG, error.fault, error.hint)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        status = runner.run(_live(places, settings, journal))
+        outcome = runner.run(_live(places, settings, journal, handed))
     sys.stderr.flush()
+    if isinstance(outcome, Handover):
+        leave(outcome, journal.hand_over())
     # The journal is closed and every child is gone: an interpreter's farewell could only hang.
-    os._exit(status)
+    os._exit(outcome)
 
 
-async def _live(places: Places, settings: Settings, journal: Journal) -> int:
+async def _live(
+    places: Places, settings: Settings, journal: Journal, handed: Handover | None
+) -> int | Handover:
+    """An exit status, or what the next image of this process needs."""
     try:
-        return await App(places, settings, journal).run()
+        app = App(places, settings, journal, handed=handed)
+        status = await app.run()
+        return app.leaving or status
     except (SettingsError, WireError) as error:
         _complain(error.fault, error.hint)
         return _EXIT_SETTINGS

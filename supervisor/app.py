@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,10 +23,12 @@ from supervisor.control import Control
 from supervisor.core import events
 from supervisor.core.effects import Answer
 from supervisor.core.model import ModelState, Policy, State
+from supervisor.departure import Departure
 from supervisor.ending import Ending
 from supervisor.engine import Engine
 from supervisor.engine import Processes as Workers
 from supervisor.feed import Feed
+from supervisor.handover import Handover
 from supervisor.health.health import Health
 from supervisor.hearing import Hearing
 from supervisor.journal.errors import JournalUnwritable
@@ -34,6 +36,7 @@ from supervisor.journal.journal import Journal
 from supervisor.log import Log
 from supervisor.notify import Notifier, Watch
 from supervisor.processes.cells import Limits
+from supervisor.processes.handed import HandedProcesses
 from supervisor.processes.host import Processes
 from supervisor.services import speech
 from supervisor.services.embedded import embedded_model
@@ -42,7 +45,11 @@ from supervisor.settings import Settings, cautions, model_endpoint
 from supervisor.switchboard import Identities, Switchboard
 from supervisor.views import Host, Reading, Views, in_short
 
+# Last answers to those who still listen.
+_FLUSH_SECONDS = 0.1
 _PULSE_SECONDS = 1.0
+# No exit status: the life goes on in the next image of this process.
+_HANDING_OVER = -1
 # Variables whose names end so hold secrets, by everybody's habit.
 _SECRET_ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_CREDENTIALS", "CREDENTIALS_DIRECTORY")
 
@@ -55,7 +62,8 @@ class ProcessRoom(Workers, Identities, Protocol):
     @property
     def cell_description(self) -> str: ...
     def readings(self) -> Mapping[int, Reading]: ...
-    async def open(self) -> None: ...
+    async def open(self, handed: HandedProcesses | None = None) -> None: ...
+    async def hand_over(self, staying: Collection[int], deadline_seconds: float) -> HandedProcesses: ...
     async def close(self, deadline_seconds: float) -> None: ...
 
 
@@ -68,7 +76,11 @@ class App:
         settings: Settings,
         journal: Journal,
         make_processes: Callable[..., ProcessRoom] = Processes,
+        handed: Handover | None = None,
     ) -> None:
+        """`handed` is what an earlier image of this process has left running."""
+        self._handed = handed
+        self.leaving: Handover | None = None
         self._places = places
         self._settings = settings
         self._journal = journal
@@ -79,8 +91,11 @@ class App:
         self._log = Log(self._clock)
         self._notifier = Notifier()
         self._is_stopping = False
+        self._running: list[asyncio.Task[None]] = []
         self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._embedded = None if settings.model else embedded_model(places.models)
+        self._embedded = (
+            None if settings.model else embedded_model(places.models, handed.model_key if handed else "")
+        )
         self._endpoint = model_endpoint(settings)
         self._wire = Wire()
         self._wire_up(state)
@@ -130,6 +145,7 @@ class App:
             log=self._log,
             pruned=self._clips.prune,
         )
+        self._departure = self._make_departure()
         self._control = Control(
             care=self._care,
             clips_folder=places.clips,
@@ -138,6 +154,7 @@ class App:
             views=self._make_views(state),
             settings=self._settings,
             stop=lambda: self._end(0),
+            hand_over=lambda reply: self._keep(self._departure.ask(reply, lambda: self._end(_HANDING_OVER))),
         )
 
     def _make_services(self) -> None:
@@ -190,7 +207,10 @@ class App:
         """From load to exit status."""
         await self._open()
         try:
-            return await self._ended
+            status = await self._ended
+            if status == _HANDING_OVER:
+                self.leaving = await self._departure.gather(PROCESSES_END_SECONDS)
+            return status
         finally:
             await self._close()
 
@@ -205,8 +225,12 @@ class App:
         frames = self._wire.router(self._places.frames, self._switchboard.frame_arrived, handover=True)
         pulse = self._wire.router(self._places.pulse, self._switchboard.pulse_arrived)
         self._switchboard.open(self._engine, frames, pulse)
-        await self._processes.open()
-        self._engine.post(events.Recovered(), self._recovered)
+        handed = self._handed
+        await self._processes.open(handed.processes if handed else None)
+        for worker in handed.workers if handed else ():
+            self._switchboard.recall(*worker)
+        recovered = events.Recovered(handed.kept, handed.incarnations) if handed else events.Recovered()
+        self._engine.post(recovered, self._recovered)
         if self._endpoint is not None:
             self._engine.post(events.ModelChanged(ModelState.READY))
 
@@ -215,7 +239,9 @@ class App:
         socket = self._wire.router(self._places.control, self._control.request_arrived)
         self._feed.open(socket)
         self._control.open(socket)
-        self._opening = asyncio.ensure_future(self._services.open())
+        handed = self._handed
+        self._keep(self._services.open(handed.model if handed else None))
+        self._switchboard.ask_recalled()
         self._take_pulse()
         self._health.open()
         self._care.open()
@@ -225,6 +251,10 @@ class App:
         self._log.write("service.ready", epoch=self._journal.epoch, cell=self._processes.cell_name)
         if not self._notifier.is_heard:
             print(_welcome(self._places, self._settings), file=sys.stderr, flush=True)
+
+    def _keep(self, running: Coroutine[Any, Any, None]) -> None:
+        """The loop itself holds its tasks only weakly."""
+        self._running.append(asyncio.ensure_future(running))
 
     def _take_pulse(self) -> None:
         self._switchboard.take_pulse()
@@ -312,6 +342,16 @@ class App:
             self._ending.begin()
             self._ended.set_result(status)
 
+    def _make_departure(self) -> Departure:
+        return Departure(
+            engine=self._engine,
+            switchboard=self._switchboard,
+            processes=self._processes,
+            services=self._services,
+            model=self._embedded.spec.name if self._embedded else "",
+            environment=self._notifier.environment,
+        )
+
     async def _close(self) -> None:
         self._log.write("service.stopping")
         self._ending.tell()
@@ -321,8 +361,9 @@ class App:
         self._clips.close()
         ends = (room.close(PROCESSES_END_SECONDS) for room in (self._processes, self._services))
         await asyncio.gather(*ends)
-        self._wire.close()
-        self._journal.close()
+        self._wire.flush(_FLUSH_SECONDS)
+        if self.leaving is None:
+            self._journal.close()
         self._log.write("service.stopped")
 
 

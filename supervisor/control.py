@@ -23,7 +23,8 @@ _NO_ROOM_RETRY_SECONDS = 5.0
 
 Reply = Callable[[wire.Answer], None]
 _Scaling = wire.Drain | wire.Undrain | wire.Scale
-_Change = wire.Submit | wire.Interrupt | wire.Queue | wire.Respond | wire.Retry | wire.Stop | _Scaling
+_Saying = wire.Submit | wire.Interrupt | wire.Queue | wire.Respond | wire.Retry
+_Change = _Saying | _Scaling | wire.HandOver | wire.Stop
 
 
 class Trouble(Protocol):
@@ -70,6 +71,7 @@ class Control:
         clips_folder: Path,
         settings: Settings,
         stop: Callable[[], None],
+        hand_over: Callable[[Reply], None],
     ):
         self._engine = engine
         self._feed = feed
@@ -78,6 +80,7 @@ class Control:
         self._clips = clips_folder
         self._settings = settings
         self._stop = stop
+        self._hand_over = hand_over
         self._decoder: Decoder[wire.Request] = Decoder(wire.Request)
 
     def open(self, socket: LoopSocket) -> None:
@@ -141,6 +144,8 @@ class Control:
                 self._engine.post(events.UndrainAsked(), _answering(reply))
             case wire.Scale():
                 self._scale(request, reply)
+            case wire.HandOver():
+                self._hand_over(reply)
             case wire.Stop() if self._engine.trouble is not None:
                 reply(wire.Done(note="stopping; what is in the journal stands"))
                 self._stop()

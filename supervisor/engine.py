@@ -7,7 +7,7 @@ the process must end: memory would be ahead of disk.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, assert_never
 
@@ -51,6 +51,7 @@ _RETRY_SECONDS = 0.5
 _LATE_SECONDS = 2.0
 
 GiveAnswer = Callable[[Answer], None]
+TakeWords = Callable[[], Spoke]
 _Decided = list[tuple[Decision, GiveAnswer | None]]
 
 
@@ -81,7 +82,7 @@ class Processes(Protocol):
 class Switchboard(Protocol):
     """What the engine asks of the wire to the workers."""
 
-    def take_speech(self) -> Iterable[Spoke]: ...
+    def all_taken(self) -> None: ...
     def assign(self, effect: AssignTurn) -> None: ...
     def steer(self, effect: SteerTurn) -> None: ...
     def acknowledge(self) -> None: ...
@@ -137,8 +138,10 @@ class Engine:
         self._passing = passing
         self._fatal = fatal
         self._loop = asyncio.get_running_loop()
-        self._inbox: deque[tuple[Event, GiveAnswer | None]] = deque()
+        self._inbox: deque[tuple[Event | TakeWords, GiveAnswer | None]] = deque()
+        self._urgent = 0  # of them, those that do not wait for company
         self._is_stepping = False
+        self._halted: asyncio.Future[None] | None = None
         # Of the batch being decided: messages the journal does not have yet, and sessions that
         # doors asked about.
         self._fresh: dict[str, int] = {}
@@ -154,6 +157,7 @@ class Engine:
         if self.trouble is not None and isinstance(event, WorkerAlive | HostRead):
             return  # nobody is judged by the signs of this time, and it may be long
         self._inbox.append((event, answer))
+        self._urgent += 1
         self.nudge()
 
     def prove(self, moved: Callable[[], None]) -> None:
@@ -161,9 +165,20 @@ class Engine:
         self._proofs.append(moved)
         self.nudge()
 
+    def hold(self, words: TakeWords) -> None:
+        """Words gather in this place until they are decided; they go with the next batch and ask for none."""
+        self._inbox.append((words, None))
+
+    async def halt(self) -> None:
+        """Returns when the batch under way is committed and performed; none follows it."""
+        self._halted = self._loop.create_future()
+        if not self._is_stepping:
+            self._halted.set_result(None)
+        await self._halted
+
     def nudge(self) -> None:
         """There is something to take: an event, or speech on the switchboard."""
-        if not self._is_stepping:
+        if not self._is_stepping and self._halted is None:
             self._is_stepping = True
             self._loop.call_soon(self._step)
 
@@ -171,11 +186,11 @@ class Engine:
         decisions: _Decided = []
         if stood_still := self._stood_still_seconds():
             decisions.append((self._decide(StoodStill(stood_still)), None))
-        for spoke in self._switchboard.take_speech():
-            decisions.append((self._decide(spoke), None))
         for _ in range(min(len(self._inbox), _BATCH_MAX)):
             event, answer = self._inbox.popleft()
-            decisions.append((self._decide(event), answer))
+            decisions.append((self._decide(self._opened(event)), answer))
+        if not self._inbox:
+            self._switchboard.all_taken()
         if not decisions:
             decisions.append((self._decide(Ticked()), None))
         records = [record for decision, _ in decisions for record in decision.records]
@@ -183,6 +198,12 @@ class Engine:
             self._commit(decisions, records)
         else:
             self._perform(decisions, records)
+
+    def _opened(self, event: Event | TakeWords) -> Event:
+        if callable(event):
+            return event()
+        self._urgent -= 1
+        return event
 
     def _stood_still_seconds(self) -> float:
         """How long the disk was waited for, or this loop did not turn so that it missed a deadline."""
@@ -255,7 +276,9 @@ class Engine:
         self._is_stepping = False
         self._stepped_at = self._clock.now()
         self._tell_moved()
-        if self._inbox:
+        if self._halted is not None:
+            self._halted.set_result(None)
+        elif self._urgent:
             self.nudge()
         else:
             self._set_timer()

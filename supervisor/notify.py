@@ -6,9 +6,10 @@ WATCHDOG is only ever said after the engine has turned: one that is stuck falls 
 import asyncio
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
+_VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 # Three chances within systemd's deadline: one lost datagram or one slow commit is no standstill.
 _TURNS_PER_DEADLINE = 3
 # How old the sentence in `systemctl status` may be where there is no watchdog to ask more often.
@@ -20,8 +21,9 @@ class Notifier:
 
     def __init__(self) -> None:
         # Taken out of the environment so that no child can speak in the supervisor's name.
-        self._address = os.environ.pop("NOTIFY_SOCKET", "")
-        self.watchdog_seconds = _watchdog_seconds()
+        self.environment = {name: os.environ.pop(name) for name in _VARIABLES if name in os.environ}
+        self._address = self.environment.get("NOTIFY_SOCKET", "")
+        self.watchdog_seconds = _watchdog_seconds(self.environment)
 
     @property
     def is_heard(self) -> bool:
@@ -80,10 +82,10 @@ class Watch:
         self._timer = loop.call_later(self._pause_seconds, self._engine.prove, self._moved)
 
 
-def _watchdog_seconds() -> float | None:
+def _watchdog_seconds(environment: Mapping[str, str]) -> float | None:
     """What systemd expects of this very process; None when it expects nothing."""
-    microseconds = os.environ.pop("WATCHDOG_USEC", "")
-    process = os.environ.pop("WATCHDOG_PID", "")
+    microseconds = environment.get("WATCHDOG_USEC", "")
+    process = environment.get("WATCHDOG_PID", "")
     if not microseconds.isdecimal() or process not in ("", str(os.getpid())):
         return None
     return int(microseconds) / 1_000_000

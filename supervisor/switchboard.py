@@ -5,8 +5,8 @@ kept here until the engine takes it to the journal, a few times a second.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from ipc import messages as wire
@@ -22,6 +22,9 @@ from supervisor.core.model import State, Who
 SPEECH_SECONDS_MAX = 0.2
 # A worker holds back when this many of its frames are not acknowledged, so ask for a commit well before.
 _UNACKNOWLEDGED_MAX = 256
+# A kept worker connects again within a tenth of a second; one that is starved gets this long to answer.
+RECALL_SECONDS_MAX = 10.0
+_RECALL_AGAIN_SECONDS = 0.02
 # Frames that the rules know by the same fields in the same order; a test compares them.
 _SAME_WORDS: dict[type[wire.FromWorker], Callable[..., events.Event]] = {
     wire.ToolStarted: events.ToolStarted,
@@ -36,6 +39,7 @@ class Engine(Protocol):
     @property
     def state(self) -> State: ...
     def post(self, event: events.Event) -> None: ...
+    def hold(self, words: Callable[[], events.Spoke]) -> None: ...
     def nudge(self) -> None: ...
 
 
@@ -58,14 +62,35 @@ class _Line:
     received: int = 0
     safe: int = 0
     acknowledged: int = 0
-    turn: str = ""
-    attempt: int = 0
-    words: list[str] = field(default_factory=list)
+    # The latest words that are still to be decided; all of them have passed the fence.
+    words: "Words | None" = None
+
+
+class Words:
+    """Words of one attempt without anything between them, in their place among what happened."""
+
+    __slots__ = ("_switchboard", "attempt", "line", "texts", "turn")
+
+    def __init__(self, switchboard: "Switchboard", line: _Line, turn: str, attempt: int) -> None:
+        self._switchboard = switchboard
+        self.line = line
+        self.turn = turn
+        self.attempt = attempt
+        self.texts: list[str] = []
 
     def take(self) -> events.Spoke:
-        spoke = events.Spoke(self.who, self.turn, self.attempt, "".join(self.words))
-        self.words.clear()
-        return spoke
+        """For the rules; what is said from here on are other words."""
+        self._switchboard._taken(self)
+        return events.Spoke(self.line.who, self.turn, self.attempt, "".join(self.texts))
+
+
+@dataclass(slots=True)
+class _Recall:
+    """A kept worker that is to say again what was not safe; `is_asked` once it could be told so."""
+
+    identity: bytes
+    line: _Line
+    is_asked: bool = False
 
 
 class Switchboard:
@@ -84,8 +109,9 @@ class Switchboard:
         self._loop = asyncio.get_running_loop()
         self._decoder: Decoder[wire.FromWorker] = Decoder(wire.FromWorker)
         self._lines: dict[bytes, _Line] = {}  # by the worker's identity
-        self._speaking: dict[Who, _Line] = {}
+        self._undecided: dict[Who, list[Words]] = {}
         self._flush: asyncio.TimerHandle | None = None
+        self._recalled: dict[Who, _Recall] = {}  # kept workers that have not answered yet
 
     def open(self, engine: Engine, frames: LoopSocket, pulse: LoopSocket) -> None:
         self._engine = engine
@@ -95,12 +121,15 @@ class Switchboard:
     # --- from workers -----------------------------------------------------------------------------------
 
     def frame_arrived(self, parts: list[bytes]) -> None:
-        """A frame of a worker: [identity, number, message]. Unknown names and repeated numbers are echoes."""
+        """A frame of a worker: [identity, number, message]. Unknown names and repeated numbers are echoes.
+
+        So is what came over a gap, as after a change of the supervisor's image: it is asked for again.
+        """
         line = self._line(parts[0]) if len(parts) == 3 else None
         if line is None:
             return
         number = int.from_bytes(parts[1])
-        if number <= line.received:
+        if number != line.received + 1 or not self._is_asked(line.who):
             return
         line.received = number
         try:
@@ -113,8 +142,8 @@ class Switchboard:
         if isinstance(message, wire.Delta):
             self._spoke(line, message, parts[2])
             return
-        if line.words:
-            self._engine.post(self._take(line))
+        # What it says after this comes after it.
+        line.words = None
         self._happened(line.who, message, parts[2])
 
     def pulse_arrived(self, parts: list[bytes]) -> None:
@@ -129,16 +158,17 @@ class Switchboard:
         return line
 
     def _spoke(self, line: _Line, message: wire.Delta, frame: bytes) -> None:
+        words = line.words
         # Nothing was decided since the words that wait here passed the fence: it need not be asked again.
-        passed = line.words and line.turn == message.turn and line.attempt == message.attempt
-        if not passed and turns.running(self._engine.state, line.who, message.turn, message.attempt) is None:
-            return
-        if not line.words:
-            line.turn, line.attempt = message.turn, message.attempt
-            self._speaking[line.who] = line
+        if words is None or words.turn != message.turn or words.attempt != message.attempt:
+            if turns.running(self._engine.state, line.who, message.turn, message.attempt) is None:
+                return
+            words = line.words = Words(self, line, message.turn, message.attempt)
+            self._undecided.setdefault(line.who, []).append(words)
+            self._engine.hold(words.take)
             if self._flush is None:
                 self._flush = self._loop.call_later(SPEECH_SECONDS_MAX, self._engine.nudge)
-        line.words.append(message.text)
+        words.texts.append(message.text)
         self._feed.delta(message.session, frame)
         if line.received - line.acknowledged >= _UNACKNOWLEDGED_MAX:
             self._engine.nudge()
@@ -149,6 +179,9 @@ class Switchboard:
                 event: events.Event = events.WorkerAlive(who, "loop")
             case wire.Ready():
                 event = events.WorkerReady(who)
+            case wire.Kept():
+                self._recalled.pop(who, None)
+                event = events.WorkerKept(who, message.turn, message.attempt)
             case wire.Noted():
                 found = turns.running(self._engine.state, who, message.turn, message.attempt)
                 if found is not None:
@@ -162,21 +195,54 @@ class Switchboard:
                 event = _SAME_WORDS[type(message)](who, *values(message))
         self._engine.post(event)
 
+    # --- across a restart in place ----------------------------------------------------------------------
+
+    def safe(self, identity: bytes) -> int:
+        """The last frame of a worker that is in the journal."""
+        line = self._lines.get(identity)
+        return line.safe if line is not None else 0
+
+    def recall(self, identity: bytes, who: Who, safe: int) -> None:
+        """A worker of the image before: it connects again by itself and is then asked for the rest."""
+        line = self._lines[identity] = _Line(who, received=safe, safe=safe, acknowledged=safe)
+        self._recalled[who] = _Recall(identity, line)
+
+    def _is_asked(self, who: Who) -> bool:
+        """What a kept worker says before the rules know it again would be lost: it is asked for later."""
+        recall = self._recalled.get(who)
+        return recall is None or recall.is_asked
+
+    def ask_recalled(self, patience_seconds: float = RECALL_SECONDS_MAX) -> None:
+        """Until every kept worker has answered; one that does not is given up, and its turn tried again."""
+        for who, recall in list(self._recalled.items()):
+            if patience_seconds <= 0:
+                del self._recalled[who]
+                reason = "it did not answer after the restart"
+                self._engine.post(events.WorkerUnreachable(who, reason))
+            elif not recall.is_asked:
+                sent = self._frames.send([recall.identity, encode(wire.Resend(recall.line.safe))])
+                recall.is_asked = sent is Sent.SENT
+        if self._recalled:
+            left = patience_seconds - _RECALL_AGAIN_SECONDS
+            self._loop.call_later(_RECALL_AGAIN_SECONDS, self.ask_recalled, left)
+
     # --- to the engine ----------------------------------------------------------------------------------
 
-    def take_speech(self) -> Iterator[events.Spoke]:
-        """All words not yet decided. What was received until now is safe once this batch is committed."""
+    def all_taken(self) -> None:
+        """Everything received until now is in the batch: once that is committed, it is safe."""
         if self._flush is not None:
             self._flush.cancel()
             self._flush = None
         for line in self._lines.values():
             line.safe = line.received
-        for line in list(self._speaking.values()):
-            yield self._take(line)
 
-    def _take(self, line: _Line) -> events.Spoke:
-        self._speaking.pop(line.who, None)
-        return line.take()
+    def _taken(self, words: Words) -> None:
+        undecided = self._undecided[words.line.who]
+        undecided.remove(words)
+        if not undecided:
+            del self._undecided[words.line.who]
+        if words.line.words is words:
+            words.line.words = None
 
     def acknowledge(self) -> None:
         """After a commit: tell each worker which of its frames need not be sent again.
@@ -190,8 +256,7 @@ class Switchboard:
 
     def said(self, who: Who) -> str:
         """Words of a worker that have been shown but not decided yet."""
-        line = self._speaking.get(who)
-        return "".join(line.words) if line else ""
+        return "".join(text for words in self._undecided.get(who, ()) for text in words.texts)
 
     # --- to workers -------------------------------------------------------------------------------------
 
@@ -225,4 +290,4 @@ class Switchboard:
     def _hang_up(self, identity: bytes, line: _Line) -> None:
         """The process is gone; nothing can be said to it any more."""
         del self._lines[identity]
-        self._speaking.pop(line.who, None)
+        self._recalled.pop(line.who, None)

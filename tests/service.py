@@ -78,9 +78,9 @@ class Service:
                 stderr=log,
                 start_new_session=True,
             )
-        until(self._answers)
+        until(self.answers)
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
         assert self.process is not None
         assert self.process.poll() is None, self.log()[-4000:]
         try:

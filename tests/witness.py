@@ -21,6 +21,7 @@ from supervisor.core.events import (
     Transcribed,
     WorkerAlive,
     WorkerDied,
+    WorkerKept,
     WorkerReady,
     WorkerStarted,
     WorkerUnreachable,
@@ -79,7 +80,7 @@ def is_echo(event: Event, epoch: int, processes: dict[Who, Process]) -> bool:
     if isinstance(event, WorkerDied | WorkerStarted):
         who = Who(epoch, event.seat, event.incarnation)
         return who not in processes or processes[who].is_dead
-    if isinstance(event, WorkerReady | WorkerAlive | WorkerUnreachable):
+    if isinstance(event, WorkerReady | WorkerAlive | WorkerKept | WorkerUnreachable):
         process = processes.get(event.who)
         return process is None or not process.is_heard
     if isinstance(event, Frame | Asked):

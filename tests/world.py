@@ -27,6 +27,7 @@ from supervisor.core.events import (
     Event,
     Failed,
     Finished,
+    HandOverAsked,
     HostRead,
     InterruptAsked,
     ModelChanged,
@@ -47,11 +48,13 @@ from supervisor.core.events import (
     VoiceArrived,
     WorkerAlive,
     WorkerDied,
+    WorkerKept,
     WorkerReady,
     WorkerStarted,
     WorkerUnreachable,
 )
 from supervisor.core.inbox import put_to_rest
+from supervisor.core.keeping import keepable
 from supervisor.core.model import BusyMode, ModelState, Policy, Proof, Who, session_of
 from supervisor.core.records import AttemptOpened, TurnOpened
 from supervisor.journal.memory import MemoryJournal
@@ -60,6 +63,8 @@ from tests.witness import Process, Witness, check_clip, check_effect, check_stat
 
 # Bounds the walk from deadline to deadline: reminders that beget reminders without end are a defect.
 _DEADLINES_MAX = 10_000
+# How a life begins in which no process of the one before is left.
+_SWEPT = Recovered()
 
 
 @dataclass(frozen=True)
@@ -173,8 +178,8 @@ class World:
             case SteerTurn():
                 self.processes[who].offers.append(effect)
 
-    def _begin(self) -> None:
-        self.tell(Recovered())
+    def _begin(self, recovered: Recovered = _SWEPT) -> None:
+        self.tell(recovered)
         if self.model.state is not ModelState.WAITING:
             self.tell(self.model)
 
@@ -361,6 +366,21 @@ class World:
         """The supervisor is killed and comes back `away` seconds later; its workers die with it."""
         self.now += away
         self._begin_next_life()
+
+    def restart_in_place(self, away: float = 1.0) -> None:
+        """The image of the supervisor is replaced: workers with a running turn live on, the others do not."""
+        self.tell(HandOverAsked())
+        kept, incarnations = keepable(self.state), self.state.incarnations
+        staying = {Who(self.state.epoch, one.seat, one.incarnation) for one in kept}
+        for process in self.processes.values():
+            process.is_dead = process.is_dead or process.who not in staying
+        self.ears.clear()
+        self.now += away
+        self.state = self.journal.load(self.policy)
+        self._begin(Recovered(kept, incarnations))
+        for who in staying:
+            job = self.processes[who].job
+            self.tell(WorkerKept(who, job.turn if job else "", job.attempt if job else 0))
 
     def stops(self) -> None:
         """The service is stopped in order; a crash is how the next life begins."""

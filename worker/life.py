@@ -7,7 +7,7 @@ import threading
 from ipc.children import Fork
 from ipc.codec import Decoder
 from ipc.errors import WireError
-from ipc.messages import Ack, Assign, Beat, Hello, Ready, Retire, Steer, ToWorker, Usage
+from ipc.messages import Ack, Assign, Beat, Hello, Kept, Ready, Resend, Retire, Steer, ToWorker, Usage
 from ipc.sockets import Sent, Wire
 from worker import offspring
 from worker.agents import find_agent
@@ -79,6 +79,12 @@ class Life:
                 running = self._attempt
                 if running and (running.assign.turn, running.assign.attempt) == (turn, attempt):
                     running.steer(message)
+            case Resend(after=after):
+                self._outbox.resend(after)
+                running = self._attempt
+                self._outbox.post(
+                    Kept(running.assign.turn, running.assign.attempt) if running is not None else Kept()
+                )
             case Retire():
                 self._finish(0, "worker.retired")
 

@@ -61,6 +61,12 @@ class Outbox:
             self._bytes -= len(self._waiting.popleft()[1])
         self._moved.set()
 
+    def resend(self, after: int) -> None:
+        """Says again, in order and under the same numbers, what came after a frame that is safe."""
+        self.acknowledge(after)
+        for number, content in self._waiting:
+            self._post([number.to_bytes(8, "big"), content])
+
     async def _movement(self) -> None:
         self._moved.clear()
         await self._moved.wait()

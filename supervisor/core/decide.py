@@ -7,7 +7,18 @@ place, so none can forget to.
 import heapq
 from typing import assert_never
 
-from supervisor.core import admission, inbox, placing, pool, questions, recovery, standstill, turns, voice
+from supervisor.core import (
+    admission,
+    inbox,
+    keeping,
+    placing,
+    pool,
+    questions,
+    recovery,
+    standstill,
+    turns,
+    voice,
+)
 from supervisor.core.effects import Decision
 from supervisor.core.events import (
     AnswerArrived,
@@ -17,6 +28,7 @@ from supervisor.core.events import (
     Event,
     Failed,
     Finished,
+    HandOverAsked,
     HostRead,
     InterruptAsked,
     ModelChanged,
@@ -38,6 +50,7 @@ from supervisor.core.events import (
     VoiceArrived,
     WorkerAlive,
     WorkerDied,
+    WorkerKept,
     WorkerReady,
     WorkerStarted,
     WorkerUnreachable,
@@ -103,7 +116,11 @@ def _handle(ledger: Ledger, event: Event) -> None:
         case ModelChanged():
             _model_changed(ledger, event)
         case Recovered():
-            recovery.recovered(ledger)
+            recovery.recovered(ledger, event)
+        case WorkerKept():
+            keeping.confirmed(ledger, event)
+        case HandOverAsked():
+            keeping.hand_over_asked(ledger)
         case StopAsked():
             recovery.stop_asked(ledger)
         case DrainAsked():

@@ -2,12 +2,18 @@
 
 from dataclasses import dataclass
 
-from supervisor.core.model import BusyMode, ModelState, Proof, Who
+from supervisor.core.model import BusyMode, Kept, ModelState, Proof, Who
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The journal was loaded and what an earlier life left running has been swept away."""
+    """The journal was loaded and what an earlier life left running has been swept away.
+
+    After a restart in place `kept` are the workers that were not; `incarnations` is the last number given.
+    """
+
+    kept: tuple[Kept, ...] = ()
+    incarnations: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +131,15 @@ class WorkerAlive:
 
     who: Who
     kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerKept:
+    """A worker answers the new image of the supervisor: what it runs, or no turn at all."""
+
+    who: Who
+    turn: str
+    attempt: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +285,11 @@ class StopAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class HandOverAsked:
+    """The supervisor is about to replace its own image; what runs goes on meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
 class StoodStill:
     """The host itself could not act for so long: a full disk, a stopped process, a starved machine."""
 
@@ -297,6 +317,7 @@ Event = (
     | WorkerDied
     | WorkerReady
     | WorkerAlive
+    | WorkerKept
     | WorkerUnreachable
     | Frame
     | ModelChanged
@@ -305,6 +326,7 @@ Event = (
     | ScaleAsked
     | HostRead
     | StopAsked
+    | HandOverAsked
     | StoodStill
     | Ticked
 )

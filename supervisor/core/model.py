@@ -224,6 +224,17 @@ class Worker:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """A worker that goes on with its turn while the supervisor's image is replaced."""
+
+    seat: int
+    incarnation: int
+    pid: int
+    turn: str
+    offered: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class TurnDue:
     """The whole turn has had its time, unless it has asked since: with the answer its time begins anew."""
 

@@ -1,7 +1,8 @@
 """What a new life does with the old one's unfinished turns: it puts them back on the road or ends them."""
 
-from supervisor.core import admission, line, pool, questions, turns, voice
+from supervisor.core import admission, keeping, line, pool, questions, turns, voice
 from supervisor.core.effects import Carried
+from supervisor.core.events import Recovered
 from supervisor.core.ledger import Ledger
 from supervisor.core.model import Intake, Policy, Proof, Session, Turn
 
@@ -10,11 +11,12 @@ _SWEPT = Proof(processes=0, all_dead=True, ms=0.0, how="restart")
 _ENDED = "the supervisor ended while it ran"
 
 
-def recovered(ledger: Ledger) -> None:
+def recovered(ledger: Ledger, event: Recovered) -> None:
     """First event of a life, before any door is open."""
     ledger.state.waiting = sum(len(session.waiting) for session in ledger.state.sessions.values())
+    going_on = keeping.take_back(ledger, event)
     for session in list(ledger.state.sessions.values()):
-        if session.turn is not None:
+        if session.turn is not None and session.name not in going_on:
             _settle(ledger, session, session.turn)
         voice.take_up(ledger, session)
         if session.turn is None and session.waiting:

@@ -59,7 +59,7 @@ def open_attempt(ledger: Ledger, session: Session, turn: Turn, worker: Worker) -
     state = ledger.state
     turn.attempts += 1
     who = pool.fence(state, worker)
-    turn.attempt = Attempt(turn.attempts, who, ledger.now, progress_at=ledger.now)
+    turn.attempt = Attempt(turn.attempts, who, ledger.now)
     worker.state, worker.session = WorkerState.BUSY, session.name
     state.idle.pop(worker.seat, None)
     state.busy[worker.seat] = None
@@ -67,12 +67,20 @@ def open_attempt(ledger: Ledger, session: Session, turn: Turn, worker: Worker) -
     ledger.perform(AssignTurn(who, session.name, turn.id, turn.attempts, turn.messages))
     for message in with_words(session.waiting):
         steer(ledger, turn, message)
+    watch(ledger, session, turn)
+
+
+def watch(ledger: Ledger, session: Session, turn: Turn) -> None:
+    """The time of the whole turn runs from its first attempt in this life, that of silence from now."""
+    assert turn.attempt is not None
+    policy = ledger.state.policy
+    turn.attempt.progress_at = ledger.now
     if turn.started_at is None:
         turn.started_at = ledger.now
         due = TurnDue(session.name, turn.id, turn.questions)
-        ledger.remind(ledger.now + state.policy.deadline_seconds, due)
+        ledger.remind(ledger.now + policy.deadline_seconds, due)
     silence = SilenceDue(session.name, turn.id, turn.attempts)
-    ledger.remind(ledger.now + state.policy.silence_seconds, silence)
+    ledger.remind(ledger.now + policy.silence_seconds, silence)
 
 
 def with_words(waiting: Iterable[Message]) -> Iterator[Message]:

@@ -52,11 +52,20 @@ class Journal:
     @classmethod
     def open(cls, path: Path, lock: Path) -> "Journal":
         """Take the lock first, so that no second process ever touches the file; then begin a new life."""
+        return cls._open(path, locking.take(lock), begin_life)
+
+    @classmethod
+    def take_over(cls, path: Path, lock: int) -> "Journal":
+        """Go on with the life of an earlier image of this process, which left its lock."""
+        os.set_inheritable(lock, False)
+        return cls._open(path, lock, _go_on)
+
+    @classmethod
+    def _open(cls, path: Path, lock: int, begin: Callable[[sqlite3.Connection], None]) -> "Journal":
         with ExitStack() as undo:
-            descriptor = locking.take(lock)
-            undo.callback(os.close, descriptor)
+            undo.callback(os.close, lock)
             try:
-                journal = cls(path, descriptor, *_connect(path, undo))
+                journal = cls(path, lock, *_connect(path, undo, begin))
             except sqlite3.Error as error:
                 raise named(error, str(path)) from error
             undo.pop_all()
@@ -127,10 +136,22 @@ class Journal:
         """Look at every page; what is wrong, in SQLite's words. Takes as long as the file is big."""
         return findings(self._reading, "quick_check")
 
+    def hand_over(self) -> int:
+        """Close all but the lock, which the next image of this process inherits."""
+        lock, self._lock = self._lock, -1
+        os.set_inheritable(lock, True)
+        self._close()
+        return lock
+
     def close(self) -> None:
         """Write what waits, fold the log into the file, give the lock back. A second call does nothing."""
         if self._lock < 0:
             return
+        self._close()
+        os.close(self._lock)
+        self._lock = -1
+
+    def _close(self) -> None:
         self._groups.stop()
         self._reading.close()
         # If that fails, the log still has everything.
@@ -139,11 +160,11 @@ class Journal:
             self._writing.execute(f"PRAGMA busy_timeout = {_FAREWELL_MS}")
             self._writing.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         self._writing.close()
-        os.close(self._lock)
-        self._lock = -1
 
 
-def _connect(path: Path, undo: ExitStack) -> tuple[sqlite3.Connection, sqlite3.Connection]:
+def _connect(
+    path: Path, undo: ExitStack, begin: Callable[[sqlite3.Connection], None]
+) -> tuple[sqlite3.Connection, sqlite3.Connection]:
     """The writing and the reading connection, of a file that is sound and has its newest shape."""
     _make(path)
     _look_at(path)
@@ -156,7 +177,7 @@ def _connect(path: Path, undo: ExitStack) -> tuple[sqlite3.Connection, sqlite3.C
         fault = f"the journal {path} cannot keep a write-ahead log on this file system"
         raise JournalUnwritable(fault, "put it on a local disk")
     migrate(writing, str(path))
-    begin_life(writing)
+    begin(writing)
     reading = connect(f"{path.absolute().as_uri()}?mode=ro")
     undo.callback(reading.close)
     return writing, reading
@@ -177,6 +198,10 @@ def connect(database: str) -> sqlite3.Connection:
 def begin_life(connection: sqlite3.Connection) -> None:
     """Count one more life, before anything of it can be seen."""
     connection.execute("UPDATE life SET epoch = epoch + 1")
+
+
+def _go_on(connection: sqlite3.Connection) -> None:
+    """The same life: its number stays."""
 
 
 def epoch_of(connection: sqlite3.Connection) -> int:

@@ -7,13 +7,9 @@ import asyncio
 import contextlib
 import os
 import secrets
-import sys
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from pathlib import Path
 
 from ipc.children import Exited, Fork, Forked, ForkFailed, FromZygote, Running, Warm
 from ipc.endpoints import Places, credentials, make_private
@@ -22,9 +18,12 @@ from supervisor.core.events import WorkerDied, WorkerStarted
 from supervisor.core.model import Proof
 from supervisor.processes import tree
 from supervisor.processes.cells import CellUnavailable, Held, Limits
+from supervisor.processes.handed import HandedProcesses
+from supervisor.processes.hiding import outermost, shown
+from supervisor.processes.incarnation import Phase, Worker
 from supervisor.processes.leftovers import Record, sweep_leftovers
 from supervisor.processes.nursery import Nursery, NurseryState, Wishes
-from supervisor.processes.readings import Meter, Reading, Watched
+from supervisor.processes.readings import Meter, Reading, Watched, read
 from supervisor.processes.words import how_it_ended, sentence, size
 from supervisor.processes.zygote import Program
 
@@ -39,36 +38,10 @@ _ASKED_MAX = 16
 # Beyond this a tree is counted no further: the kill should not wait for the census.
 _COUNT_MAX = 1000
 _READING_SECONDS = 0.5
-# A worker that writes more than this has its log begun anew.
-_LOG_BYTES_MAX = 8 * 1024 * 1024
 
 _LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 
 Report = Callable[[WorkerStarted | WorkerDied], None]
-
-
-class _Phase(StrEnum):
-    WAITING = "waiting"  # for a warm zygote
-    ASKED = "asked"
-    HELD = "held"
-    ENDING = "ending"
-
-
-@dataclass(slots=True)
-class _Worker:
-    """One incarnation, from the order to start it until its death is reported."""
-
-    seat: int
-    incarnation: int
-    identity: str
-    log: Path
-    begun_at: float
-    phase: _Phase = _Phase.WAITING
-    held: Held | None = None
-    pid: int = 0
-    status: int | None = None
-    kill_asked_at: float | None = None
-    kill_words: str = "killed by the supervisor"
 
 
 class Processes:
@@ -89,37 +62,54 @@ class Processes:
         self._places = places
         self._memory_bytes_max = limits.memory_bytes_max
         self._report = report
-        self._workers: dict[int, _Worker] = {}
-        self._by_identity: dict[bytes, _Worker] = {}
-        self._waiting: deque[_Worker] = deque()
+        self._workers: dict[int, Worker] = {}
+        self._by_identity: dict[bytes, Worker] = {}
+        self._waiting: deque[Worker] = deque()
         self._endings: set[asyncio.Task[None]] = set()
         self._reader: asyncio.Task[None] | None = None
         self._readings: dict[int, Reading] = {}
         self._record_file = places.runtime / "processes"
         self._record = Record(self._record_file)
-        hide = _outermost((places.config, places.state, places.runtime, *credentials()))
-        wishes = Wishes(
+        hide = outermost((places.config, places.state, places.runtime, *credentials()))
+        wishes = self._wishes = Wishes(
             cell=cell,
             hide=hide,
-            show=_shown(places, hide),
+            show=shown(places, hide),
             limits=limits,
             program=program or Program(),
             environment=os.environ if environment is None else environment,
         )
-        self._nursery = Nursery(wishes, places.logs / "zygote.log", self._record, self._heard, self._lost)
+        self._nursery = self._make_nursery(wishes)
+        # Of earlier images of this process, as long as a worker they have started goes on with its turn.
+        self._former: list[Nursery] = []
 
-    async def open(self) -> None:
+    def _make_nursery(self, wishes: Wishes) -> Nursery:
+        def lost(words: str) -> None:
+            self._lost(nursery, words)
+
+        nursery = Nursery(wishes, self._places.logs / "zygote.log", self._record, self._heard, lost)
+        return nursery
+
+    async def open(self, handed: HandedProcesses | None = None) -> None:
         """Ends what an earlier life left, chooses the cell, starts the zygote; or raises CellUnavailable."""
         for folder in (self._places.runtime, self._places.workers, self._places.logs):
             make_private(folder)
-        sweep_leftovers(self._record_file)
+        if handed is None:
+            sweep_leftovers(self._record_file)
+        else:
+            self._take_over(handed)
         await self._nursery.open()
         self._reader = asyncio.create_task(self._take_readings())
 
     def start(self, seat: int, incarnation: int) -> None:
         """Never blocks. WorkerStarted is reported, or WorkerDied when it cannot be."""
-        worker = _Worker(
-            seat, incarnation, secrets.token_hex(16), self._places.logs / f"worker-{seat}.log", monotonic()
+        worker = Worker(
+            seat,
+            incarnation,
+            secrets.token_hex(16),
+            self._places.logs / f"worker-{seat}.log",
+            monotonic(),
+            self._nursery,
         )
         self._workers[incarnation] = worker
         self._by_identity[worker.identity.encode()] = worker
@@ -129,16 +119,16 @@ class Processes:
     def kill(self, incarnation: int) -> None:
         """Never blocks; WorkerDied follows with the proof. Again, or for an unknown incarnation: nothing."""
         worker = self._workers.get(incarnation)
-        if worker is None or worker.kill_asked_at is not None or worker.phase is _Phase.ENDING:
+        if worker is None or worker.kill_asked_at is not None or worker.phase is Phase.ENDING:
             return
         worker.kill_asked_at = monotonic()
         match worker.phase:
-            case _Phase.WAITING:
+            case Phase.WAITING:
                 self._waiting.remove(worker)
                 self._never_was(worker, "killed before it was started")
-            case _Phase.ASKED:
+            case Phase.ASKED:
                 asyncio.get_running_loop().call_later(_PROOF_SECONDS_MAX, self._still_asked, worker)
-            case _Phase.HELD:
+            case Phase.HELD:
                 self._end(worker)
 
     def identity(self, incarnation: int) -> bytes | None:
@@ -182,17 +172,60 @@ class Processes:
             self.kill(incarnation)
         if self._endings:
             await asyncio.wait(self._endings, timeout=deadline_seconds / 2)
-        await self._nursery.close(deadline_seconds / 2)
+        nurseries = (self._nursery, *self._former)
+        await asyncio.gather(*(nursery.close(deadline_seconds / 2) for nursery in nurseries))
         for ending in list(self._endings):
             ending.cancel()
         for worker in list(self._workers.values()):
             self._forget(worker)
         self._record.close()
 
+    # --- from one image of the supervisor to the next
+
+    async def hand_over(self, staying: Collection[int], deadline_seconds: float) -> HandedProcesses:
+        """Ends every worker but these incarnations; nothing is reported from here on."""
+        self._report = _say_nothing
+        if self._reader is not None:
+            self._reader.cancel()
+        for incarnation in self._workers.keys() - set(staying):
+            self.kill(incarnation)
+        if self._endings:
+            await asyncio.wait(self._endings, timeout=deadline_seconds)
+        handed = [each for worker in self._workers.values() if (each := worker.hand_over()) is not None]
+        for each in handed:
+            asyncio.get_running_loop().remove_reader(each.keeper_pidfd)
+            del self._workers[each.incarnation]
+        zygotes = [nursery.hand_over() for nursery in (self._nursery, *self._former)]
+        return HandedProcesses(tuple(filter(None, zygotes)), tuple(handed))
+
+    def _take_over(self, handed: HandedProcesses) -> None:
+        for zygote in handed.zygotes:
+            nursery = self._make_nursery(self._wishes)
+            nursery.take_over(zygote)
+            self._former.append(nursery)
+        by_guard = {nursery.guard: nursery for nursery in self._former}
+        for each in handed.workers:
+            worker = Worker.take_over(each, by_guard[each.guard])
+            assert worker.held is not None
+            self._workers[worker.incarnation] = worker
+            self._by_identity[worker.identity.encode()] = worker
+            self._record.add(worker.held.keeper)
+            loop = asyncio.get_running_loop()
+            loop.add_reader(worker.held.pidfd, self._keeper_gone, worker, worker.held)
+        self._end_unused()
+
+    def _end_unused(self) -> None:
+        """A zygote of an earlier image has no other purpose than the workers it has started."""
+        used = {id(worker.nursery) for worker in self._workers.values()}
+        for nursery in self._former:
+            if id(nursery) not in used:
+                nursery.give_up_zygote()
+        self._former = [nursery for nursery in self._former if id(nursery) in used]
+
     # --- the way in
 
     def _ask(self) -> None:
-        asked = sum(1 for worker in self._workers.values() if worker.phase is _Phase.ASKED)
+        asked = sum(1 for worker in self._workers.values() if worker.phase is Phase.ASKED)
         while self._waiting and asked < _ASKED_MAX and self._nursery.state is NurseryState.READY:
             worker = self._waiting[0]
             try:
@@ -206,18 +239,18 @@ class Processes:
                 self._never_was(worker, f"could not be started: {fault.fault}")
             else:
                 self._waiting.popleft()
-                worker.phase = _Phase.ASKED
+                worker.phase = Phase.ASKED
                 asyncio.get_running_loop().call_later(_ANSWER_SECONDS_MAX, self._still_asked, worker)
                 asked += 1
 
-    def _send(self, worker: _Worker) -> bool:
+    def _send(self, worker: Worker) -> bool:
         log = os.open(worker.log, _LOG_FLAGS, 0o600)
         try:
             return self._nursery.fork(self._order(worker), log)
         finally:
             os.close(log)
 
-    def _order(self, worker: _Worker) -> Fork:
+    def _order(self, worker: Worker) -> Fork:
         return Fork(
             epoch=self._epoch,
             seat=worker.seat,
@@ -243,12 +276,12 @@ class Processes:
                 self._exited(incarnation, status)
         self._ask()
 
-    def _forked(self, worker: _Worker, pidfd: int) -> None:
+    def _forked(self, worker: Worker, pidfd: int) -> None:
         pid = tree.pid_of(pidfd)
         found = tree.status(pid)
         keeper = found.process if found else tree.NOBODY
         worker.held = Held(worker.incarnation, keeper, pidfd)
-        worker.phase = _Phase.HELD
+        worker.phase = Phase.HELD
         self._record.add(keeper)
         asyncio.get_running_loop().add_reader(pidfd, self._keeper_gone, worker, worker.held)
         if worker.kill_asked_at is not None:
@@ -256,7 +289,7 @@ class Processes:
         else:
             self._tell_started(worker)
 
-    def _running(self, worker: _Worker | None, pidfd: int) -> None:
+    def _running(self, worker: Worker | None, pidfd: int) -> None:
         if worker is None:
             os.close(pidfd)
             return
@@ -264,21 +297,21 @@ class Processes:
         os.close(pidfd)
         self._tell_started(worker)
 
-    def _tell_started(self, worker: _Worker) -> None:
+    def _tell_started(self, worker: Worker) -> None:
         """The word of the keeper and that of the zygote may come in either order; both are needed."""
-        if worker.phase is _Phase.HELD and worker.pid:
+        if worker.phase is Phase.HELD and worker.pid:
             self._report(WorkerStarted(worker.seat, worker.incarnation, worker.pid))
 
     # --- the way out
 
-    def _never_was(self, worker: _Worker, words: str) -> None:
+    def _never_was(self, worker: Worker, words: str) -> None:
         self._forget(worker)
         proof = Proof(processes=0, all_dead=True, ms=0.0, how=self._nursery.cell.name)
         died = WorkerDied(worker.seat, worker.incarnation, proof, words)
         asyncio.get_running_loop().call_soon(lambda: self._report(died))
 
-    def _still_asked(self, worker: _Worker) -> None:
-        if worker.phase is _Phase.ASKED and worker.incarnation in self._workers:
+    def _still_asked(self, worker: Worker) -> None:
+        if worker.phase is Phase.ASKED and worker.incarnation in self._workers:
             self._nursery.give_up_zygote()
 
     def _exited(self, incarnation: int, status: int) -> None:
@@ -287,37 +320,37 @@ class Processes:
             worker.status = status
             worker.held.reaped.set()
 
-    def _keeper_gone(self, worker: _Worker, held: Held) -> None:
+    def _keeper_gone(self, worker: Worker, held: Held) -> None:
         asyncio.get_running_loop().remove_reader(held.pidfd)
         held.gone.set()
-        if worker.phase is _Phase.HELD:
+        if worker.phase is Phase.HELD:
             self._end(worker)
 
-    def _lost(self, words: str) -> None:
+    def _lost(self, nursery: Nursery, words: str) -> None:
         """The zygote and its guard are gone, and with them every process below."""
-        for worker in list(self._workers.values()):
-            if worker.phase is _Phase.ASKED:
+        for worker in [each for each in self._workers.values() if each.nursery is nursery]:
+            if worker.phase is Phase.ASKED:
                 self._never_was(worker, words)
             elif worker.held is not None:
                 worker.held.reaped.set()
 
-    def _end(self, worker: _Worker) -> None:
+    def _end(self, worker: Worker) -> None:
         held = worker.held
         if held is None:
             return
-        worker.phase = _Phase.ENDING
+        worker.phase = Phase.ENDING
         began = monotonic() if worker.kill_asked_at is None else worker.kill_asked_at
-        seen = list(self._nursery.cell.members(held, _COUNT_MAX))
-        self._nursery.cell.strike(held, seen)
+        seen = list(worker.nursery.cell.members(held, _COUNT_MAX))
+        worker.nursery.cell.strike(held, seen)
         ending = asyncio.get_running_loop().create_task(self._finish(worker, held, len(seen), began))
         self._endings.add(ending)
         ending.add_done_callback(self._endings.discard)
 
-    async def _finish(self, worker: _Worker, held: Held, processes: int, began: float) -> None:
+    async def _finish(self, worker: Worker, held: Held, processes: int, began: float) -> None:
         all_dead = True
         try:
             async with asyncio.timeout(_PROOF_SECONDS_MAX):
-                await self._nursery.cell.finish(held)
+                await worker.nursery.cell.finish(held)
         except TimeoutError:
             all_dead = False
         ms = (monotonic() - began) * 1000
@@ -328,18 +361,19 @@ class Processes:
                     await held.reaped.wait()
             words = sentence(how_it_ended(worker.status), worker.log)
         self._forget(worker)
-        self._nursery.cell.clear(worker.incarnation)
+        worker.nursery.cell.clear(worker.incarnation)
         if all_dead:
             self._record.remove(held.keeper)
-        proof = Proof(processes=processes, all_dead=all_dead, ms=ms, how=self._nursery.cell.name)
+        proof = Proof(processes=processes, all_dead=all_dead, ms=ms, how=worker.nursery.cell.name)
         self._report(WorkerDied(worker.seat, worker.incarnation, proof, words))
 
-    def _forget(self, worker: _Worker) -> None:
+    def _forget(self, worker: Worker) -> None:
         self._workers.pop(worker.incarnation, None)
         self._by_identity.pop(worker.identity.encode(), None)
         if worker.held is not None:
             asyncio.get_running_loop().remove_reader(worker.held.pidfd)
             os.close(worker.held.pidfd)
+        self._end_unused()
 
     # --- readings
 
@@ -348,13 +382,13 @@ class Processes:
         while True:
             watched = {
                 worker.incarnation: Watched(
-                    partial(self._nursery.cell.members, worker.held), worker.pid, worker.begun_at
+                    partial(worker.nursery.cell.members, worker.held), worker.pid, worker.begun_at
                 )
                 for worker in self._workers.values()
-                if worker.held is not None and worker.phase is _Phase.HELD
+                if worker.held is not None and worker.phase is Phase.HELD
             }
             logs = [worker.log for worker in self._workers.values()]
-            self._readings = await asyncio.to_thread(_read, meter, watched, logs)
+            self._readings = await asyncio.to_thread(read, meter, watched, logs)
             self._end_the_too_large()
             await asyncio.sleep(_READING_SECONDS)
 
@@ -365,29 +399,6 @@ class Processes:
             if 0 < self._memory_bytes_max < reading.memory_bytes and worker.kill_asked_at is None:
                 worker.kill_words = f"it used more than {size(self._memory_bytes_max)} of memory"
                 self.kill(incarnation)
-
-
-def _read(meter: Meter, watched: Mapping[int, Watched], logs: list[Path]) -> dict[int, Reading]:
-    """In a thread: the readings, and a look at the logs, which have no other bound."""
-    for log in logs:
-        with contextlib.suppress(FileNotFoundError):
-            if log.stat().st_size > _LOG_BYTES_MAX:
-                os.truncate(log, 0)
-    return meter.read(watched)
-
-
-def _outermost(folders: tuple[Path, ...]) -> tuple[str, ...]:
-    """The folders without those that lie in another of them."""
-    real = {folder.resolve() for folder in folders}
-    return tuple(sorted(str(folder) for folder in real if not real & set(folder.parents)))
-
-
-def _shown(places: Places, hidden: tuple[str, ...]) -> tuple[str, ...]:
-    """The sockets of the workers, and what they run on where that lies in a hidden folder."""
-    packages = Path(__file__).resolve().parents[2]
-    programs = (Path(sys.prefix), Path(sys.base_prefix), packages / "ipc", packages / "worker")
-    below = {str(path) for path in programs if any(Path(folder) in path.parents for folder in hidden)}
-    return (str(places.workers.resolve()), *sorted(below))
 
 
 def _say_nothing(event: WorkerStarted | WorkerDied) -> None:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from ipc.children import CellFails, CellWorks, Fork, FromZygote, Warm
 from supervisor.clock import monotonic
+from supervisor.processes import tree
 from supervisor.processes.cells import BEST_FIRST, Cell, CellUnavailable, Limits
+from supervisor.processes.handed import HandedZygote
 from supervisor.processes.leftovers import Record
 from supervisor.processes.words import how_it_ended, sentence
 from supervisor.processes.zygote import Program, Zygote
@@ -83,6 +85,25 @@ class Nursery:
         faults = "; ".join(f"{kind}: {fault}" for kind, fault in self.why_not_better.items())
         raise CellUnavailable(f"workers cannot be held here ({faults})", 'set [workers] cell = "auto"')
 
+    def take_over(self, handed: HandedZygote) -> None:
+        """Holds the workers that an earlier image of this process has left running, and makes no other."""
+        self.cell = BEST_FIRST[handed.cell](self._wishes.hide, self._wishes.show, self._wishes.limits)
+        self._zygote = Zygote.take_over(handed, self._heard, self._ended)
+        self._record.add(self._zygote.process)
+
+    @property
+    def guard(self) -> int:
+        """The pid of the process above the zygote."""
+        return self._zygote.process.pid if self._zygote is not None else tree.NOBODY.pid
+
+    def hand_over(self) -> HandedZygote | None:
+        """None when there is no zygote just now, and so no worker either."""
+        self.state = NurseryState.CLOSED
+        if self._restart is not None:
+            self._restart.cancel()
+        zygote, self._zygote = self._zygote, None
+        return zygote.hand_over(self.cell.name) if zygote is not None else None
+
     def fork(self, order: Fork, log: int) -> bool:
         """False when no zygote can take it now."""
         return self.state is NurseryState.READY and self._zygote is not None and self._zygote.fork(order, log)
@@ -130,7 +151,7 @@ class Nursery:
         self.state = NurseryState.WARMING
         self.detail = ""
         self._gone.clear()
-        self._zygote = Zygote(
+        self._zygote = Zygote.start(
             self._wishes.program, self.cell.spec(0), self._log, environment, self._heard, self._ended
         )
         self._record.add(self._zygote.process)

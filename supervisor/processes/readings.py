@@ -1,5 +1,6 @@
 """What worker trees use, read by a thread so that the loop never waits for /proc."""
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from supervisor.processes import tree
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TREE_MAX = 1000
+# A worker that writes more than this has its log begun anew.
+_LOG_BYTES_MAX = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,15 @@ class Meter:
 
 def _percent(ticks: int, seconds: float) -> float:
     return max(0.0, 100.0 * ticks / _TICKS_PER_SECOND / seconds) if seconds > 0 else 0.0
+
+
+def read(meter: Meter, watched: Mapping[int, Watched], logs: list[Path]) -> dict[int, Reading]:
+    """In a thread: the readings, and a look at the logs, which have no other bound."""
+    for log in logs:
+        with contextlib.suppress(FileNotFoundError):
+            if log.stat().st_size > _LOG_BYTES_MAX:
+                os.truncate(log, 0)
+    return meter.read(watched)
 
 
 def _memory_bytes(pid: int) -> int:

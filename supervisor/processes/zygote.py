@@ -16,6 +16,7 @@ from ipc.children import CellSpec, Fork, FromZygote, Prepare
 from ipc.codec import Decoder, encode
 from ipc.errors import WireError
 from supervisor.processes import tree
+from supervisor.processes.handed import HandedZygote
 
 _DATAGRAM_BYTES_MAX = 64 * 1024
 # The folder that has the worker's package: the zygote finds it wherever the supervisor was started.
@@ -43,23 +44,42 @@ class Zygote:
 
     def __init__(
         self,
+        pair: socket.socket,
+        guard: int,
+        reap: Callable[[], int],
+        receive: Receive,
+        ended: Callable[[int], None],
+    ) -> None:
+        """`reap` waits for the guard, which has ended, and gives its exit status."""
+        self._pair = pair
+        self._pair.setblocking(False)
+        self._guard = guard
+        self._reap = reap
+        self._receive = receive
+        self._ended = ended
+        self._loop = asyncio.get_running_loop()
+        self._pidfd = os.pidfd_open(guard)
+        found = tree.status(guard)
+        self.process = found.process if found else tree.NOBODY
+        self._loop.add_reader(self._pair, self._drain)
+        self._loop.add_reader(self._pidfd, self._guard_ended)
+
+    @classmethod
+    def start(
+        cls,
         program: Program,
         cell: CellSpec,
         log: Path,
         environment: Mapping[str, str],
         receive: Receive,
         ended: Callable[[int], None],
-    ) -> None:
+    ) -> "Zygote":
         # The kernel ends the guard with the thread that started it.
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("start the zygote from the main thread")
-        self._receive = receive
-        self._ended = ended
-        self._loop = asyncio.get_running_loop()
-        self._pair, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._pair.setblocking(False)
+        pair, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, log.open("wb") as output:
-            self._guard = subprocess.Popen(
+            guard = subprocess.Popen(
                 [program.python, "-m", "worker.zygote", str(theirs.fileno()), program.run, program.rehearse],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -69,14 +89,29 @@ class Zygote:
                 env=dict(environment),
                 start_new_session=True,
             )
-        self._pidfd = os.pidfd_open(self._guard.pid)
-        found = tree.status(self._guard.pid)
-        self.process = found.process if found else tree.NOBODY
-        self._loop.add_reader(self._pair, self._drain)
-        self._loop.add_reader(self._pidfd, self._guard_ended)
+        zygote = cls(pair, guard.pid, guard.wait, receive, ended)
         # One that has died already is told of by `ended`.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self._pair.send(encode(Prepare(cell)))
+            pair.send(encode(Prepare(cell)))
+        return zygote
+
+    @classmethod
+    def take_over(cls, handed: HandedZygote, receive: Receive, ended: Callable[[int], None]) -> "Zygote":
+        """One that an earlier image of this process has started: still its child."""
+        pair = socket.socket(fileno=handed.pair)
+        pair.set_inheritable(False)
+
+        def reap() -> int:
+            return os.waitstatus_to_exitcode(os.waitpid(handed.guard, 0)[1])
+
+        return cls(pair, handed.guard, reap, receive, ended)
+
+    def hand_over(self, kind: str) -> HandedZygote:
+        """For the next image of this process; this one hears no more of it."""
+        self._loop.remove_reader(self._pidfd)
+        self._loop.remove_reader(self._pair)
+        self._pair.set_inheritable(True)
+        return HandedZygote(kind, self._guard, self._pair.detach())
 
     def fork(self, order: Fork, log: int) -> bool:
         """False when it cannot be sent now; nothing was sent then."""
@@ -122,4 +157,4 @@ class Zygote:
         os.close(self._pidfd)
         self._pidfd = -1
         self._pair.close()
-        self._ended(self._guard.wait())
+        self._ended(self._reap())

@@ -1,6 +1,7 @@
 """One process of a service: orders on standard input, killed with its whole group, always reaped."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import msgspec
 
 import ipc
 from ipc.children import ServiceStart
+from supervisor.services.handed import HandedService
 
 # What a Python program needs to run where its parent runs; keys of model providers are not among it.
 _ENVIRONMENT = (
@@ -33,24 +35,37 @@ class Child:
     """
 
     def __init__(
-        self,
+        self, pid: int, reap: Callable[[], int], log: Path, log_offset: int, ended: Callable[[int], None]
+    ) -> None:
+        """`reap` waits for the process, which has ended, and gives its exit status."""
+        self.pid = pid
+        self._reap = reap
+        self._is_reaped = False
+        self._log = log
+        self._log_offset = log_offset
+        self._ended = ended
+        self._descriptor = os.pidfd_open(pid)
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._descriptor, self._exited)
+
+    @classmethod
+    def start(
+        cls,
         module: str,
         orders: ServiceStart,
         log: Path,
         environment: Iterable[str],
         ended: Callable[[int], None],
-    ) -> None:
+    ) -> "Child":
         line = msgspec.json.encode(orders) + b"\n"
         if len(line) > _ORDERS_BYTES_MAX:
             raise ValueError(
                 f"the orders of {orders.name} are {len(line)} bytes, the limit is {_ORDERS_BYTES_MAX}"
             )
-        self._log = log
-        self._ended = ended
         output = _open_log(log)
         try:
-            self._log_offset = os.fstat(output).st_size
-            self._process = subprocess.Popen(
+            log_offset = os.fstat(output).st_size
+            process = subprocess.Popen(
                 [sys.executable, "-P", "-m", module],
                 stdin=subprocess.PIPE,
                 stdout=output,
@@ -61,11 +76,26 @@ class Child:
             )
         finally:
             os.close(output)
-        self.pid = self._process.pid
-        self._descriptor = os.pidfd_open(self.pid)
-        self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._descriptor, self._exited)
-        self._hand_over(line)
+        child = cls(process.pid, process.wait, log, log_offset, ended)
+        assert process.stdin is not None
+        # One that has already ended is told of by `ended`.
+        with contextlib.suppress(BrokenPipeError), process.stdin as orders_pipe:
+            orders_pipe.write(line)
+        return child
+
+    @classmethod
+    def take_over(cls, handed: HandedService, log: Path, ended: Callable[[int], None]) -> "Child":
+        """One that an earlier image of this process has started: still its child."""
+
+        def reap() -> int:
+            return os.waitstatus_to_exitcode(os.waitpid(handed.pid, 0)[1])
+
+        return cls(handed.pid, reap, log, handed.log_offset, ended)
+
+    def hand_over(self) -> int:
+        """This image of the process hears no more of it; where its log began."""
+        self._loop.remove_reader(self._descriptor)
+        return self._log_offset
 
     def ask_to_end(self) -> None:
         self._signal(signal.SIGTERM)
@@ -82,18 +112,9 @@ class Child:
             lines = log.read(_LAST_WORDS_BYTES).decode(errors="replace").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "")[:_LAST_WORDS_CHARACTERS]
 
-    def _hand_over(self, line: bytes) -> None:
-        assert self._process.stdin is not None
-        try:
-            with self._process.stdin as orders:
-                orders.write(line)
-        except BrokenPipeError:
-            # It has already ended; `ended` will say how.
-            return
-
     def _signal(self, number: signal.Signals) -> None:
         """To the process by descriptor, to its group by number: until it is reaped the number is its own."""
-        if self._process.returncode is None:
+        if not self._is_reaped:
             signal.pidfd_send_signal(self._descriptor, number)
             _signal_group(self.pid, number)
 
@@ -101,7 +122,8 @@ class Child:
         self._loop.remove_reader(self._descriptor)
         # What it has started must go before its number is given back.
         _signal_group(self.pid, signal.SIGKILL)
-        status = self._process.wait()
+        status = self._reap()
+        self._is_reaped = True
         os.close(self._descriptor)
         self._ended(status)
 

@@ -28,9 +28,9 @@ class EmbeddedModel:
         return f"EmbeddedModel(name={self.name!r})"
 
 
-def embedded_model(models: Path) -> EmbeddedModel:
-    """A fresh key each time: it lives as long as the supervisor and is written nowhere."""
-    api_key = secrets.token_urlsafe(32)
+def embedded_model(models: Path, api_key: str = "") -> EmbeddedModel:
+    """A fresh key in every life of the supervisor: it lives as long and is written nowhere."""
+    api_key = api_key or secrets.token_urlsafe(32)
     options = {
         "model_path": str(models / MODEL_NAME / MODEL_FILE),
         "model_bytes": MODEL_BYTES,

@@ -17,6 +17,7 @@ from ipc.messages import Beat
 from supervisor.clock import monotonic
 from supervisor.core.events import ServiceChanged
 from supervisor.services.child import Child
+from supervisor.services.handed import HandedService
 from supervisor.services.spec import ServiceSpec
 
 # How often in one silence the watch looks; it also bounds how late a silence is noticed.
@@ -84,13 +85,45 @@ class Service:
             parent_pid=os.getpid(),
         )
         try:
-            self._child = Child(self._spec.module, orders, self._log, self._spec.environment, self._ended)
+            self._child = Child.start(
+                self._spec.module, orders, self._log, self._spec.environment, self._ended
+            )
         except OSError as error:
             self._rest(
                 _End(f"no process could be made: {error.strerror}", "check free memory and process limits")
             )
             return
         self._wait(self._spec.start_deadline_seconds, self._start_overdue)
+
+    def take_over(self, handed: HandedService) -> None:
+        """Goes on with a process of an earlier image; one that was started otherwise is replaced."""
+        self._incarnation, self.identity = handed.incarnation, handed.identity
+        self._started_at = handed.started_at
+        self._ready_at = self._heard_at = monotonic()
+        self._child = Child.take_over(handed, self._log, self._ended)
+        if handed.options == self._spec.options:
+            self._change("ready", handed.detail, "", handed.address)
+            self._look_later()
+        else:
+            self.end("its settings have changed", "it starts again with the new ones")
+
+    def hand_over(self) -> HandedService | None:
+        """For the next image of the supervisor; None unless it serves."""
+        if self._child is None or self._changed.state != "ready":
+            return None
+        self._stop_waiting()
+        child, self._child = self._child, None
+        return HandedService(
+            self._spec.name,
+            self._spec.options,
+            self._incarnation,
+            self.identity,
+            child.pid,
+            child.hand_over(),
+            self._started_at,
+            self._changed.detail,
+            self._changed.address,
+        )
 
     def hear(self, message: ServiceState | Beat) -> None:
         """A frame of the running process."""

@@ -12,6 +12,8 @@ from ipc.endpoints import make_private
 from ipc.errors import WireError
 from ipc.sockets import LoopSocket, Sent, Wire
 from supervisor.core.events import ServiceChanged
+from supervisor.services.child import Child
+from supervisor.services.handed import HandedService
 from supervisor.services.service import Service
 from supervisor.services.spec import ServiceSpec
 
@@ -48,7 +50,7 @@ class Services:
         self._socket: LoopSocket | None = None
         self._changed = asyncio.Event()
 
-    async def open(self) -> None:
+    async def open(self, handed: HandedService | None = None) -> None:
         """Returns when every process was made, not when it is ready: that is reported."""
         make_private(self._logs)
         self._socket = self._wire.router(self._endpoint, self._receive)
@@ -56,7 +58,12 @@ class Services:
             log = self._logs / f"{spec.name}.log"
             self._services[spec.name] = Service(spec, self._endpoint, log, self._note)
         for service in self._services.values():
-            service.start()
+            if handed is not None and handed.name == service.name:
+                service.take_over(handed)
+            else:
+                service.start()
+        if handed is not None and handed.name not in self._services:
+            Child.take_over(handed, self._logs / f"{handed.name}.log", ended=lambda status: None).kill()
 
     def rows(self) -> list[dict[str, Any]]:
         return [service.row() for service in self._services.values()]
@@ -71,6 +78,11 @@ class Services:
     def end(self, name: str, detail: str, hint: str) -> None:
         """Kill the running process of a service for a reason; another one follows."""
         self._services[name].end(detail, hint)
+
+    def hand_over(self, name: str) -> HandedService | None:
+        """Lets go of a service for the next image of the supervisor; `close` does not end it any more."""
+        service = self._services.get(name)
+        return service.hand_over() if service is not None else None
 
     async def close(self, deadline_seconds: float) -> None:
         """Asks all to end, soon kills what has not ended, and returns by the deadline."""

@@ -6,7 +6,7 @@ by verb: `say`, `tool`, `open` (a tool call without an end), `steer` (waits to b
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from ipc.codec import Decoder
@@ -29,6 +29,7 @@ from ipc.messages import (
 from ipc.sockets import Wire
 from supervisor.core.events import Event, WorkerDied, WorkerStarted
 from supervisor.core.model import Proof
+from supervisor.processes.handed import HandedProcesses
 from supervisor.processes.readings import Reading
 from worker.outbox import Outbox
 
@@ -46,8 +47,11 @@ class PuppetRoom:
         self._wire = Wire()
         self._puppets: dict[int, tuple[int, Puppet]] = {}
 
-    async def open(self) -> None:
+    async def open(self, handed: HandedProcesses | None = None) -> None:
         """There is nothing to prepare."""
+
+    async def hand_over(self, staying: Collection[int], deadline_seconds: float) -> HandedProcesses:
+        return HandedProcesses()
 
     async def close(self, deadline_seconds: float) -> None:
         self._wire.close()

@@ -335,6 +335,10 @@ class Cruelty(RuleBasedStateMachine):
         self.world.stops()
         self.world.crash(seconds)
 
+    @rule(seconds=SECONDS)
+    def restarts_in_place(self, seconds: float) -> None:
+        self.world.restart_in_place(seconds)
+
     def _anything(self, data: st.DataObject, session: str, busy: str) -> Event:
         """Something true to happen in the last moment of a life."""
         message = f"last-words-{len(self.world.steps)}"

@@ -67,7 +67,7 @@ class Notifying(Service):
                 start_new_session=True,
                 env={**os.environ, **told},
             )
-        until(self._answers)
+        until(self.answers)
 
 
 @pytest.fixture

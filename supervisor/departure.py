@@ -1,0 +1,82 @@
+"""The last acts of an image of the supervisor that is replaced in place; running turns lose nothing by it."""
+
+from collections.abc import Callable, Collection
+from typing import Protocol
+
+from ipc.codec import VERSION
+from ipc.messages import Answer, Done, Refused
+from supervisor.core import effects, events
+from supervisor.core.keeping import keepable
+from supervisor.core.model import State
+from supervisor.handover import Handover, fault_of_next_image
+from supervisor.processes.handed import HandedProcesses
+from supervisor.services.handed import HandedService
+
+
+class Engine(Protocol):
+    @property
+    def state(self) -> State: ...
+    def post(self, event: events.Event, answer: Callable[[effects.Answer], None] | None = None) -> None: ...
+    async def halt(self) -> None: ...
+
+
+class Switchboard(Protocol):
+    def safe(self, identity: bytes) -> int: ...
+
+
+class Processes(Protocol):
+    async def hand_over(self, staying: Collection[int], deadline_seconds: float) -> HandedProcesses: ...
+
+
+class Services(Protocol):
+    def hand_over(self, name: str) -> HandedService | None: ...
+
+
+class Departure:
+    """`model` names the service that running turns talk to, if that is one of ours."""
+
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        switchboard: Switchboard,
+        processes: Processes,
+        services: Services,
+        model: str,
+        environment: dict[str, str],
+    ) -> None:
+        self._engine = engine
+        self._switchboard = switchboard
+        self._processes = processes
+        self._services = services
+        self._model = model
+        self._environment = environment
+
+    async def ask(self, reply: Callable[[Answer], None], then: Callable[[], None]) -> None:
+        """The next image is tried beside this one first: what would not come up must not cost a turn."""
+        if fault := await fault_of_next_image():
+            reply(Refused(f"the next start would fail: {fault}", "mend that; nothing was changed"))
+            return
+
+        def decided(answer: effects.Answer) -> None:
+            reply(Done(answer.turns if isinstance(answer, effects.Carried) else ()))
+            then()
+
+        self._engine.post(events.HandOverAsked(), decided)
+
+    async def gather(self, deadline_seconds: float) -> Handover:
+        """Nothing is decided any more: what is not in the journal by now is said again to the next image."""
+        await self._engine.halt()
+        state = self._engine.state
+        kept = keepable(state)
+        handed = await self._processes.hand_over({one.incarnation for one in kept}, deadline_seconds)
+        return Handover(
+            protocol=VERSION,
+            epoch=state.epoch,
+            incarnations=state.incarnations,
+            kept=kept,
+            safe={one.identity: self._switchboard.safe(one.identity.encode()) for one in handed.workers},
+            processes=handed,
+            model=self._services.hand_over(self._model) if self._model else None,
+            environment=self._environment,
+        )

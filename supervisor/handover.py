@@ -1,0 +1,107 @@
+"""A restart in place: the process replaces its own image and keeps its children, and with them running turns.
+
+Nothing is adopted from strangers: pid, children, descriptors and the journal's lock are the same before and
+after `execve`. If the next image does not come up, the kernel ends the children with it, as in any crash.
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+from typing import NoReturn
+
+import msgspec
+
+from ipc.codec import VERSION
+from ipc.parts import Part
+from supervisor.core.model import Kept, Who
+from supervisor.processes.handed import HandedProcesses
+from supervisor.services.handed import HandedService
+
+_OPTION = "--handover"
+# Importing everything and reading the settings; a machine that needs longer is in trouble.
+_CHECK_SECONDS_MAX = 30.0
+_WORDS_BYTES_MAX = 2000
+
+
+class Handover(Part, frozen=True):
+    """All that the next image cannot find in the journal."""
+
+    protocol: int
+    epoch: int
+    incarnations: int
+    kept: tuple[Kept, ...]
+    # The last frame of each kept worker that is in the journal, by its identity.
+    safe: dict[str, int]
+    processes: HandedProcesses
+    model: HandedService | None
+    # What this image has taken out of its environment.
+    environment: dict[str, str]
+
+    def __repr__(self) -> str:
+        """Without what names a worker or opens the model."""
+        return f"Handover(kept={len(self.kept)})"
+
+    @property
+    def model_key(self) -> str:
+        """Of the embedded model that goes on serving."""
+        return str(self.model.options.get("api_key", "")) if self.model else ""
+
+    @property
+    def workers(self) -> tuple[tuple[bytes, Who, int], ...]:
+        """Identity, fence and last safe frame of every kept worker."""
+        return tuple(
+            (one.identity.encode(), Who(self.epoch, one.seat, one.incarnation), self.safe[one.identity])
+            for one in self.processes.workers
+        )
+
+
+async def fault_of_next_image() -> str:
+    """Whether this command line would come up again, tried beside the running service; "" when it would."""
+    command = [*_own_line(), "--check"]
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(_CHECK_SECONDS_MAX):
+            words = await process.stdout.read(_WORDS_BYTES_MAX)
+            status = await process.wait()
+    except TimeoutError:
+        process.kill()
+        return f"it did not come up within {_CHECK_SECONDS_MAX:.0f} s"
+    return "" if status == 0 else words.decode(errors="replace").strip() or f"it ended with status {status}"
+
+
+def leave(handover: Handover, lock: int) -> NoReturn:
+    """Become the next image. It finds the handover in an unnamed file, and holds the journal's lock."""
+    os.environ.update(handover.environment)
+    descriptor = os.memfd_create("hermes-handover", 0)
+    os.set_inheritable(descriptor, True)
+    os.write(descriptor, msgspec.msgpack.encode(handover))
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    line = [*_own_line(), _OPTION, f"{descriptor},{lock}"]
+    os.execv(line[0], line)
+
+
+def arrive(argument: str) -> tuple[Handover, int]:
+    """What the image before has left, and the lock. Workers of another protocol are not kept."""
+    descriptor, lock = map(int, argument.split(","))
+    with open(descriptor, "rb") as file:
+        handover = msgspec.msgpack.decode(file.read(), type=Handover)
+    if handover.protocol == VERSION:
+        return handover, lock
+    processes = msgspec.structs.replace(handover.processes, workers=())
+    return msgspec.structs.replace(handover, kept=(), processes=processes), lock
+
+
+def _own_line() -> list[str]:
+    """The command line this process was started with, without an earlier handover."""
+    line = [sys.executable, *sys.orig_argv[1:]]
+    if _OPTION in line:
+        at = line.index(_OPTION)
+        del line[at : at + 2]
+    return line
