@@ -71,6 +71,10 @@ class Service:
 
     def start(self) -> None:
         """Returns when the service answers."""
+        self.launch()
+        until(self.answers)
+
+    def launch(self) -> None:
         with (self.home / "supervisor.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "supervisor", "--home", str(self.home)],
@@ -78,7 +82,6 @@ class Service:
                 stderr=log,
                 start_new_session=True,
             )
-        until(self.answers)
 
     def answers(self) -> bool:
         assert self.process is not None

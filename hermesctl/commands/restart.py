@@ -1,29 +1,77 @@
-"""`hermesctl restart`: a stop and a start, through systemd where the unit is installed."""
+"""`hermesctl restart`: a stop and a start, through systemd where the unit is installed; or one in place."""
+
+import time
 
 import click
 
+from hermesctl.client import Client
 from hermesctl.commands.start import launch
+from hermesctl.commands.status import read_status
 from hermesctl.commands.stop import Telling, end
+from hermesctl.errors import NotRunning
 from hermesctl.systemd import installed_unit
+from hermesctl.waiting import Waiting
 from ipc.budgets import START_SECONDS, STOP_PATIENCE_SECONDS
 from ipc.endpoints import Places
+from ipc.messages import Done, HandOver
 
+# The next version is tried before it takes over: an interpreter's start on a machine with much to do.
+_TRIAL_SECONDS_MAX = 60.0
+_LOOK_SECONDS = 0.05
 _EXAMPLES = """\b
 Examples:
   hermesctl restart
+  hermesctl restart --keep-turns
   hermesctl --home ./trial restart
 """
 
 
 @click.command(epilog=_EXAMPLES)
+@click.option("--keep-turns", is_flag=True, help="Replace the supervisor in place: running turns go on.")
 @click.pass_context
-def restart(ctx: click.Context) -> None:
-    """Stop the supervisor and start it again; running turns are taken up by the new one."""
+def restart(ctx: click.Context, keep_turns: bool) -> None:
+    """Stop the supervisor and start it again; running turns are taken up by the new one.
+
+    With --keep-turns they are not even interrupted: workers go on while the supervisor changes to the version
+    and the settings that are there now. If those would not start, nothing happens.
+    """
     places: Places = ctx.obj
     unit = installed_unit(places)
-    if unit is None:
+    if keep_turns:
+        print(_in_place(places))
+    elif unit is None:
         print(end(places, STOP_PATIENCE_SECONDS))
         print(launch(ctx, START_SECONDS))
-        return
-    unit.change("restart", Telling(places).say)
-    print(f"restarted by systemd, pid {unit.pid()}")
+    else:
+        unit.change("restart", Telling(places).say)
+        print(f"restarted by systemd, pid {unit.pid()}")
+
+
+def _in_place(places: Places) -> str:
+    """The sentence that says what was kept."""
+    client = Client(places)
+    try:
+        kept = client.ask(HandOver(), Done, _TRIAL_SECONDS_MAX).turns
+        began = time.monotonic()
+        pid = _wait_until_back(places, client)
+    finally:
+        client.close()
+    away_seconds = time.monotonic() - began
+    what = f"{len(kept)} running turns were kept" if len(kept) != 1 else "1 running turn was kept"
+    return f"restarted in place, pid {pid}, away for {away_seconds:.1f} s; {what}"
+
+
+def _wait_until_back(places: Places, client: Client) -> int:
+    """`client` is of the image that leaves: once it is lost, whoever answers is the next."""
+    waiting = Waiting()
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if client.is_lost():
+            try:
+                return int(read_status(places)["pid"])
+            except NotRunning:
+                waiting.say("waiting for the supervisor to be back")
+        time.sleep(_LOOK_SECONDS)
+    raise NotRunning(
+        f"the supervisor is not back after {START_SECONDS:g} s", "hermesctl start; nothing accepted is lost"
+    )
