@@ -28,9 +28,10 @@ def scale(places: Places, amount: str | None) -> None:
     leave when they are idle: no running turn is touched. It lasts until the service ends; [workers] in
     hermes.toml keeps it.
     """
+    request = _request(amount)
     client = Client(places)
     try:
-        print(one_line(client.ask(_request(amount), Done).note))
+        print(one_line(client.ask(request, Done).note))
     finally:
         client.close()
 
