@@ -18,7 +18,10 @@ Examples:
 @click.command(epilog=_EXAMPLES)
 @click.pass_context
 def restart(ctx: click.Context) -> None:
-    """Stop the supervisor and start it again; running turns are taken up by the new one."""
+    """Stop the supervisor and start it again.
+
+    Running turns are taken up by the new one.
+    """
     places: Places = ctx.obj
     unit = installed_unit(places)
     if unit is None:
