@@ -37,7 +37,7 @@ Examples:
 )
 @click.pass_obj
 def install(places: Places, scope: str | None, user: str | None) -> None:
-    """Install the supervisor as a systemd service, enable it and start it.
+    """Install the supervisor as a systemd service and start it.
 
     Without --user or --system root installs for the machine, everybody else for themselves.
     Again, it brings the units up to date and restarts the service.

@@ -30,9 +30,9 @@ Examples:
 @click.option("--keep-turns", is_flag=True, help="Replace the supervisor in place: running turns go on.")
 @click.pass_context
 def restart(ctx: click.Context, keep_turns: bool) -> None:
-    """Stop the supervisor and start it again; running turns are taken up by the new one.
+    """Stop the supervisor and start it again.
 
-    With --keep-turns they are not even interrupted: workers go on while the supervisor changes to the version
+    Running turns are taken up by the new one. With --keep-turns they are not even interrupted: workers go on while the supervisor changes to the version
     and the settings that are there now. If those would not start, nothing happens.
     """
     places: Places = ctx.obj

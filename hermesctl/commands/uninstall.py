@@ -24,7 +24,7 @@ Examples:
 @click.option("--system", "scope", flag_value="system", help="The service of the whole machine; needs root.")
 @click.pass_obj
 def uninstall(places: Places, scope: str | None) -> None:
-    """Stop the systemd service and remove its units. Data and settings stay."""
+    """Stop the systemd service and remove its units; data stays."""
     chosen = Scope(scope or (Scope.SYSTEM if os.geteuid() == 0 else Scope.USER))
     state = state_of(chosen.service_file)
     if state is None:

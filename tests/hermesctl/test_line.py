@@ -112,11 +112,11 @@ def test_a_broken_pipe_is_quiet(tmp_path: Path) -> None:
 
 
 def test_a_bug_is_one_line_and_the_trace_only_on_request(tmp_path: Path) -> None:
-    with opened(tmp_path, lambda peer, request: [Table(({"pid": "not a number"},))]):
-        brief = hermesctl(tmp_path, "stop")
-        long = hermesctl(tmp_path, "stop", HERMES_DEBUG="1")
+    with opened(tmp_path, lambda peer, request: [Table(({"hints": 5},))]):
+        brief = hermesctl(tmp_path, "status")
+        long = hermesctl(tmp_path, "status", HERMES_DEBUG="1")
     assert (brief.code, long.code) == (1, 1)
-    assert brief.err.startswith("hermesctl: ValueError")
+    assert brief.err.startswith("hermesctl: TypeError")
     assert "this is a bug" in brief.err
     assert "Traceback" not in brief.err
     assert "Traceback" in long.err
