@@ -231,7 +231,7 @@ class Unfollow(Message, frozen=True, tag="unfollow"):
 class Show(Message, frozen=True, tag="show"):
     """Read a table. `state` and `session` filter where the table has them; `id` is whose story is told."""
 
-    what: Literal["status", "sessions", "turns", "workers", "services", "questions", "story"]
+    what: Literal["status", "sessions", "turns", "workers", "services", "questions", "story", "metrics"]
     session: str | None = None
     state: str | None = None
     limit: int = 100

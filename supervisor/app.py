@@ -25,10 +25,12 @@ from supervisor.core.model import ModelState, Policy, State
 from supervisor.engine import Engine
 from supervisor.engine import Processes as Workers
 from supervisor.feed import Feed
+from supervisor.gauges import Gauges
 from supervisor.hearing import Hearing
 from supervisor.journal.errors import JournalUnwritable
 from supervisor.journal.journal import Journal
 from supervisor.log import Log
+from supervisor.metrics import Metrics
 from supervisor.notify import Notifier
 from supervisor.processes.cells import Limits
 from supervisor.processes.host import Processes
@@ -77,6 +79,7 @@ class App:
         contents = (session.turn.content_at for session in state.sessions.values() if session.turn)
         self._clock = Clock(not_before=max((journal.read.newest_at(), *contents)))
         self._log = Log(self._clock)
+        self._metrics = Metrics(self._clock, self._short_model_name, lambda: prices(self._settings))
         self._notifier = Notifier()
         self._is_stopping = False
         self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -108,6 +111,7 @@ class App:
             hearing=self._hearing,
             feed=self._feed,
             log=self._log,
+            meter=self._metrics,
             passing=self._passing,
             fatal=self._fatal,
         )
@@ -134,6 +138,7 @@ class App:
             views=self._make_views(state),
             settings=self._settings,
             stop=lambda: self._end(0),
+            refused=self._metrics.refused.add,
         )
 
     def _make_services(self) -> None:
@@ -176,6 +181,14 @@ class App:
             tables=self._journal.read,
             readings=self._processes.readings,
             services=self._services.rows,
+            gauges=Gauges(
+                metrics=self._metrics,
+                state=state,
+                journal=self._places.journal,
+                services=self._services.rows,
+                echoes=lambda: self._switchboard.echoes,
+                trouble=lambda: self._engine.trouble,
+            ),
             host=host,
         )
 
@@ -210,6 +223,7 @@ class App:
         self._control.open(socket)
         self._opening = asyncio.ensure_future(self._services.open())
         self._take_pulse()
+        self._metrics.watch_loop()
         self._care.open()
         self._clips.open()
         self._notifier.ready()
@@ -257,6 +271,9 @@ class App:
         if self._embedded:
             return f"embedded {self._embedded.name} (a demonstration), {state}"
         return f"{self._endpoint.name} at {self._endpoint.base_url}" if self._endpoint else state
+
+    def _short_model_name(self) -> str:
+        return self._endpoint.name if self._endpoint else "embedded"
 
     def _spoken(self, session_name: str) -> Delta | None:
         """What the running attempt of a session has said so far, for a client that joins in the middle."""
@@ -333,6 +350,11 @@ def policy(settings: Settings) -> Policy:
         silence_seconds=turns.silence_seconds,
         echo=settings.stt.echo,
     )
+
+
+def prices(settings: Settings) -> tuple[float, float]:
+    """Of a million tokens, in and out."""
+    return (settings.model.price_in, settings.model.price_out) if settings.model else (0.0, 0.0)
 
 
 def limits(settings: Settings) -> Limits:

@@ -69,7 +69,9 @@ class Control:
         clips_folder: Path,
         settings: Settings,
         stop: Callable[[], None],
+        refused: Callable[[], None],
     ):
+        """`refused` hears of every message that was not taken, whoever refused it."""
         self._engine = engine
         self._feed = feed
         self._views = views
@@ -77,6 +79,7 @@ class Control:
         self._clips = clips_folder
         self._settings = settings
         self._stop = stop
+        self._refused = refused
         self._decoder: Decoder[wire.Request] = Decoder(wire.Request)
 
     def open(self, socket: LoopSocket) -> None:
@@ -87,8 +90,11 @@ class Control:
         if len(parts) != 3:
             return  # without a request number there is nobody to answer
         identity, number, body = parts
+        request: wire.Request | None = None
 
         def reply(answer: wire.Answer) -> None:
+            if isinstance(answer, wire.Refused) and isinstance(request, wire.Submit):
+                self._refused()
             self._socket.send([identity, number, encode(answer)])
 
         try:

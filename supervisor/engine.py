@@ -49,7 +49,7 @@ _RETRY_SECONDS = 0.5
 _LATE_SECONDS = 2.0
 
 GiveAnswer = Callable[[Answer], None]
-_Decided = list[tuple[Decision, GiveAnswer | None]]
+_Decided = list[tuple[Event, Decision, GiveAnswer | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +104,13 @@ class DecisionLog(Protocol):
     def decided(self, decision: Decision) -> None: ...
 
 
+class Meter(Protocol):
+    """Where things are counted."""
+
+    def decided(self, event: Event, decision: Decision) -> None: ...
+    def committed(self, seconds: float, count: int) -> None: ...
+
+
 class Engine:
     """Everything that happens passes through here, one batch at a time."""
 
@@ -118,6 +125,7 @@ class Engine:
         hearing: Hearing,
         feed: Feed,
         log: DecisionLog,
+        meter: Meter,
         passing: Callable[[BaseException], tuple[str, str] | None],
         fatal: Callable[[BaseException], None],
     ) -> None:
@@ -131,6 +139,7 @@ class Engine:
         self._hearing = hearing
         self._feed = feed
         self._log = log
+        self._meter = meter
         self._passing = passing
         self._fatal = fatal
         self._loop = asyncio.get_running_loop()
@@ -161,15 +170,15 @@ class Engine:
     def _step(self) -> None:
         decisions: _Decided = []
         if stood_still := self._stood_still_seconds():
-            decisions.append((self._decide(StoodStill(stood_still)), None))
+            self._take(decisions, StoodStill(stood_still))
         for spoke in self._switchboard.take_speech():
-            decisions.append((self._decide(spoke), None))
+            self._take(decisions, spoke)
         for _ in range(min(len(self._inbox), _BATCH_MAX)):
             event, answer = self._inbox.popleft()
-            decisions.append((self._decide(event), answer))
+            self._take(decisions, event, answer)
         if not decisions:
-            decisions.append((self._decide(Ticked()), None))
-        records = [record for decision, _ in decisions for record in decision.records]
+            self._take(decisions, Ticked())
+        records = [record for _, decision, _ in decisions for record in decision.records]
         if records:
             self._commit(decisions, records)
         else:
@@ -182,6 +191,9 @@ class Engine:
         if not lost and deadline is not None and now - deadline > _LATE_SECONDS:
             lost = now - self._stepped_at
         return lost
+
+    def _take(self, decisions: _Decided, event: Event, answer: GiveAnswer | None = None) -> None:
+        decisions.append((event, self._decide(event), answer))
 
     def _decide(self, event: Event) -> Decision:
         if isinstance(event, TextArrived | VoiceArrived | InterruptAsked | DropAsked | ResumeAsked):
@@ -204,12 +216,16 @@ class Engine:
                 self.state.sessions[name] = session
 
     def _commit(self, decisions: _Decided, records: list[Record]) -> None:
+        began = self._clock.now()
         commit = self._journal.commit(records)
-        commit.add_done_callback(lambda done: self._committed(done, decisions, records))
+        commit.add_done_callback(lambda done: self._committed(done, decisions, records, began))
 
-    def _committed(self, commit: "asyncio.Future[None]", decisions: _Decided, records: list[Record]) -> None:
+    def _committed(
+        self, commit: "asyncio.Future[None]", decisions: _Decided, records: list[Record], began: float
+    ) -> None:
         error = commit.exception()
         if error is None:
+            self._meter.committed(self._clock.now() - began, len(records))
             if self.trouble is not None:
                 self._lost_seconds = self._clock.now() - self.trouble.since
                 self.trouble = None
@@ -222,10 +238,11 @@ class Engine:
             self._fatal(error)
 
     def _perform(self, decisions: _Decided, records: list[Record]) -> None:
-        for decision, give_answer in decisions:
+        for event, decision, give_answer in decisions:
             if give_answer is not None and decision.answer is not None:
                 give_answer(decision.answer)
             self._act(decision)
+            self._meter.decided(event, decision)
             self._log.decided(decision)
         self._feed.publish(records)
         self._switchboard.acknowledge()

@@ -14,6 +14,7 @@ from supervisor.values import (
     DURATION,
     LISTEN,
     POSITIVE,
+    PRICE,
     SIZE,
     SWITCH,
     TEXT,
@@ -47,6 +48,8 @@ class Model:
     name: str = key("name", TEXT)
     api_key_env: str | None = key("api_key_env", maybe(VARIABLE))
     api_key_file: str | None = key("api_key_file", maybe(TEXT))
+    price_in: float = key("price_in", PRICE, 0)
+    price_out: float = key("price_out", PRICE, 0)
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,8 @@ class Switchboard:
         self._lines: dict[bytes, _Line] = {}  # by the worker's identity
         self._speaking: dict[Who, _Line] = {}
         self._flush: asyncio.TimerHandle | None = None
+        # Frames that were not even decided: of the dead, of nobody, or seen before.
+        self.echoes = 0
 
     def open(self, engine: Engine, frames: LoopSocket, pulse: LoopSocket) -> None:
         self._engine = engine
@@ -98,9 +100,11 @@ class Switchboard:
         """A frame of a worker: [identity, number, message]. Unknown names and repeated numbers are echoes."""
         line = self._line(parts[0]) if len(parts) == 3 else None
         if line is None:
+            self.echoes += 1
             return
         number = int.from_bytes(parts[1])
         if number <= line.received:
+            self.echoes += 1
             return
         line.received = number
         try:
@@ -132,6 +136,7 @@ class Switchboard:
         # Nothing was decided since the words that wait here passed the fence: it need not be asked again.
         passed = line.words and line.turn == message.turn and line.attempt == message.attempt
         if not passed and turns.running(self._engine.state, line.who, message.turn, message.attempt) is None:
+            self.echoes += 1
             return
         if not line.words:
             line.turn, line.attempt = message.turn, message.attempt

@@ -102,6 +102,13 @@ def _read_positive(value: object) -> float:
     return float(value)
 
 
+def _read_price(value: object) -> float:
+    # Above this it is not the price of tokens.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1_000_000:
+        raise ValueError
+    return float(value)
+
+
 def _read_switch(value: object) -> bool:
     if not isinstance(value, bool):
         raise ValueError
@@ -171,6 +178,7 @@ def _read_listen(value: object) -> str:
 
 
 POSITIVE = Reading("a number above 0 and at most 1000, such as 2 or 0.5", _read_positive)
+PRICE = Reading("a number from 0 to 1000000: what a million tokens cost", _read_price)
 SWITCH = Reading("true or false", _read_switch)
 TEXT = Reading("a text in quotes", _read_text)
 DURATION = Reading('a duration such as "90s", "30m" or "1h30m", or a number of seconds', _read_duration)

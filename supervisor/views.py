@@ -38,6 +38,13 @@ class Reading(Protocol):
     def cpu_percent(self) -> float: ...
 
 
+class Gauges(Protocol):
+    """What is counted and measured."""
+
+    def row(self) -> Row: ...
+    def totals(self) -> dict[str, int]: ...
+
+
 class Trouble(Protocol):
     """Why the journal takes nothing now."""
 
@@ -73,6 +80,7 @@ class Views:
         tables: Tables,
         readings: Callable[[], Mapping[int, Reading]],
         services: Callable[[], Sequence[Row]],
+        gauges: Gauges,
         host: Host,
     ) -> None:
         self._state = state
@@ -80,6 +88,7 @@ class Views:
         self._tables = tables
         self._readings = readings
         self._services = services
+        self._gauges = gauges
         self._host = host
 
     def show(self, request: wire.Show) -> tuple[Row, ...]:
@@ -99,6 +108,8 @@ class Views:
                 return tuple(self._tables.questions_page(limit))
             case "story":
                 return tuple(self._tables.story(request.id))
+            case "metrics":
+                return (self._gauges.row(),)
         assert_never(request.what)
 
     def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None:
@@ -152,6 +163,7 @@ class Views:
             "sessions_live": len(state.sessions),
             "turns_ended": sum(counts.get(ending, 0) for ending in ("done", "failed", "interrupted")),
             "memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "totals": self._gauges.totals(),
             "hints": [*host.cautions, *self._hints()],
         }
 

@@ -81,7 +81,9 @@ _CORE_READERS = (
     "app",
     "briefing",
     "hearing",
+    "gauges",
     "log",
+    "metrics",
     "views",
     "core",
 )
