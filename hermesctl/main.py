@@ -30,6 +30,7 @@ COMMANDS = {
     "turns": "List the turns.",
     "workers": "List the workers: what each one does and costs.",
     "services": "List the services beside the workers.",
+    "reload": "Read hermes.toml again, live where that is possible.",
     "metrics": "Print what is counted and measured, in Prometheus' text format.",
     "why": "Tell the whole story of a message or a turn.",
     "journal": "Care for the journal, where everything is kept.",

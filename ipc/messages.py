@@ -253,11 +253,15 @@ class Care(Message, frozen=True, tag="care"):
     keep: str | None = None
 
 
+class Reload(Message, frozen=True, tag="reload"):
+    """Read hermes.toml again. Answered with a Table: a row for each change and when it matters."""
+
+
 class Stop(Message, frozen=True, tag="stop"):
     """End the service; running turns are left for resume."""
 
 
-Request = Submit | Interrupt | Queue | Respond | Retry | Follow | Unfollow | Show | Care | Stop
+Request = Submit | Interrupt | Queue | Respond | Retry | Follow | Unfollow | Show | Care | Reload | Stop
 
 
 # --- supervisor -> client (first part: the request number) --------------------------------------------------

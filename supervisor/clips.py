@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Protocol
 
 from supervisor.clock import Clock
+from supervisor.live import Live
 from supervisor.log import Log
-from supervisor.settings import Stt
 
 # As hosted services take it, and far more than anybody says in one breath; a test compares it with the limit
 # of the STT service.
@@ -76,14 +76,14 @@ class ClipStore:
         self,
         *,
         folder: Path,
-        stt: Stt,
+        live: Live,
         known: Known,
         in_use: Callable[[], set[str]],
         clock: Clock,
         log: Log,
     ) -> None:
         self._folder = folder
-        self._stt = stt
+        self._live = live
         self._known = known
         self._in_use = in_use
         self._clock = clock
@@ -104,7 +104,8 @@ class ClipStore:
     async def _prune(self) -> None:
         stored = await asyncio.to_thread(_stored, self._folder)
         now = self._clock.now()
-        gone = superfluous(stored, now, self._stt.clips_seconds, self._stt.clips_bytes_max)
+        stt = self._live.settings.stt
+        gone = superfluous(stored, now, stt.clips_seconds, stt.clips_bytes_max)
         aged = [clip for clip in stored if now - clip.at > _STRAY_SECONDS]
         removed = 0
         for start in range(0, len(aged), _AT_ONCE):

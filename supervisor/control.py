@@ -12,7 +12,7 @@ from ipc.sockets import LoopSocket
 from supervisor import clips
 from supervisor.core import effects, events
 from supervisor.core.model import BusyMode, State, session_of
-from supervisor.settings import Settings
+from supervisor.live import Live
 
 # A message is something a person says; larger things belong in files. Far below the frame limit, so history
 # fits too.
@@ -67,7 +67,8 @@ class Control:
         views: Views,
         care: Care,
         clips_folder: Path,
-        settings: Settings,
+        live: Live,
+        reload: Callable[[Reply], None],
         stop: Callable[[], None],
         refused: Callable[[], None],
     ):
@@ -77,7 +78,8 @@ class Control:
         self._views = views
         self._care = care
         self._clips = clips_folder
-        self._settings = settings
+        self._live = live
+        self._reload = reload
         self._stop = stop
         self._refused = refused
         self._decoder: Decoder[wire.Request] = Decoder(wire.Request)
@@ -112,6 +114,8 @@ class Control:
                 reply(wire.Table(self._views.show(request)))
             case wire.Care():
                 self._care.request_arrived(request, reply)
+            case wire.Reload():
+                self._reload(reply)
             case _:
                 self._change(request, reply)
 
@@ -159,7 +163,7 @@ class Control:
             message=message_id(request.session, request.key),
             key=request.key,
             text=request.text,
-            busy=BusyMode(request.busy or self._settings.for_session(request.session).busy),
+            busy=BusyMode(request.busy or self._live.settings.for_session(request.session).busy),
             expect_turn=request.expect_turn,
             retries=retries,
         )
@@ -175,7 +179,7 @@ class Control:
             message=message_id(request.session, request.key),
             key=request.key,
             clip=request.clip,
-            busy=BusyMode(request.busy or self._settings.for_session(request.session).busy),
+            busy=BusyMode(request.busy or self._live.settings.for_session(request.session).busy),
             expect_turn=request.expect_turn,
         )
         self._engine.post(event, _answering(reply))

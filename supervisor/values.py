@@ -30,6 +30,13 @@ class Reading(Generic[_Value]):
     read: Callable[[object], _Value]
 
 
+# When a change of a key matters, by `hermesctl reload`.
+AT_ONCE = "at once"
+NEW_WORKERS = "new workers"
+NEW_SERVICE = "new service"
+AFTER_RESTART = "restart"
+
+
 @dataclass(frozen=True)
 class Key:
     """A key of hermes.toml as it stands in the file: its name, its default in TOML terms, how to read it."""
@@ -37,12 +44,13 @@ class Key:
     name: str
     default: object
     reading: Reading[Any]
+    applies: str = AT_ONCE
 
 
-def key(name: str, reading: Reading[_Value], default: object = None) -> _Value:
+def key(name: str, reading: Reading[_Value], default: object = None, applies: str = AT_ONCE) -> _Value:
     """A dataclass field that is read from the key `name`; `default` is written as a person would write it."""
     value = None if default is None else reading.read(default)
-    field: Any = dataclasses.field(default=value, metadata={"key": Key(name, default, reading)})
+    field: Any = dataclasses.field(default=value, metadata={"key": Key(name, default, reading, applies)})
     chosen: _Value = field
     return chosen
 

@@ -65,7 +65,7 @@ class Host:
     started_at: float
     cell: Callable[[], str]
     model: Callable[[], str]
-    cautions: tuple[str, ...]
+    cautions: Callable[[], tuple[str, ...]]
     trouble: Callable[[], Trouble | None]
     # What a person who speaks should know, or nothing.
     voice: Callable[[], str]
@@ -164,7 +164,7 @@ class Views:
             "turns_ended": sum(counts.get(ending, 0) for ending in ("done", "failed", "interrupted")),
             "memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             "totals": self._gauges.totals(),
-            "hints": [*host.cautions, *self._hints()],
+            "hints": [*host.cautions(), *self._hints()],
         }
 
     def _state_of_the_service(self) -> str:

@@ -84,6 +84,8 @@ _CORE_READERS = (
     "gauges",
     "log",
     "metrics",
+    "model_source",
+    "terms",
     "views",
     "core",
 )

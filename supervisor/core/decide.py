@@ -1,13 +1,13 @@
 """The one function that knows every rule: an event comes in, what to remember and what to do comes out.
 
-One order, always: handle the event, expire what is overdue, open turns, place them. Handlers never open or
-place, so none can forget to.
+One order, always: handle the event, expire what is overdue, open turns, place them, renew a worker. Handlers
+never open or place, so none can forget to.
 """
 
 import heapq
 from typing import assert_never
 
-from supervisor.core import inbox, placing, pool, questions, recovery, standstill, turns, voice
+from supervisor.core import inbox, placing, pool, questions, recovery, renewal, standstill, turns, voice
 from supervisor.core.effects import Carried, Decision
 from supervisor.core.events import (
     AnswerArrived,
@@ -21,7 +21,9 @@ from supervisor.core.events import (
     ModelChanged,
     Noted,
     NotTranscribed,
+    PolicyChanged,
     Recovered,
+    RenewalAsked,
     ResumeAsked,
     Spoke,
     Steered,
@@ -50,6 +52,7 @@ def decide(state: State, event: Event, now: float) -> Decision:
     _expire(ledger)
     placing.open_turns(ledger)
     placing.place(ledger)
+    renewal.renew(ledger)
     return ledger.decision()
 
 
@@ -100,6 +103,10 @@ def _handle(ledger: Ledger, event: Event) -> None:
         case UndrainAsked():
             ledger.state.draining = False
             ledger.answer = Carried(note="taking turns again")
+        case PolicyChanged():
+            renewal.policy_changed(ledger, event)
+        case RenewalAsked():
+            renewal.renewal_asked(ledger)
         case StoodStill():
             standstill.stood_still(ledger, event)
         case Ticked():

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from supervisor.core.model import BusyMode, ModelState, Proof, Who
+from supervisor.core.model import BusyMode, ModelState, Policy, Proof, Who
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +248,18 @@ class UndrainAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class PolicyChanged:
+    """The settings were read again."""
+
+    policy: Policy
+
+
+@dataclass(frozen=True, slots=True)
+class RenewalAsked:
+    """What workers are made with has changed: all that live are to be replaced."""
+
+
+@dataclass(frozen=True, slots=True)
 class StopAsked:
     """The service ends in order: what runs is left for the next start and not counted as a loss."""
 
@@ -285,6 +297,8 @@ Event = (
     | ModelChanged
     | DrainAsked
     | UndrainAsked
+    | PolicyChanged
+    | RenewalAsked
     | StopAsked
     | StoodStill
     | Ticked

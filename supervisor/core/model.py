@@ -280,6 +280,7 @@ class State:
     queued: deque[str] = field(default_factory=deque)
     idle: dict[int, None] = field(default_factory=dict)
     busy: dict[int, None] = field(default_factory=dict)
+    outdated: dict[int, None] = field(default_factory=dict)  # seats whose process was made by older settings
     deadlines: list[tuple[float, int, Due]] = field(default_factory=list)
     deadlines_made: int = 0
 

@@ -62,6 +62,7 @@ class _Worker:
     identity: str
     log: Path
     begun_at: float
+    memory_bytes_max: int
     phase: _Phase = _Phase.WAITING
     held: Held | None = None
     pid: int = 0
@@ -87,7 +88,7 @@ class Processes:
     ) -> None:
         self._epoch = epoch
         self._places = places
-        self._memory_bytes_max = limits.memory_bytes_max
+        self._limits = limits
         self._report = report
         self._workers: dict[int, _Worker] = {}
         self._by_identity: dict[bytes, _Worker] = {}
@@ -118,13 +119,17 @@ class Processes:
 
     def start(self, seat: int, incarnation: int) -> None:
         """Never blocks. WorkerStarted is reported, or WorkerDied when it cannot be."""
-        worker = _Worker(
-            seat, incarnation, secrets.token_hex(16), self._places.logs / f"worker-{seat}.log", monotonic()
-        )
+        log, memory_bytes_max = self._places.logs / f"worker-{seat}.log", self._limits.memory_bytes_max
+        worker = _Worker(seat, incarnation, secrets.token_hex(16), log, monotonic(), memory_bytes_max)
         self._workers[incarnation] = worker
         self._by_identity[worker.identity.encode()] = worker
         self._waiting.append(worker)
         self._ask()
+
+    def change_limits(self, limits: Limits) -> None:
+        """For workers that are started from now on."""
+        self._limits = limits
+        self._nursery.cell.limits = limits
 
     def kill(self, incarnation: int) -> None:
         """Never blocks; WorkerDied follows with the proof. Again, or for an unknown incarnation: nothing."""
@@ -175,7 +180,7 @@ class Processes:
 
     async def close(self, deadline_seconds: float) -> None:
         """Kills every cell, then the zygote; nothing is reported from here on."""
-        self._report = _say_nothing
+        self._report = lambda event: None
         if self._reader is not None:
             self._reader.cancel()
         for incarnation in list(self._workers):
@@ -364,8 +369,8 @@ class Processes:
         """Where the kernel does not hold a cell to its memory, the readings do."""
         for incarnation, reading in self.readings().items():
             worker = self._workers[incarnation]
-            if 0 < self._memory_bytes_max < reading.memory_bytes and worker.kill_asked_at is None:
-                worker.kill_words = f"it used more than {size(self._memory_bytes_max)} of memory"
+            if 0 < worker.memory_bytes_max < reading.memory_bytes and worker.kill_asked_at is None:
+                worker.kill_words = f"it used more than {size(worker.memory_bytes_max)} of memory"
                 self.kill(incarnation)
 
 
@@ -390,7 +395,3 @@ def _shown(places: Places, hidden: tuple[str, ...]) -> tuple[str, ...]:
     programs = (Path(sys.prefix), Path(sys.base_prefix), packages / "ipc", packages / "worker")
     below = {str(path) for path in programs if any(Path(folder) in path.parents for folder in hidden)}
     return (str(places.workers.resolve()), *sorted(below))
-
-
-def _say_nothing(event: WorkerStarted | WorkerDied) -> None:
-    """Takes reports after the close."""

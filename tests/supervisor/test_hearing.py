@@ -16,6 +16,7 @@ from supervisor import clips, hearing
 from supervisor.core.effects import ForgetClip, Transcribe
 from supervisor.core.events import Event, NotTranscribed, ServiceChanged, Transcribed
 from supervisor.hearing import Hearing
+from supervisor.live import Live
 from supervisor.services import Services, ServiceSpec, speech
 from supervisor.settings import Settings, Stt
 from tests.services.watching import PATIENCE_SECONDS, QUICK
@@ -31,7 +32,9 @@ class Heard:
         self.notes: list[str] = []
         self.states: list[str] = []
         self._news = asyncio.Event()
-        self.hearing = Hearing(stt=stt, clips=folder, post=self._posted, progress=self._progress)
+        self.hearing = Hearing(
+            live=Live(Settings(stt=stt)), clips=folder, post=self._posted, progress=self._progress
+        )
         options = {"mended": str(folder / "mended"), "fails": fails}
         self._spec = ServiceSpec(
             "stt", "tests.supervisor.pretend_ears", options, PATIENCE_SECONDS, restart=QUICK

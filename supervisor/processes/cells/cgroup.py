@@ -21,7 +21,7 @@ class CgroupCell:
     name = "cgroup"
 
     def __init__(self, hide: tuple[str, ...], show: tuple[str, ...], limits: Limits) -> None:
-        self._limits = limits
+        self.limits = limits
         self._folder = _own_folder()
         self._settle()
         self._remove_empty()
@@ -39,9 +39,9 @@ class CgroupCell:
         return CellSpec(
             kind="cgroup",
             cgroup=str(self._make(incarnation)),
-            memory_bytes_max=self._limits.memory_bytes_max,
-            processes_max=self._limits.processes_max,
-            files_max=self._limits.files_max,
+            memory_bytes_max=self.limits.memory_bytes_max,
+            processes_max=self.limits.processes_max,
+            files_max=self.limits.files_max,
         )
 
     def strike(self, held: Held) -> None:
@@ -80,9 +80,9 @@ class CgroupCell:
                 "set Delegate=yes in the systemd unit",
             ) from None
         for name, most in (
-            ("memory.max", self._limits.memory_bytes_max),
+            ("memory.max", self.limits.memory_bytes_max),
             # The keeper is one more.
-            ("pids.max", self._limits.processes_max + 1 if self._limits.processes_max else 0),
+            ("pids.max", self.limits.processes_max + 1 if self.limits.processes_max else 0),
         ):
             if most and (folder / name).exists():
                 (folder / name).write_text(str(most))
