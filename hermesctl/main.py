@@ -32,6 +32,7 @@ COMMANDS = {
     "services": "List the services beside the workers.",
     "reload": "Read hermes.toml again, live where that is possible.",
     "metrics": "Print what is counted and measured, in Prometheus' text format.",
+    "traces": "Send a trace of every turn that ends to an OpenTelemetry collector.",
     "why": "Tell the whole story of a message or a turn.",
     "journal": "Care for the journal, where everything is kept.",
     "models": "List and fetch the weights of the embedded models.",

@@ -26,7 +26,7 @@ _REASONS = {
     "deadline": "deadline",
     "recycled": "recycled",
     "renewed": "renewed",
-    "scaled": "scaled",
+    "retired": "retired",
     "no progress": "silent",
     "it was not ready": "never_ready",
     "its process gave no sign": "lifeless",

@@ -41,9 +41,10 @@ def workers(service: Service) -> dict[int, dict[str, Any]]:
     return {row["seat"]: row for row in service.show("workers")}
 
 
-def all_idle(service: Service) -> dict[int, dict[str, Any]] | None:
+def all_idle(service: Service) -> dict[int, dict[str, Any]]:
+    """The workers when nobody does anything; else nothing."""
     found = workers(service)
-    return found if all(row["state"] == "idle" for row in found.values()) else None
+    return found if all(row["state"] == "idle" for row in found.values()) else {}
 
 
 def test_a_broken_file_is_refused_in_the_words_of_a_start_and_the_old_one_stays(
