@@ -94,7 +94,7 @@ class PretendProcesses:
 @contextlib.contextmanager
 def pretend_service(home: Path, seats: int) -> Iterator[tuple[Places, int]]:
     """The supervisor in a process of its own; gives its places and pid once it can be spoken to."""
-    home.mkdir()
+    home.mkdir(exist_ok=True)
     (home / "hermes.toml").write_text(_SETTINGS.format(seats=seats))
     places = find_places(str(home))
     with (home / "supervisor.log").open("wb") as log:

@@ -25,7 +25,19 @@ _COLOUR_OF = {
     **dict.fromkeys(("ready", "idle", "done", "free", "alive", "ok"), "green"),
     **dict.fromkeys(("running", "busy", "occupied"), "cyan"),
     **dict.fromkeys(
-        ("starting", "warming", "queued", "waiting", "asking", "held", "stopping", "late", "silent"), "yellow"
+        (
+            "starting",
+            "warming",
+            "queued",
+            "waiting",
+            "asking",
+            "held",
+            "draining",
+            "stopping",
+            "late",
+            "silent",
+        ),
+        "yellow",
     ),
     **dict.fromkeys(("failed", "lost", "dying", "refused", "dead", "stuck"), "red"),
     "interrupted": "magenta",

@@ -122,6 +122,8 @@ class Sending:
     def submit(self) -> Accepted:
         accepted = self._feed.client.ask(self._request, Accepted)
         self._message = accepted.message
+        if accepted.note:
+            self._shown.remark(f"· {accepted.note}")
         if accepted.again:
             self._feed.rewind(max(0, accepted.seq - 1))
         return accepted

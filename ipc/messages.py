@@ -257,22 +257,59 @@ class Reload(Message, frozen=True, tag="reload"):
     """Read hermes.toml again. Answered with a Table: a row for each change and when it matters."""
 
 
+class Drain(Message, frozen=True, tag="drain"):
+    """Begin no turn from now on; those that run finish, and what is said is accepted and waits."""
+
+
+class Undrain(Message, frozen=True, tag="undrain"):
+    """Begin turns again."""
+
+
+class Scale(Message, frozen=True, tag="scale"):
+    """So many turns at once from now on: `seats` in all, or `per_cpu` of the CPUs there are.
+
+    With neither, nothing changes and the answer tells how many there are.
+    """
+
+    seats: int | None = None
+    per_cpu: float | None = None
+
+
 class Stop(Message, frozen=True, tag="stop"):
     """End the service; running turns are left for resume."""
 
 
-Request = Submit | Interrupt | Queue | Respond | Retry | Follow | Unfollow | Show | Care | Reload | Stop
+Request = (
+    Submit
+    | Interrupt
+    | Queue
+    | Respond
+    | Retry
+    | Follow
+    | Unfollow
+    | Show
+    | Care
+    | Reload
+    | Drain
+    | Undrain
+    | Scale
+    | Stop
+)
 
 
 # --- supervisor -> client (first part: the request number) --------------------------------------------------
 
 
 class Accepted(Message, frozen=True, tag="accepted"):
-    """The message is durable. `seq` is where it stands in the feed; `again` says it was known by its key."""
+    """The message is durable. `seq` is where it stands in the feed; `again` says it was known by its key.
+
+    `note` is what its sender should know about the wait ahead, when there is something to know.
+    """
 
     message: str
     seq: int
     again: bool = False
+    note: str = ""
 
 
 class Done(Message, frozen=True, tag="ok"):

@@ -25,6 +25,7 @@ from supervisor.engine import Engine
 from supervisor.engine import Processes as Workers
 from supervisor.feed import Feed
 from supervisor.gauges import Gauges
+from supervisor.health.health import Health
 from supervisor.hearing import Hearing
 from supervisor.journal.errors import JournalUnwritable
 from supervisor.journal.journal import Journal
@@ -123,6 +124,7 @@ class App:
             passing=self._passing,
             fatal=self._fatal,
         )
+        self._health = Health(self._engine, self._clock, self._services.rows, self._metrics.lag.observe)
         self._care = Care(
             journal=self._journal,
             path=places.journal,
@@ -188,6 +190,8 @@ class App:
             cautions=self._cautions,
             trouble=lambda: self._engine.trouble,
             voice=self._voice_hint,
+            drain_seconds=lambda: self._live.settings.turns.drain_seconds,
+            health=self._health,
         )
         return Views(
             state=state,
@@ -237,7 +241,7 @@ class App:
         self._control.open(socket)
         self._opening = asyncio.ensure_future(self._services.open())
         self._take_pulse()
-        self._metrics.watch_loop()
+        self._health.open()
         self._care.open()
         self._clips.open()
         self._notifier.ready()
@@ -356,6 +360,7 @@ class App:
     async def _close(self) -> None:
         self._log.write("service.stopping")
         self._care.close()
+        self._health.close()
         self._clips.close()
         ending = (self._processes.close(_WORKERS_END_SECONDS), self._services.close(_SERVICES_END_SECONDS))
         await asyncio.gather(*ending)

@@ -9,7 +9,7 @@ from ipc import messages as wire
 from ipc.codec import Decoder, encode
 from ipc.errors import WireError
 from ipc.sockets import LoopSocket
-from supervisor import clips
+from supervisor import clips, scaling
 from supervisor.core import effects, events
 from supervisor.core.model import BusyMode, State, session_of
 from supervisor.live import Live
@@ -22,7 +22,8 @@ SESSION_NAME_MAX = 200
 _NO_ROOM_RETRY_SECONDS = 5.0
 
 Reply = Callable[[wire.Answer], None]
-_Change = wire.Submit | wire.Interrupt | wire.Queue | wire.Respond | wire.Retry | wire.Stop
+_Scaling = wire.Drain | wire.Undrain | wire.Scale
+_Change = wire.Submit | wire.Interrupt | wire.Queue | wire.Respond | wire.Retry | wire.Stop | _Scaling
 
 
 class Trouble(Protocol):
@@ -144,6 +145,12 @@ class Control:
                 self._retry_clip(request, reply)
             case wire.Retry():
                 self._retry(request, reply)
+            case wire.Drain():
+                self._engine.post(events.DrainAsked(), _answering(reply))
+            case wire.Undrain():
+                self._engine.post(events.UndrainAsked(), _answering(reply))
+            case wire.Scale():
+                self._scale(request, reply)
             case wire.Stop() if self._engine.trouble is not None:
                 reply(wire.Done(note="stopping; what is in the journal stands"))
                 self._stop()
@@ -229,6 +236,16 @@ class Control:
             event = events.InterruptAsked(name, request.by, drop=request.drop)
             self._engine.post(event, lambda answer, name=name: one_done(name, answer))  # type: ignore[misc]
 
+    def _scale(self, request: wire.Scale, reply: Reply) -> None:
+        if request == wire.Scale():
+            reply(wire.Done(note=scaling.present(self._engine.state.policy.busy_seats)))
+            return
+        seats = scaling.seats_asked(request)
+        if isinstance(seats, wire.Refused):
+            reply(seats)
+        else:
+            self._engine.post(events.ScaleAsked(seats), _answering(reply))
+
     def _queue(self, request: wire.Queue, reply: Reply) -> None:
         match request.act:
             case "list":
@@ -299,7 +316,7 @@ def _answering(reply: Reply, then: Callable[[], None] | None = None) -> Callable
     def give(answer: effects.Answer) -> None:
         match answer:
             case effects.Taken():
-                reply(wire.Accepted(answer.message, answer.seq, answer.again))
+                reply(wire.Accepted(answer.message, answer.seq, answer.again, answer.note))
             case effects.Carried():
                 reply(wire.Done(answer.turns, answer.note))
             case effects.Denied():

@@ -132,6 +132,7 @@ class Engine:
         """`passing` gives the fault and the remedy of a failed commit that may do better later."""
         self.state = state
         self.trouble: Trouble | None = None
+        self.committing_since: float | None = None
         self._clock = clock
         self._journal = journal
         self._processes = processes
@@ -216,16 +217,17 @@ class Engine:
                 self.state.sessions[name] = session
 
     def _commit(self, decisions: _Decided, records: list[Record]) -> None:
-        began = self._clock.now()
+        if self.committing_since is None:
+            self.committing_since = self._clock.now()
         commit = self._journal.commit(records)
-        commit.add_done_callback(lambda done: self._committed(done, decisions, records, began))
+        commit.add_done_callback(lambda done: self._committed(done, decisions, records))
 
-    def _committed(
-        self, commit: "asyncio.Future[None]", decisions: _Decided, records: list[Record], began: float
-    ) -> None:
+    def _committed(self, commit: "asyncio.Future[None]", decisions: _Decided, records: list[Record]) -> None:
         error = commit.exception()
         if error is None:
-            self._meter.committed(self._clock.now() - began, len(records))
+            began, self.committing_since = self.committing_since, None
+            if began is not None:
+                self._meter.committed(self._clock.now() - began, len(records))
             if self.trouble is not None:
                 self._lost_seconds = self._clock.now() - self.trouble.since
                 self.trouble = None

@@ -1,6 +1,5 @@
 """What is counted, from decisions after their commit: one place, and nothing on the road of the words."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -17,8 +16,6 @@ _BATCHES = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 _AWAITED_MAX = 1000
 # Clips and turns of this life that have not ended: as many as there are sessions, and this at most.
 _BEGUN_MAX = 100_000
-# Often enough to meet a stall, seldom enough to cost nothing: a wake-up of some microseconds.
-_PROBE_SECONDS = 0.25
 
 # The beginning of why a worker was killed, and the word it is counted under.
 _REASONS = {
@@ -182,17 +179,6 @@ class Metrics:
     def committed(self, seconds: float, count: int) -> None:
         self.commits.observe(seconds)
         self.batches.observe(count)
-
-    def watch_loop(self) -> None:
-        """From here on, whenever the loop has time for it."""
-        loop = asyncio.get_running_loop()
-        due = loop.time() + _PROBE_SECONDS
-
-        def look() -> None:
-            self.lag.observe(max(0.0, loop.time() - due))
-            self.watch_loop()
-
-        loop.call_at(due, look)
 
     # --- records ----------------------------------------------------------------------------------------
 

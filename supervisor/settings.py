@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ipc.messages import AgentSpec, BusyMode, ModelEndpoint
+from supervisor.cpus import seats_for
 from supervisor.settings_file import SettingsError, SettingsFile
 from supervisor.values import (
     AFTER_RESTART,
@@ -67,12 +68,16 @@ class Workers:
     processes_max: int = key("processes_max", whole(1), 256, NEW_WORKERS)
     files_max: int = key("files_max", whole(64), 4096, NEW_WORKERS)
     turns_max: int = key("turns_max", whole(1), 200)
+    memory_free_bytes_min: int = key("memory_free_min", SIZE, "256MiB")
+    memory_pressure_max: int | None = key("memory_pressure_max", maybe(whole(1, 100)), 50)
+    io_pressure_max: int | None = key("io_pressure_max", maybe(whole(1, 100)))
+    cpu_pressure_max: int | None = key("cpu_pressure_max", maybe(whole(1, 100)))
     cell: CellChoice = key("cell", one_of(CellChoice), "auto", AFTER_RESTART)
 
     @property
     def seats(self) -> int:
         """Busy seats: the count, or so many per CPU that this process may really use; at least one."""
-        return self.count or max(1, round(self.per_cpu * len(os.sched_getaffinity(0))))
+        return self.count or seats_for(self.per_cpu)
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,8 @@ class Turns:
     deadline_seconds: float = key("deadline", DURATION, "30m")
     silence_seconds: float = key("silence", DURATION, "5m")
     waiting_max: int = key("waiting_max", whole(1), 1000)
+    queue_max: int = key("queue_max", whole(1), 10_000)
+    drain_seconds: float = key("drain", DURATION, "30s")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,9 @@ from typing import Any, Protocol, assert_never
 
 from ipc import messages as wire
 from supervisor.clock import Clock
-from supervisor.core.model import Session, State, TurnState, Worker, WorkerState
+from supervisor.core import pool
+from supervisor.core.model import Intake, Session, State, Worker, WorkerState
+from supervisor.cpus import available_cpus
 
 Row = dict[str, Any]
 # No table is asked for more than this many rows at a time; a longer one is a job for `journal export`.
@@ -36,6 +38,8 @@ class Reading(Protocol):
     def memory_bytes(self) -> int: ...
     @property
     def cpu_percent(self) -> float: ...
+    @property
+    def processes(self) -> int: ...
 
 
 class Gauges(Protocol):
@@ -56,6 +60,13 @@ class Trouble(Protocol):
     def since(self) -> float: ...
 
 
+class Health(Protocol):
+    """What is late, and how late the loop is."""
+
+    def late(self) -> list[Row]: ...
+    def lag_ms(self) -> float: ...
+
+
 @dataclass(frozen=True)
 class Host:
     """What the wiring knows and the rules do not."""
@@ -69,6 +80,9 @@ class Host:
     trouble: Callable[[], Trouble | None]
     # What a person who speaks should know, or nothing.
     voice: Callable[[], str]
+    # What a stop that drains first may wait for turns to end.
+    drain_seconds: Callable[[], float]
+    health: Health
 
 
 class Views:
@@ -141,7 +155,6 @@ class Views:
     def _status(self) -> Row:
         state, host = self._state, self._host
         counts = self._tables.counts()
-        open_turns = [session.turn for session in state.sessions.values() if session.turn]
         return {
             "version": host.version,
             "pid": os.getpid(),
@@ -152,25 +165,29 @@ class Views:
             "model": host.model(),
             "cell": host.cell(),
             "seats": state.policy.busy_seats,
-            "spares": state.policy.spares,
+            "spares": pool.wanted(state) - state.policy.busy_seats,
+            "cpus": available_cpus(),
+            "draining": state.draining,
+            "draining_since": state.intake_since if state.draining else None,
+            "drain_seconds": host.drain_seconds(),
             "idle": len(state.idle),
             "busy": len(state.busy),
-            **{
-                shown.value: sum(1 for turn in open_turns if turn.state is shown)
-                for shown in (TurnState.QUEUED, TurnState.RUNNING, TurnState.ASKING)
-            },
-            "waiting": sum(len(session.waiting) for session in state.sessions.values()),
+            **{shown: counts.get(shown, 0) for shown in ("queued", "running", "asking")},
+            "waiting": state.waiting,
             "sessions_live": len(state.sessions),
             "turns_ended": sum(counts.get(ending, 0) for ending in ("done", "failed", "interrupted")),
             "memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             "totals": self._gauges.totals(),
+            "lag_ms": host.health.lag_ms(),
+            "late": host.health.late(),
             "hints": [*host.cautions(), *self._hints()],
         }
 
     def _state_of_the_service(self) -> str:
         if self._host.trouble() is not None:
             return "stuck"
-        return "stopping" if self._state.draining else "ready"
+        intake = self._state.intake
+        return "ready" if intake is Intake.OPEN else intake.value
 
     def _hints(self) -> list[str]:
         """Sentences for what a person should look at."""
@@ -239,6 +256,7 @@ class Views:
             "turn": session.turn.id if session and session.turn else None,
             "memory_bytes": reading.memory_bytes if reading else None,
             "cpu_percent": reading.cpu_percent if reading else None,
+            "processes": reading.processes if reading else None,
             "age_seconds": self._clock.now() - worker.since,
             "turns": worker.turns,
             **self._signs_of_life(worker, session),

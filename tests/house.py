@@ -79,6 +79,7 @@ _CORE_READERS = (
     "feed",
     "processes",
     "services",
+    "health",
     "app",
     "briefing",
     "hearing",

@@ -221,11 +221,13 @@ def check_state(state: State) -> None:
     _check_seats(state)
     for session in state.sessions.values():
         _check_session(state, session)
-    living = [turn for turn in state.queued if _is_queued(state, turn)]
-    assert len(living) == len(set(living)), f"a turn is queued twice: {living}"
-    seat_is_free = bool(state.idle) and len(state.busy) < state.policy.busy_seats
+    for name in state.queued:
+        assert _is_queued(state, name), f"{name} is in the line and has no turn that waits for a seat"
+    assert state.waiting == sum(len(session.waiting) for session in state.sessions.values())
+    seats = 1 if state.strains else state.policy.busy_seats
+    seat_is_free = bool(state.idle) and len(state.busy) < seats
     if seat_is_free and state.model.state is ModelState.READY and not state.draining:
-        assert not living, f"{living} wait while seats {list(state.idle)} are idle"
+        assert not state.queued, f"{list(state.queued)} wait while seats {list(state.idle)} are idle"
 
 
 def _check_seats(state: State) -> None:
@@ -233,7 +235,8 @@ def _check_seats(state: State) -> None:
     assert set(state.idle) == {each.seat for each in workers if each.state is WorkerState.IDLE}
     at_work = {each.seat for each in workers if each.state is WorkerState.BUSY and each.session is not None}
     assert set(state.busy) == at_work
-    assert len(state.busy) <= state.policy.busy_seats
+    assert set(state.dying) == {each.seat for each in workers if each.state is WorkerState.DYING}
+    _check_size_of_the_pool(state)
     sessions = [each.session for each in workers if each.session is not None]
     assert len(sessions) == len(set(sessions)), f"two workers on one session: {sessions}"
     for worker in workers:
@@ -243,6 +246,17 @@ def _check_seats(state: State) -> None:
             assert session.turn is not None
             assert session.turn.attempt is not None
             assert session.turn.attempt.who.incarnation == worker.incarnation
+
+
+def _check_size_of_the_pool(state: State) -> None:
+    """As many workers as are wanted; more only as long as it takes to end a turn, or to die."""
+    policy = state.policy
+    wanted = policy.busy_seats + policy.spares + state.spares_more
+    assert 0 <= state.spares_more <= policy.busy_seats
+    assert len(state.workers) >= wanted, f"{len(state.workers)} workers where {wanted} are wanted"
+    at_leisure = [each for each in state.workers.values() if each.state is not WorkerState.DYING]
+    if any(each.state is not WorkerState.BUSY for each in at_leisure):
+        assert len(at_leisure) <= wanted, f"{len(at_leisure)} workers where {wanted} are wanted"
 
 
 def _check_session(state: State, session: Session) -> None:
@@ -255,10 +269,10 @@ def _check_session(state: State, session: Session) -> None:
     turn = session.turn
     if turn is not None and turn.question is not None:
         assert turn.state is TurnState.ASKING, f"{turn.id} asks and runs"
-        assert turn.id not in state.queued, f"{turn.id} asks and queues"
+        assert session.name not in state.queued, f"{turn.id} asks and queues"
         assert session.name not in [each.session for each in state.workers.values()], f"{turn.id} has a seat"
     elif turn is not None and turn.attempt is None and not state.draining:
-        assert turn.id in state.queued, f"{turn.id} is on no road"
+        assert session.name in state.queued, f"{turn.id} is on no road"
 
 
 def _has_words(message: str, records: list[Record]) -> bool:
@@ -275,10 +289,10 @@ def check_clip(effect: Transcribe | ForgetClip, witness: Witness, ears: set[str]
     assert effect.session == witness.accepted[effect.message]
 
 
-def _is_queued(state: State, turn: str) -> bool:
-    session = state.sessions.get(turn.rpartition("/")[0])
+def _is_queued(state: State, name: str) -> bool:
+    session = state.sessions.get(name)
     found = session.turn if session else None
-    return found is not None and found.id == turn and found.state is TurnState.QUEUED
+    return found is not None and found.state is TurnState.QUEUED
 
 
 def check_effect(state: State, effect: Effect, witness: Witness, processes: dict[Who, Process]) -> None:

@@ -27,12 +27,14 @@ from supervisor.core.events import (
     Event,
     Failed,
     Finished,
+    HostRead,
     InterruptAsked,
     ModelChanged,
     Noted,
     NotTranscribed,
     Recovered,
     ResumeAsked,
+    ScaleAsked,
     Spoke,
     Steered,
     StopAsked,
@@ -131,6 +133,9 @@ class World:
     def _check_nothing_starts_in_vain(self, decision: Decision) -> None:
         begun = {type(record) for record in decision.records} & {TurnOpened, AttemptOpened}
         assert not (begun and self.state.draining), f"begun while draining: {decision}"
+        if AttemptOpened in begun:
+            seats = 1 if self.state.strains else self.state.policy.busy_seats
+            assert len(self.state.busy) <= seats, f"begun without a seat: {decision}"
         if self.state.model.state is not ModelState.READY:
             assert AttemptOpened not in begun, f"begun without a model: {decision}"
 
@@ -249,6 +254,13 @@ class World:
 
     def undrains(self) -> None:
         self.tell(UndrainAsked())
+
+    def scales(self, seats: int) -> None:
+        self.tell(ScaleAsked(seats))
+
+    def host_has(self, free: int, cpu: float | None = None) -> None:
+        """What the host has left: free memory in MiB, and the pressure on its CPUs in percent."""
+        self.tell(HostRead(free * 1024 * 1024, cpu_pressure=cpu))
 
     # --- processes ------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from hermesctl.errors import NotRunning
-from hermesctl.render import age, one_line, paint, paint_state, plain, size
+from hermesctl.render import age, ago, one_line, paint, paint_state, plain, size
 from hermesctl.rows import as_json, print_json, read
 from ipc.endpoints import Places
 from ipc.messages import Show
@@ -46,6 +46,7 @@ def _lines(row: dict[str, Any]) -> list[str]:
     head = f"hermes supervisor {of('version')} · pid {of('pid')} · up {age(row.get('uptime_seconds'))}"
     asking = f" · {of('asking')} asking" if row.get("asking") else ""
     facts = (
+        *_draining(row),
         ("model", of("model")),
         ("workers", f"{of('busy')} busy · {of('idle')} idle · {of('seats')} seats + {of('spares')} spare"),
         ("turns", f"{of('running')} running · {of('queued')} queued{asking} · {of('turns_ended')} ended"),
@@ -57,8 +58,18 @@ def _lines(row: dict[str, Any]) -> list[str]:
     )
     lines = [f"{paint_state(state, sys.stdout)} · {head}"]
     lines += [f"  {paint(f'{name:<9}', 'dim', sys.stdout)} {_folded(value)}" for name, value in facts]
+    for late in row.get("late") or ():
+        text = f"late: {one_line(late['what'])} for {age(late['seconds'])}: {one_line(late['detail'])}"
+        lines.append(paint(f"  {text}", "red", sys.stdout))
     hints = row.get("hints") or ()
     return lines + [paint(f"  hint: {one_line(hint)}", "yellow", sys.stdout) for hint in hints]
+
+
+def _draining(row: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    if not row.get("draining"):
+        return ()
+    since = f"since {ago(row.get('draining_since'))}, no new turn begins"
+    return (("draining", f"{since}; {plain(row.get('running'))} still running"),)
 
 
 def _folded(value: str) -> str:

@@ -6,17 +6,23 @@ import click
 
 from hermesctl.client import Client
 from hermesctl.commands.status import read_status
+from hermesctl.draining import drain_and_wait, drain_seconds, named
 from hermesctl.errors import CommandError, NotRunning
 from hermesctl.exits import Exit
 from hermesctl.process import Ending
+from hermesctl.render import aside
 from hermesctl.waiting import Waiting
 from ipc.endpoints import Places, is_listening
 from ipc.messages import Done, Stop
 
+# Given without a number: the supervisor knows what hermes.toml says.
+_BY_SETTINGS = -1.0
 _EXAMPLES = """\b
 Examples:
   hermesctl stop
   hermesctl stop --timeout 60
+  hermesctl stop --drain
+  hermesctl stop --drain 300
 """
 
 
@@ -30,12 +36,26 @@ Examples:
     metavar="SECONDS",
     help="How long to wait for its end.",
 )
+@click.option(
+    "--drain",
+    "drain",
+    is_flag=False,
+    flag_value=_BY_SETTINGS,
+    type=float,
+    metavar="[SECONDS]",
+    help="Let running turns finish first, for SECONDS or as long as [turns] drain says.",
+)
 @click.pass_obj
-def stop(places: Places, timeout_seconds: float) -> None:
-    """Stop the supervisor and return when it has ended."""
+def stop(places: Places, timeout_seconds: float, drain: float | None) -> None:
+    """Stop the supervisor and return when it has ended.
+
+    Turns that run are taken up at the next start.
+    """
     if not is_listening(places.control):
         print("not running")
         return
+    if drain is not None:
+        _drain_first(places, drain)
     pid = int(read_status(places)["pid"])
     ending = Ending(pid)
     try:
@@ -44,6 +64,13 @@ def stop(places: Places, timeout_seconds: float) -> None:
     finally:
         ending.close()
     print(f"stopped, pid {pid}")
+
+
+def _drain_first(places: Places, asked_seconds: float) -> None:
+    budget_seconds = drain_seconds(places) if asked_seconds == _BY_SETTINGS else asked_seconds
+    left = drain_and_wait(places, budget_seconds)
+    if left:
+        aside(f"  not ended within {budget_seconds:g} s, to go on at the next start: {named(left)}")
 
 
 def _ask_to_stop(places: Places) -> None:

@@ -15,6 +15,7 @@ _COLUMNS = (
     Column("turn", "turn", wide=True, shorten=cut_middle),
     Column("memory_bytes", "memory", size, right=True),
     Column("cpu_percent", "cpu", percent, right=True),
+    Column("processes", "processes", right=True, rank=4),
     Column("age_seconds", "age", age, right=True),
     Column("process", "process", liveness, state=True, rank=5),
     Column("loop", "loop", liveness, state=True, rank=5),

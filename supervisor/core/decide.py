@@ -7,8 +7,19 @@ never open or place, so none can forget to.
 import heapq
 from typing import assert_never
 
-from supervisor.core import inbox, placing, pool, questions, recovery, renewal, standstill, turns, voice
-from supervisor.core.effects import Carried, Decision
+from supervisor.core import (
+    admission,
+    inbox,
+    placing,
+    pool,
+    questions,
+    recovery,
+    renewal,
+    standstill,
+    turns,
+    voice,
+)
+from supervisor.core.effects import Decision
 from supervisor.core.events import (
     AnswerArrived,
     Asked,
@@ -17,6 +28,7 @@ from supervisor.core.events import (
     Event,
     Failed,
     Finished,
+    HostRead,
     InterruptAsked,
     ModelChanged,
     Noted,
@@ -25,6 +37,7 @@ from supervisor.core.events import (
     Recovered,
     RenewalAsked,
     ResumeAsked,
+    ScaleAsked,
     Spoke,
     Steered,
     StoodStill,
@@ -43,7 +56,17 @@ from supervisor.core.events import (
     WorkerUnreachable,
 )
 from supervisor.core.ledger import Ledger
-from supervisor.core.model import Due, LifeDue, Model, ReadyDue, RestDue, SilenceDue, State, TurnDue
+from supervisor.core.model import (
+    Due,
+    LifeDue,
+    Model,
+    ReadyDue,
+    RestDue,
+    SilenceDue,
+    SparesDue,
+    State,
+    TurnDue,
+)
 
 
 def decide(state: State, event: Event, now: float) -> Decision:
@@ -92,17 +115,19 @@ def _handle(ledger: Ledger, event: Event) -> None:
         case WorkerUnreachable():
             _worker_unreachable(ledger, event)
         case ModelChanged():
-            ledger.state.model = Model(event.state, event.error, event.hint)
+            _model_changed(ledger, event)
         case Recovered():
             recovery.recovered(ledger)
         case StopAsked():
             recovery.stop_asked(ledger)
         case DrainAsked():
-            ledger.state.draining = True
-            ledger.answer = Carried(note="draining: running turns finish, no new one starts")
+            admission.drain_asked(ledger)
         case UndrainAsked():
-            ledger.state.draining = False
-            ledger.answer = Carried(note="taking turns again")
+            admission.undrain_asked(ledger)
+        case ScaleAsked():
+            pool.scale_asked(ledger, event)
+        case HostRead():
+            admission.host_read(ledger, event)
         case PolicyChanged():
             renewal.policy_changed(ledger, event)
         case RenewalAsked():
@@ -113,6 +138,12 @@ def _handle(ledger: Ledger, event: Event) -> None:
             pass
         case _:
             assert_never(event)
+
+
+def _model_changed(ledger: Ledger, event: ModelChanged) -> None:
+    before = ledger.state.model
+    since = before.since if before.state is event.state and before.since else ledger.now
+    ledger.state.model = Model(event.state, event.error, event.hint, since)
 
 
 def _worker_died(ledger: Ledger, event: WorkerDied) -> None:
@@ -149,5 +180,7 @@ def _due(ledger: Ledger, due: Due) -> None:
             pool.look_for_life(ledger, due)
         case RestDue():
             pool.rested(ledger, due)
+        case SparesDue():
+            pool.spares_due(ledger)
         case _:
             assert_never(due)

@@ -62,11 +62,15 @@ Effect = StartWorker | KillWorker | AssignTurn | SteerTurn | Transcribe | Forget
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Answer to a sender: the message is remembered at `seq`; `again` when it was known already."""
+    """Answer to a sender: the message is remembered at `seq`; `again` when it was known already.
+
+    `note` is what the sender should know about the wait ahead.
+    """
 
     message: str
     seq: int
     again: bool
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -260,6 +260,23 @@ class RenewalAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class ScaleAsked:
+    """So many turns may run at once from now on, for as long as this life lasts."""
+
+    seats: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostRead:
+    """What the host has left, as far as the kernel tells: pressures in percent of the last ten seconds."""
+
+    memory_free_bytes: int | None = None
+    memory_pressure: float | None = None
+    io_pressure: float | None = None
+    cpu_pressure: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StopAsked:
     """The service ends in order: what runs is left for the next start and not counted as a loss."""
 
@@ -299,6 +316,8 @@ Event = (
     | UndrainAsked
     | PolicyChanged
     | RenewalAsked
+    | ScaleAsked
+    | HostRead
     | StopAsked
     | StoodStill
     | Ticked

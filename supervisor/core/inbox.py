@@ -1,6 +1,6 @@
 """What is said to a session: taken in, held, dropped, and what it does to a running turn."""
 
-from supervisor.core import questions, turns
+from supervisor.core import admission, line, questions, turns
 from supervisor.core.effects import Carried, Denied, ForgetClip, Taken, Transcribe
 from supervisor.core.events import DropAsked, InterruptAsked, ResumeAsked, TextArrived, VoiceArrived
 from supervisor.core.ledger import Ledger
@@ -14,7 +14,7 @@ def arrived(ledger: Ledger, event: TextArrived | VoiceArrived) -> None:
     if event.known_seq is not None:
         ledger.answer = Taken(event.message, event.known_seq, again=True)
         return
-    ledger.answer = _too_late(session, event.expect_turn) or _too_many(ledger.state, session)
+    ledger.answer = _too_late(session, event.expect_turn) or admission.refusal(ledger.state, session)
     if ledger.answer is None:
         _take(ledger, session, event)
 
@@ -33,8 +33,8 @@ def _take(ledger: Ledger, session: Session, event: TextArrived | VoiceArrived) -
         busy=message.busy.value,
         clip=clip,
     )
-    ledger.answer = Taken(message.id, session.seq, again=False)
-    session.waiting.append(message)
+    ledger.answer = Taken(message.id, session.seq, again=False, note=admission.note(ledger.state))
+    line.put(ledger.state, session, message)
     if message.is_transcribing:
         ledger.perform(Transcribe(session.name, message.id, clip))
     elif isinstance(event, TextArrived) and event.retries:
@@ -92,16 +92,6 @@ def _too_late(session: Session, expect_turn: str | None) -> Denied | None:
     )
 
 
-def _too_many(state: State, session: Session) -> Denied | None:
-    limit = state.policy.waiting_max
-    if len(session.waiting) < limit:
-        return None
-    error = f"{limit} messages wait in session {session.name} already"
-    return Denied(
-        error, f"wait, or drop some with `hermesctl queue {session.name} clear`", retry_after_seconds=5.0
-    )
-
-
 def interrupt_asked(ledger: Ledger, event: InterruptAsked) -> None:
     """Stop the running turn; what waits is held until the next message, so that nothing starts by itself."""
     session = ledger.state.sessions.get(event.session)
@@ -139,7 +129,7 @@ def _drop(ledger: Ledger, session: Session, message_id: str | None, by: str) -> 
     """Take back one waiting message, or all. Each ends visibly."""
     chosen = [message for message in session.waiting if message_id in (None, message.id)]
     for message in chosen:
-        session.waiting.remove(message)
+        line.take(ledger.state, session, message)
         ledger.tell(session, MessageDropped, message=message.id, by=by)
         if message.is_transcribing:
             ledger.perform(ForgetClip(message.id))

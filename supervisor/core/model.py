@@ -1,6 +1,6 @@
 """The nouns of the house: what the supervisor knows. Durable parts change only together with a record."""
 
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -32,6 +32,14 @@ class WorkerState(StrEnum):
     FAILED = "failed"
 
 
+class Intake(StrEnum):
+    """Whether turns are begun. What is said is taken in either way."""
+
+    OPEN = "open"
+    DRAINING = "draining"
+    STOPPING = "stopping"
+
+
 class ModelState(StrEnum):
     """Whether turns can be given a language model."""
 
@@ -49,6 +57,11 @@ class Policy:
     turns_per_worker_max: int = 200
     attempts_max: int = 3
     waiting_max: int = 1000
+    queue_max: int = 10_000
+    memory_free_bytes_min: int = 0
+    memory_pressure_max: int | None = None
+    io_pressure_max: int | None = None
+    cpu_pressure_max: int | None = None
     resume: str = "auto"
     freshness_seconds: float = 3600.0
     deadline_seconds: float = 1800.0
@@ -201,6 +214,7 @@ class Worker:
     starts_failed: int = 0
     pulse_at: float = 0.0
     loop_at: float = 0.0
+    away_since: float | None = None  # it was of use and is not now: since when a spare may be needed for it
     why: str = ""  # why it is being killed
     words: str = ""  # its last words, kept for whoever asks what went wrong
 
@@ -252,7 +266,12 @@ class RestDue:
     incarnation: int
 
 
-Due = TurnDue | SilenceDue | ReadyDue | LifeDue | RestDue
+@dataclass(frozen=True, slots=True)
+class SparesDue:
+    """Time to see whether fewer spares would do."""
+
+
+Due = TurnDue | SilenceDue | ReadyDue | LifeDue | RestDue | SparesDue
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +281,24 @@ class Model:
     state: ModelState = ModelState.WAITING
     error: str = ""
     hint: str = ""
+    since: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Strain:
+    """The host is short of something: what it reads, the limit, the remedy, and since when it is so."""
+
+    error: str
+    hint: str
+    since: float
+
+
+@dataclass(slots=True)
+class Demand:
+    """Seconds that workers of use were away for, fading with time: spares stand in for them."""
+
+    away_seconds: float = 0.0
+    at: float = 0.0
 
 
 @dataclass(slots=True)
@@ -273,16 +310,28 @@ class State:
     sessions: dict[str, Session] = field(default_factory=dict)
     workers: dict[int, Worker] = field(default_factory=dict)
     model: Model = field(default_factory=Model)
-    draining: bool = False
+    intake: Intake = Intake.OPEN
+    intake_since: float = 0.0
+    strains: dict[str, Strain] = field(default_factory=dict)
+    waiting: int = 0  # messages that wait in all sessions together
+    demand: Demand = field(default_factory=Demand)
+    spares_more: int = 0  # beyond those the policy asks for
     incarnations: int = 0
     # Ready-sets, so that a decision costs the same for any number of sessions. Dicts keep order.
     openable: dict[str, None] = field(default_factory=dict)
-    queued: deque[str] = field(default_factory=deque)
+    # Sessions whose turn waits for a seat, in the order they are served, and since when each waits.
+    queued: OrderedDict[str, float] = field(default_factory=OrderedDict)
     idle: dict[int, None] = field(default_factory=dict)
     busy: dict[int, None] = field(default_factory=dict)
     outdated: dict[int, None] = field(default_factory=dict)  # seats whose process was made by older settings
+    dying: dict[int, None] = field(default_factory=dict)
     deadlines: list[tuple[float, int, Due]] = field(default_factory=list)
     deadlines_made: int = 0
+
+    @property
+    def draining(self) -> bool:
+        """Whether no turn may begin, be it for a while or for the rest of this life."""
+        return self.intake is not Intake.OPEN
 
 
 def turn_id(session: str, number: int) -> str:

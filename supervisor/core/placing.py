@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from supervisor.core import turns
+from supervisor.core import line, turns
 from supervisor.core.ledger import Ledger
 from supervisor.core.model import (
     NOTHING_TO_KILL,
@@ -13,7 +13,6 @@ from supervisor.core.model import (
     Turn,
     TurnState,
     Verdict,
-    session_of,
     turn_id,
 )
 from supervisor.core.records import TurnOpened
@@ -39,6 +38,7 @@ def _has_words(waiting: deque[Message]) -> bool:
 
 def _open(ledger: Ledger, session: Session) -> None:
     messages = _gather(session.waiting)
+    ledger.state.waiting -= len(messages)
     session.turns += 1
     turn = Turn(turn_id(session.name, session.turns), session.name, messages, ledger.now)
     turn.content_at = max(message.at for message in messages)
@@ -49,7 +49,7 @@ def _open(ledger: Ledger, session: Session) -> None:
         verdict = Verdict(TurnState.INTERRUPTED, by=session.waiting[0].id)
         turns.close(ledger, session, turn, verdict, NOTHING_TO_KILL)
     else:
-        ledger.state.queued.append(turn.id)
+        line.join(ledger.state, session.name, ledger.now)
 
 
 def _gather(waiting: deque[Message]) -> tuple[Message, ...]:
@@ -67,16 +67,18 @@ def _is_superseded(messages: tuple[Message, ...], waiting: deque[Message]) -> bo
 
 
 def place(ledger: Ledger) -> None:
-    """Queued turns go to idle workers, first come first served, up to the number of busy seats."""
+    """Queued turns go to idle workers, first come first served, up to the number of busy seats.
+
+    While the host is short of something they run one at a time: none makes it worse, and all get done.
+    """
     state = ledger.state
     if state.draining or state.model.state is ModelState.WAITING:
         return
     while state.queued and (_has_seat(ledger) or state.model.state is ModelState.FAILED):
-        queued = state.queued.popleft()
-        session = state.sessions.get(session_of(queued))
-        turn = session.turn if session else None
-        if session is None or turn is None or turn.id != queued:
-            continue  # it was closed while it queued
+        name, _ = state.queued.popitem(last=False)
+        session = state.sessions[name]
+        turn = session.turn
+        assert turn is not None  # who has no turn has left the line
         if state.model.state is ModelState.FAILED:
             turns.fail(ledger, session, turn, state.model.error, state.model.hint)
             open_turns(ledger)
@@ -86,4 +88,5 @@ def place(ledger: Ledger) -> None:
 
 def _has_seat(ledger: Ledger) -> bool:
     state = ledger.state
-    return bool(state.idle) and len(state.busy) < state.policy.busy_seats
+    seats = 1 if state.strains else state.policy.busy_seats
+    return bool(state.idle) and len(state.busy) < seats

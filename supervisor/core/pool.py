@@ -1,7 +1,11 @@
 """Seats and the processes in them: start, ready, signs of life, kill, rest; knows nothing of turns."""
 
-from supervisor.core.effects import KillWorker, StartWorker
-from supervisor.core.events import WorkerAlive, WorkerDied, WorkerReady, WorkerStarted
+from dataclasses import replace
+from itertools import count, islice
+
+from supervisor.core import spares
+from supervisor.core.effects import Carried, KillWorker, StartWorker
+from supervisor.core.events import ScaleAsked, WorkerAlive, WorkerDied, WorkerReady, WorkerStarted
 from supervisor.core.ledger import Ledger
 from supervisor.core.model import LifeDue, ReadyDue, RestDue, State, Who, Worker, WorkerState
 
@@ -12,9 +16,12 @@ _IDLE_LOOP_PULSES = 4
 
 NEVER_READY = "it was not ready in time"
 RENEWED = "renewed"
+RETIRED = "retired"
 
 # What a dying process still says counts no more, and an empty seat says nothing.
 _LIVING = (WorkerState.STARTING, WorkerState.IDLE, WorkerState.BUSY)
+# Who may leave the pool without a turn being touched, the least useful first.
+_AT_LEISURE = (WorkerState.FAILED, WorkerState.RESTING, WorkerState.STARTING, WorkerState.IDLE)
 
 
 def current(state: State, who: Who) -> Worker | None:
@@ -29,12 +36,48 @@ def fence(state: State, worker: Worker) -> Who:
     return Who(state.epoch, worker.seat, worker.incarnation)
 
 
-def fill(ledger: Ledger) -> None:
-    """Make every seat the policy wants; new seats start a worker at once."""
-    policy = ledger.state.policy
-    for seat in range(policy.busy_seats + policy.spares):
-        if seat not in ledger.state.workers:
-            start(ledger, ledger.state.workers.setdefault(seat, Worker(seat)))
+def wanted(state: State) -> int:
+    """How many workers there should be."""
+    return state.policy.busy_seats + state.policy.spares + state.spares_more
+
+
+def scale_asked(ledger: Ledger, event: ScaleAsked) -> None:
+    """More seats are filled at once. Of fewer, the idle ones leave at once and the busy ones after a turn."""
+    state = ledger.state
+    before = state.policy.busy_seats
+    state.policy = replace(state.policy, busy_seats=event.seats)
+    fit(ledger)
+    ledger.answer = Carried(note=f"seats: {event.seats}, before: {before}")
+
+
+def fit(ledger: Ledger) -> None:
+    """Make every seat that is wanted, at the lowest free numbers, and let go what is not."""
+    workers = ledger.state.workers
+    missing = wanted(ledger.state) - len(workers)
+    free = (seat for seat in count() if seat not in workers)
+    for seat in list(islice(free, max(0, missing))):
+        start(ledger, workers.setdefault(seat, Worker(seat)))
+    for worker in _superfluous(ledger.state):
+        if worker.is_empty:
+            del workers[worker.seat]
+        else:
+            kill(ledger, worker, RETIRED)
+
+
+def _superfluous(state: State) -> list[Worker]:
+    """Whom nobody would miss: empty seats first, then who is not ready yet, then who is idle."""
+    if _surplus(state) <= 0:
+        return []
+    at_leisure = sorted(
+        (each for each in state.workers.values() if each.state in _AT_LEISURE),
+        key=lambda worker: (_AT_LEISURE.index(worker.state), -worker.seat),
+    )
+    return at_leisure[: _surplus(state)]
+
+
+def _surplus(state: State) -> int:
+    """Workers beyond the wanted ones; who is dying leaves by itself, for its seat is not filled again."""
+    return len(state.workers) - len(state.dying) - wanted(state)
 
 
 def start(ledger: Ledger, worker: Worker) -> None:
@@ -78,6 +121,8 @@ def ready(ledger: Ledger, event: WorkerReady) -> None:
         return
     worker.state = WorkerState.IDLE
     ledger.state.idle[worker.seat] = None
+    spares.came_back(ledger, worker)
+    fit(ledger)
 
 
 def alive(ledger: Ledger, event: WorkerAlive) -> None:
@@ -96,22 +141,35 @@ def kill(ledger: Ledger, worker: Worker, why: str) -> None:
         return
     ledger.state.idle.pop(worker.seat, None)
     ledger.state.busy.pop(worker.seat, None)
+    ledger.state.dying[worker.seat] = None
+    if worker.session is not None:
+        worker.away_since = ledger.now
     worker.state, worker.why = WorkerState.DYING, why
     ledger.perform(KillWorker(worker.seat, worker.incarnation, why))
 
 
 def emptied(ledger: Ledger, worker: Worker, event: WorkerDied) -> None:
-    """The seat's process is gone: start the next one, after a rest if this one was never of use."""
+    """The seat's process is gone: start the next one, after a rest if this one was never of use.
+
+    A seat that is no longer wanted goes with it.
+    """
     state = ledger.state
     state.idle.pop(worker.seat, None)
     state.busy.pop(worker.seat, None)
+    state.dying.pop(worker.seat, None)
+    if len(state.workers) > wanted(state):
+        del state.workers[worker.seat]
+        return
     useless = worker.state in (WorkerState.STARTING, WorkerState.IDLE) and worker.turns == 0
     failed_to_start = useless or worker.why == NEVER_READY
+    if worker.session is not None and worker.away_since is None:
+        worker.away_since = ledger.now
     worker.words, worker.session, worker.pid = event.words, None, 0
     if not failed_to_start:
         start(ledger, worker)
         return
     worker.starts_failed += 1
+    worker.away_since = None  # what cannot start is not replaced by a spare that cannot start either
     hopeless = worker.starts_failed >= state.policy.starts_failed_max
     worker.state, worker.since = (WorkerState.FAILED if hopeless else WorkerState.RESTING), ledger.now
     doubled = _REST_SECONDS_FIRST * 2 ** min(worker.starts_failed - 1, 16)
@@ -141,6 +199,11 @@ def look_for_life(ledger: Ledger, due: LifeDue) -> None:
     else:
         worker.starts_failed = 0  # It has lived for a while: whatever kept others from starting is over.
         ledger.remind(worker.pulse_at + limit, due)
+
+
+def spares_due(ledger: Ledger) -> None:
+    spares.look(ledger)
+    fit(ledger)
 
 
 def rested(ledger: Ledger, due: RestDue) -> None:

@@ -1,6 +1,6 @@
 """What a human must answer: a question costs no seat, and its answer puts the turn back on the road."""
 
-from supervisor.core import turns
+from supervisor.core import line, turns
 from supervisor.core.effects import Carried, Denied
 from supervisor.core.events import AnswerArrived, Asked
 from supervisor.core.ledger import Ledger
@@ -80,7 +80,7 @@ def take_answer(ledger: Ledger, session: Session, message: Message) -> bool:
     is_answer = bool(turn.question.call) or _plain(message.text) in turn.question.choices
     taken = message.id if is_answer else ""
     if is_answer:
-        session.waiting.remove(message)
+        line.take(ledger.state, session, message)
     answer(ledger, session, turn, message.text, by=message.id, message=taken)
     return is_answer
 
@@ -104,7 +104,7 @@ def answer(ledger: Ledger, session: Session, turn: Turn, text: str, *, by: str, 
         message=message,
     )
     if question.call or _plain(text) == _GO_ON:
-        ledger.state.queued.append(turn.id)
+        line.join(ledger.state, session.name, ledger.now)
     else:
         error = "not resumed: the answer was not to go on"
         turns.fail(ledger, session, turn, error, f"take it up with `hermesctl retry {turn.id}`")

@@ -1,9 +1,9 @@
 """What a new life does with the old one's unfinished turns: it puts them back on the road or ends them."""
 
-from supervisor.core import pool, questions, turns, voice
+from supervisor.core import admission, line, pool, questions, turns, voice
 from supervisor.core.effects import Carried
 from supervisor.core.ledger import Ledger
-from supervisor.core.model import Policy, Proof, Session, Turn
+from supervisor.core.model import Intake, Policy, Proof, Session, Turn
 
 # The start has swept away every process of the life before; nobody counted them.
 _SWEPT = Proof(processes=0, all_dead=True, ms=0.0, how="restart")
@@ -12,13 +12,14 @@ _ENDED = "the supervisor ended while it ran"
 
 def recovered(ledger: Ledger) -> None:
     """First event of a life, before any door is open."""
+    ledger.state.waiting = sum(len(session.waiting) for session in ledger.state.sessions.values())
     for session in list(ledger.state.sessions.values()):
         if session.turn is not None:
             _settle(ledger, session, session.turn)
         voice.take_up(ledger, session)
         if session.turn is None and session.waiting:
             ledger.state.openable[session.name] = None
-    pool.fill(ledger)
+    pool.fit(ledger)
     ledger.answer = Carried(note="recovered")
 
 
@@ -36,7 +37,7 @@ def _settle(ledger: Ledger, session: Session, turn: Turn) -> None:
     elif ledger.state.policy.resume == "ask" and turn.attempts > 0:
         questions.ask_to_go_on(ledger, session, turn)
     else:
-        ledger.state.queued.append(turn.id)
+        line.join(ledger.state, session.name, ledger.now)
 
 
 def _reason_to_end(policy: Policy, turn: Turn, now: float) -> str | None:
@@ -50,7 +51,7 @@ def _reason_to_end(policy: Policy, turn: Turn, now: float) -> str | None:
 
 def stop_asked(ledger: Ledger) -> None:
     """The end of a life, in order: what runs is left for the next one."""
-    ledger.state.draining = True
+    admission.change(ledger, Intake.STOPPING)
     ledger.answer = Carried(note="stopping; what runs is taken up at the next start")
     for worker in ledger.state.workers.values():
         session = ledger.state.sessions.get(worker.session) if worker.session is not None else None

@@ -11,7 +11,7 @@ _OF_USE = (WorkerState.IDLE, WorkerState.BUSY)
 def policy_changed(ledger: Ledger, event: PolicyChanged) -> None:
     """From here on. A reminder that was made before keeps its time, and is judged by the new policy."""
     ledger.state.policy = event.policy
-    pool.fill(ledger)
+    pool.fit(ledger)
 
 
 def renewal_asked(ledger: Ledger) -> None:

@@ -9,9 +9,11 @@ def stood_still(ledger: Ledger, event: StoodStill) -> None:
     state, lost = ledger.state, event.seconds
     # Moved by the same time, the heap stays a heap.
     state.deadlines[:] = [(at + lost, number, due) for at, number, due in state.deadlines]
+    state.demand.at += lost
     for worker in state.workers.values():
         worker.pulse_at += lost
         worker.loop_at += lost
+        worker.away_since = None if worker.away_since is None else worker.away_since + lost
     for session in state.sessions.values():
         if session.turn is not None and session.turn.attempt is not None:
             session.turn.attempt.progress_at += lost

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
 
-from supervisor.core import pool
+from supervisor.core import line, pool
 from supervisor.core.effects import AssignTurn, SteerTurn
 from supervisor.core.events import Failed, Finished, Frame, Spoke, Steered, ToolFinished, ToolStarted
 from supervisor.core.ledger import Ledger
@@ -166,7 +166,7 @@ def _steered(ledger: Ledger, session: Session, turn: Turn, message_id: str) -> N
     message = next((each for each in session.waiting if each.id == message_id), None)
     if message is None or turn.attempt is None or message.id not in turn.attempt.offered:
         return
-    session.waiting.remove(message)
+    line.take(ledger.state, session, message)
     turn.messages += (message,)
     turn.content_at = ledger.now
     ledger.tell(session, TurnSteered, turn=turn.id, attempt=turn.attempt.number, message=message.id)
@@ -202,6 +202,7 @@ def give_back(ledger: Ledger, who: Who) -> None:
     worker = ledger.state.workers[who.seat]
     worker.session = None
     worker.turns += 1
+    worker.away_since = ledger.now
     ledger.state.busy.pop(worker.seat, None)
     pool.expect_ready(ledger, worker)
 
@@ -242,7 +243,7 @@ def worker_gone(ledger: Ledger, worker: Worker, proof: Proof, words: str) -> Non
 def lose(ledger: Ledger, session: Session, turn: Turn, reason: str) -> None:
     """The attempt is gone without a word: try again, before others who have not begun."""
     if count_loss(ledger, session, turn, reason):
-        ledger.state.queued.appendleft(turn.id)
+        line.go_first(ledger.state, session.name, ledger.now)
 
 
 def count_loss(ledger: Ledger, session: Session, turn: Turn, reason: str) -> bool:
@@ -302,10 +303,16 @@ def close(ledger: Ledger, session: Session, turn: Turn, verdict: Verdict, proof:
 
 
 def _leave(ledger: Ledger, session: Session) -> None:
-    """The session is free: whatever waits may open the next turn."""
+    """The session is free: whatever waits may open the next turn.
+
+    One that replaces a turn that had not begun takes over its place in the line; else the place is given up.
+    """
     session.turn = None
     if session.waiting:
         ledger.state.openable[session.name] = None
+    replaced = session.waiting and not session.waiting[0].is_transcribing
+    if not replaced or session.held or ledger.state.draining:
+        line.leave(ledger.state, session.name)
 
 
 def overdue(ledger: Ledger, due: TurnDue) -> None:

@@ -1,6 +1,6 @@
 """Spoken messages: a clip keeps its place while it is transcribed, and acts only once its words are there."""
 
-from supervisor.core import inbox
+from supervisor.core import inbox, line
 from supervisor.core.effects import Transcribe
 from supervisor.core.events import NotTranscribed, Transcribed
 from supervisor.core.ledger import Ledger
@@ -27,7 +27,7 @@ def not_transcribed(ledger: Ledger, event: NotTranscribed) -> None:
     if found is None:
         return
     session, message = found
-    session.waiting.remove(message)
+    line.take(ledger.state, session, message)
     ledger.tell(session, TranscriptFailed, message=message.id, reason=event.reason, hint=event.hint)
     if not session.waiting:
         inbox.release(ledger, session)

@@ -53,6 +53,8 @@ class Service:
         self._failures = 0
         self._started_at = 0.0
         self._ready_at: float | None = None
+        # When it first failed since it was last ready; every further try belongs to the same trouble.
+        self._down_at: float | None = None
         self._heard_at = 0.0
         self._look_due_at = 0.0
         self._closing = False
@@ -99,6 +101,7 @@ class Service:
             self._kill_for(_End(message.detail, message.hint, "failed"))
         elif message.state == "ready":
             self._ready_at = self._heard_at
+            self._down_at = None
             self._change("ready", message.detail, message.hint, message.address)
             self._look_later()
         elif self._ready_at is None:
@@ -143,6 +146,7 @@ class Service:
             "hint": self._changed.hint,
             "restarts": max(0, self._incarnation - 1),
             "age_seconds": round(monotonic() - self._started_at, 3) if child else 0.0,
+            "down_seconds": None if self._down_at is None else round(monotonic() - self._down_at, 3),
         }
 
     def _kill_for(self, end: _End) -> None:
@@ -190,6 +194,7 @@ class Service:
         if self._ready_at is not None and monotonic() - self._ready_at >= policy.steady_seconds:
             self._failures = 0
         self._failures += 1
+        self._down_at = self._down_at or monotonic()
         pause = policy.rest_seconds(self._failures)
         state = "failed" if self._failures >= policy.failed_after else end.state
         self._change(state, f"{end.detail}; starts again after {pause:g} s", end.hint)

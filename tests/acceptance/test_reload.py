@@ -98,6 +98,18 @@ def test_policy_busy_modes_and_seats_change_at_once(service: Service, model: Fak
     assert [row["turn"] for row in service.show("turns", session="slow")] == ["slow/1"]
 
 
+def test_fewer_seats_leave_at_once_and_what_was_scaled_by_hand_stays_unless_the_file_says_otherwise(
+    service: Service, model: FakeModel
+) -> None:
+    write(service, model, workers="count = 1\nspares = 0")
+    reload(service)
+    until(lambda: len(workers(service)) == 1)
+    assert service.hermesctl("scale", "2").returncode == 0
+    write(service, model, workers="count = 1\nspares = 0", turns="attempts_max = 2")
+    reload(service)
+    assert service.status()["seats"] == 2
+
+
 def test_new_limits_replace_idle_workers_one_by_one_and_the_busy_one_after_its_turn(
     service: Service, model: FakeModel
 ) -> None:

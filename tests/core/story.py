@@ -19,7 +19,7 @@ _PEOPLE = ("says", "interrupts", "drops", "clears", "resumes", "drains", "undrai
 _VOICE = ("speaks_clip", "understands", "does_not_understand")
 _PROCESSES = ("starts", "ready", "worker_ready", "dies", "falls_silent", "beats", "unreachable")
 _FRAMES = ("speaks", "begins_tool", "ends_tool", "notes", "takes_in", "finishes", "fails", "asks")
-_HOUSE = ("model_is", "crash", "stops", "passes")
+_HOUSE = ("model_is", "crash", "stops", "passes", "scales", "host_has")
 _SENTENCES = frozenset((*_PEOPLE, *_VOICE, *_PROCESSES, *_FRAMES, *_HOUSE))
 
 

@@ -52,6 +52,8 @@ POLICIES = st.builds(
     turns_per_worker_max=st.sampled_from([1, 2, 200]),
     attempts_max=st.integers(1, 3),
     waiting_max=st.sampled_from([2, 5, 100]),
+    queue_max=st.sampled_from([3, 100]),
+    memory_free_bytes_min=st.just(100 * 1024 * 1024),
     resume=st.sampled_from(["auto", "auto", "never", "ask"]),
     freshness_seconds=st.sampled_from([50.0, 3600.0]),
     deadline_seconds=st.just(100.0),
@@ -193,6 +195,17 @@ class Cruelty(RuleBasedStateMachine):
     @rule()
     def undrains(self) -> None:
         self.world.undrains()
+
+    @rule(seats=st.integers(1, 4))
+    def scales(self, seats: int) -> None:
+        """Nobody who works is touched."""
+        busy_before = set(self.world.state.busy)
+        self.world.scales(seats)
+        assert set(self.world.state.busy) >= busy_before
+
+    @rule(free=st.sampled_from([50, 200]))
+    def host_has(self, free: int) -> None:
+        self.world.host_has(free)
 
     # --- processes ------------------------------------------------------------------------------------------
 

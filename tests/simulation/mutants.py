@@ -1,9 +1,11 @@
 """The guards of the rules, each with what the source would be without it; no test may stay green then."""
 
 from tests.simulation.mutant import Mutant, mutants
+from tests.simulation.mutants_of_scale import MUTANTS_OF_SCALE
 from tests.simulation.mutants_of_voice import MUTANTS_OF_VOICE
 
 MUTANTS: tuple[Mutant, ...] = (
+    *MUTANTS_OF_SCALE,
     *MUTANTS_OF_VOICE,
     *mutants(
         "pool",
@@ -95,7 +97,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         ("progress_is_not_noted", "    attempt.progress_at = ledger.now\n", ""),
         ("tools_end_without_beginning", "    if name is None:\n        return\n", '    name = name or ""\n'),
-        ("steered_messages_stay_waiting", "    session.waiting.remove(message)\n", ""),
+        ("steered_messages_stay_waiting", "    line.take(ledger.state, session, message)\n", ""),
         (
             "anything_counts_as_steered",
             "    if message is None or turn.attempt is None or message.id not in turn.attempt.offered:\n"
@@ -123,7 +125,11 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         ("lost_for_ever", "    if turn.losses < ledger.state.policy.attempts_max:\n", "    if True:\n"),
         ("losses_are_not_counted", "reason, losses=turn.losses + 1)", "reason, losses=turn.losses)"),
-        ("lost_turns_leave_the_road", "    ledger.state.queued.appendleft(turn.id)\n", ""),
+        (
+            "lost_turns_leave_the_road",
+            "    line.go_first(ledger.state, session.name, ledger.now)\n",
+            "    pass\n",
+        ),
         ("failed_verdicts_interrupt", "    if verdict.state is TurnState.FAILED:\n", "    if False:\n"),
         (
             "what_waits_stays_waiting",
@@ -158,8 +164,8 @@ MUTANTS: tuple[Mutant, ...] = (
     *mutants(
         "inbox",
         ("known_messages_are_new", "    if event.known_seq is not None:\n", "    if False:\n"),
-        ("late_messages_are_taken", "_too_late(session, event.expect_turn) or _too_many(", "_too_many("),
-        ("waiting_is_unbounded", " or _too_many(ledger.state, session)", ""),
+        ("late_messages_are_taken", "_too_late(session, event.expect_turn) or ", ""),
+        ("nobody_is_refused", " or admission.refusal(ledger.state, session)", ""),
         (
             "messages_release_nothing",
             "        release(ledger, session)\n    if is_next",
@@ -234,8 +240,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "        if state.model.state is ModelState.FAILED:\n",
             "        if False:\n",
         ),
-        ("closed_turns_are_placed", " or turn is None or turn.id != queued:", " or turn is None:"),
-        ("spares_are_used_up", " and len(state.busy) < state.policy.busy_seats", ""),
+        ("spares_are_used_up", " and len(state.busy) < seats", ""),
     ),
     *mutants(
         "recovery",
@@ -249,7 +254,11 @@ MUTANTS: tuple[Mutant, ...] = (
             "if turn.attempt is not None and not turns.count_loss(",
             "if False and not turns.count_loss(",
         ),
-        ("queued_turns_are_forgotten", "        ledger.state.queued.append(turn.id)\n", "        pass\n"),
+        (
+            "queued_turns_are_forgotten",
+            "        line.join(ledger.state, session.name, ledger.now)\n",
+            "        pass\n",
+        ),
         ("what_waits_is_forgotten", "if session.turn is None and session.waiting:", "if False:"),
         (
             "old_turns_are_resumed",
@@ -275,8 +284,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         ("auto_means_ask", 'ledger.state.policy.resume == "ask" and turn.attempts > 0', "turn.attempts > 0"),
         ("poison_is_failed_again", "turn, _ENDED):\n        return\n", "turn, _ENDED):\n        pass\n"),
-        ("seats_stay_empty", "    pool.fill(ledger)\n", ""),
-        ("stop_takes_turns", "    ledger.state.draining = True\n", ""),
+        ("seats_stay_empty", "    pool.fit(ledger)\n", ""),
+        ("stop_takes_turns", "    admission.change(ledger, Intake.STOPPING)\n", ""),
         ("stop_leaves_nothing", "            turns.leave(", "            (lambda *_: None)("),
         ("stop_forgets_verdicts", " and turn.attempt.verdict is None:", ":"),
     ),
@@ -325,7 +334,11 @@ MUTANTS: tuple[Mutant, ...] = (
             "bool(turn.question.call) or _plain(message.text)",
             "_plain(message.text)",
         ),
-        ("answers_wait_for_a_turn_too", "        session.waiting.remove(message)\n", "        pass\n"),
+        (
+            "answers_wait_for_a_turn_too",
+            "        line.take(ledger.state, session, message)\n",
+            "        pass\n",
+        ),
         (
             "answered_questions_stay_open",
             "turn.question, turn.content_at = None, ledger.now",
@@ -336,7 +349,11 @@ MUTANTS: tuple[Mutant, ...] = (
             "turn.question, turn.content_at = None, ledger.now",
             "turn.question = None",
         ),
-        ("answered_turns_leave_the_road", "        ledger.state.queued.append(turn.id)\n", "        pass\n"),
+        (
+            "answered_turns_leave_the_road",
+            "        line.join(ledger.state, session.name, ledger.now)\n",
+            "        pass\n",
+        ),
         ("anything_means_go_on", "if question.call or _plain(text) == _GO_ON:", "if True:"),
         (
             "agents_must_be_answered_with_yes",
@@ -354,8 +371,6 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         ("deaths_of_the_dead", " or worker.is_empty:", ":"),
         ("nothing_expires", "    _expire(ledger)\n", ""),
-        ("drain_is_ignored", "            ledger.state.draining = True\n", ""),
-        ("undrain_is_ignored", "            ledger.state.draining = False\n", ""),
         (
             "unreachable_workers_stay",
             "    if worker is not None:\n        pool.kill",

@@ -93,7 +93,7 @@ MUTANTS_OF_VOICE = (
             "    inbox.understood(ledger, session, message)\n    inbox.go_on(ledger, session, message.seq)\n",
             "    inbox.understood(ledger, session, message)\n",
         ),
-        ("failed_clips_stay_waiting", "    session.waiting.remove(message)\n", ""),
+        ("failed_clips_stay_waiting", "    line.take(ledger.state, session, message)\n", ""),
         ("failed_clips_leave_it_held", "    if not session.waiting:\n", "    if False:\n"),
         ("failed_clips_release", "    if not session.waiting:\n", "    if True:\n"),
         (

@@ -1,0 +1,54 @@
+"""Waiting for the turns that run to end, and saying which: what `drain --wait` and `stop --drain` share."""
+
+import time
+
+from hermesctl.client import Client
+from hermesctl.render import one_line
+from hermesctl.waiting import Waiting
+from ipc.endpoints import Places
+from ipc.messages import Done, Drain, Show, Table
+
+# Between two looks at what still runs.
+_LOOK_SECONDS = 0.2
+# As many turns as are named; of more, the number says enough.
+_NAMED_MAX = 5
+
+
+def drain_and_wait(places: Places, budget_seconds: float | None) -> list[str]:
+    """Begins no turn any more and waits for those that run; the ones still running when the time is over.
+
+    Without a time it waits for as long as it takes.
+    """
+    client = Client(places)
+    waiting = Waiting()
+    began = time.monotonic()
+    try:
+        client.ask(Drain(), Done)
+        while running := _running(client):
+            if budget_seconds is not None and time.monotonic() - began >= budget_seconds:
+                return running
+            waiting.say(f"waiting for {named(running)} to end")
+            client.receive(_LOOK_SECONDS)
+        return []
+    finally:
+        client.close()
+
+
+def drain_seconds(places: Places) -> float:
+    """What hermes.toml gives a stop that drains first."""
+    client = Client(places)
+    try:
+        return float(client.ask(Show("status"), Table).rows[0]["drain_seconds"])
+    finally:
+        client.close()
+
+
+def _running(client: Client) -> list[str]:
+    rows = client.ask(Show("turns", state="running", limit=10_000), Table).rows
+    return [one_line(row["turn"]) for row in rows]
+
+
+def named(turns: list[str]) -> str:
+    """The turns in a sentence."""
+    more = len(turns) - _NAMED_MAX
+    return ", ".join(turns[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")

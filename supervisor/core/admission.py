@@ -1,0 +1,92 @@
+"""Whether anything is taken in and anything begun: draining, and the limits at which senders are refused."""
+
+from supervisor.core import line
+from supervisor.core.effects import Carried, Denied
+from supervisor.core.events import HostRead
+from supervisor.core.ledger import Ledger
+from supervisor.core.model import Intake, Session, State, Strain
+
+_MIB = 1024 * 1024
+# A queue moves with every turn that ends. Pressure is a mean of ten seconds: asking sooner finds the same.
+_FULL_RETRY_SECONDS = 5.0
+_STRAIN_RETRY_SECONDS = 10.0
+_STOPPING = Denied("the service is stopping", "start it again with `hermesctl start`")
+
+
+def drain_asked(ledger: Ledger) -> None:
+    """Begin nothing new. Asked again, or while stopping, it changes nothing: it began when it began."""
+    state = ledger.state
+    if state.intake is Intake.STOPPING:
+        ledger.answer = _STOPPING
+        return
+    if state.intake is Intake.OPEN:
+        change(ledger, Intake.DRAINING)
+    ledger.answer = Carried(note="draining: running turns finish, no new one starts")
+
+
+def undrain_asked(ledger: Ledger) -> None:
+    """Begin turns again, unless this life is ending: what it has left belongs to the next one."""
+    state = ledger.state
+    if state.intake is Intake.STOPPING:
+        ledger.answer = _STOPPING
+        return
+    change(ledger, Intake.OPEN)
+    ledger.answer = Carried(note="taking turns again")
+
+
+def change(ledger: Ledger, intake: Intake) -> None:
+    ledger.state.intake, ledger.state.intake_since = intake, ledger.now
+
+
+def note(state: State) -> str:
+    """What the sender of an accepted message should know about the wait ahead."""
+    if state.intake is Intake.DRAINING:
+        return "the service is draining: this waits until `hermesctl undrain` or the next start"
+    if state.intake is Intake.STOPPING:
+        return "the service is stopping: this waits until the next start"
+    return ""
+
+
+def refusal(state: State, session: Session) -> Denied | None:
+    """Why nothing more can be promised now: said before anything is accepted, never after."""
+    policy, name = state.policy, session.name
+    if len(session.waiting) >= policy.waiting_max:
+        error = f"{policy.waiting_max} messages wait in session {name} already"
+        return Denied(error, f"wait, or drop some with `hermesctl queue {name} clear`", _FULL_RETRY_SECONDS)
+    if line.backlog(state) >= policy.queue_max:
+        error = f"{policy.queue_max} messages and turns wait in all sessions together"
+        hint = "wait, add seats with `hermesctl scale`, or raise [turns] queue_max in hermes.toml"
+        return Denied(error, hint, _FULL_RETRY_SECONDS)
+    for strain in state.strains.values():
+        return Denied(strain.error, strain.hint, _STRAIN_RETRY_SECONDS)
+    return None
+
+
+def host_read(ledger: Ledger, event: HostRead) -> None:
+    """What the host is short of, and since when: a limit that is still passed keeps its first moment."""
+    before = ledger.state.strains
+    ledger.state.strains = {
+        name: Strain(error, hint, before[name].since if name in before else ledger.now)
+        for name, error, hint in _passed(ledger.state, event)
+    }
+
+
+def _passed(state: State, event: HostRead) -> list[tuple[str, str, str]]:
+    policy = state.policy
+    found = []
+    if event.memory_free_bytes is not None and event.memory_free_bytes < policy.memory_free_bytes_min:
+        free, kept = event.memory_free_bytes // _MIB, policy.memory_free_bytes_min // _MIB
+        error = f"the host is short of memory: {free} MiB are free, {kept} MiB must stay so"
+        hint = "wait, end something, or lower [workers] memory_free_min in hermes.toml"
+        found.append(("memory", error, hint))
+    pressures = (
+        ("memory", event.memory_pressure, policy.memory_pressure_max),
+        ("io", event.io_pressure, policy.io_pressure_max),
+        ("cpu", event.cpu_pressure, policy.cpu_pressure_max),
+    )
+    for name, percent, limit in pressures:
+        if percent is not None and limit is not None and percent > limit:
+            error = f"the host is under pressure: {percent:.0f}% of the time is lost waiting for {name}"
+            hint = f"wait, or raise [workers] {name}_pressure_max (now {limit}) in hermes.toml"
+            found.append((f"{name} pressure", error, hint))
+    return found

@@ -1,0 +1,1 @@
+"""How the host is, measured beside the engine; the rules decide what follows from it."""

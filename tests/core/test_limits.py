@@ -1,0 +1,50 @@
+"""What the stories do not print: since when a limit is passed, and how demand fades."""
+
+from supervisor.core.events import StoodStill
+from supervisor.core.model import Policy
+from tests.world import World
+
+_MIB = 1024 * 1024
+
+
+def test_a_limit_that_is_still_passed_keeps_its_first_moment() -> None:
+    world = World(Policy(memory_free_bytes_min=100 * _MIB))
+    world.host_has(64)
+    world.passes(5)
+    world.host_has(32)
+    assert [strain.since for strain in world.state.strains.values()] == [1000.0]
+    assert "32 MiB" in world.state.strains["memory"].error
+    world.host_has(200)
+    world.host_has(64)
+    assert world.state.strains["memory"].since == 1005.0
+
+
+def test_draining_twice_has_one_beginning() -> None:
+    world = World()
+    world.drains()
+    world.passes(5)
+    world.drains()
+    assert world.state.intake_since == 1000.0
+    world.undrains()
+    assert not world.state.draining
+
+
+def test_who_corrects_himself_keeps_place_and_time_in_the_line() -> None:
+    world = World(Policy(busy_seats=1, spares=0))
+    world.says("s", "one")
+    world.passes(3)
+    world.says("t", "two")
+    world.says("s", "rather this", busy="interrupt")
+    assert list(world.state.queued.items()) == [("s", 1000.0), ("t", 1003.0)]
+
+
+def test_a_host_that_stood_still_was_not_missing_workers() -> None:
+    world = World(Policy(busy_seats=2, spares=0))
+    world.worker_ready()
+    world.says("s", "one")
+    world.interrupts("s")
+    world.now += 500
+    world.tell(StoodStill(500))
+    world.dies(0)
+    world.worker_ready()
+    assert world.state.spares_more == 0
