@@ -123,6 +123,11 @@ class App:
             passing=self._passing,
             fatal=self._fatal,
         )
+        self._make_doors(state)
+
+    def _make_doors(self, state: State) -> None:
+        """What clients ask for, and what is looked after on schedule."""
+        places = self._places
         self._care = Care(
             journal=self._journal,
             path=places.journal,
