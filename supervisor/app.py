@@ -125,6 +125,11 @@ class App:
             fatal=self._fatal,
         )
         self._health = Health(self._engine, self._clock, self._services.rows, self._metrics.lag.observe)
+        self._make_doors(state)
+
+    def _make_doors(self, state: State) -> None:
+        """What clients ask for, and what is looked after on schedule."""
+        places = self._places
         self._care = Care(
             journal=self._journal,
             path=places.journal,
