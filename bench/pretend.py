@@ -70,6 +70,9 @@ class PretendProcesses:
         self._identities[incarnation] = identity
         self._report(WorkerStarted(seat, incarnation, pid=1))
 
+    def change_limits(self, limits: object) -> None:
+        """Nobody is held to any."""
+
     def kill(self, incarnation: int) -> None:
         seat = self._seats.pop(incarnation)
         del self._found[self._identities.pop(incarnation)]

@@ -91,14 +91,17 @@ def measure(rounds: int) -> list[Outcome]:
     names = ("plain", "in place", "plain, a running turn heard again", "in place, the same")
     series: dict[str, list[float]] = {name: [] for name in names}
     limit: list[float] = []
-    with FakeModel() as model, tempfile.TemporaryDirectory() as folder:
-        with Service(Path(folder) / "home", settings_for(model, workers="count = 1")) as service:
-            for _ in range(rounds):
-                limit.append(import_ms())
-                series[names[0]].append(away_ms(service, stop_and_start))
-                series[names[1]].append(away_ms(service, replace_in_place))
-                series[names[2]].append(heard_again_ms(service, stop_and_start))
-                series[names[3]].append(heard_again_ms(service, replace_in_place))
+    with (
+        FakeModel() as model,
+        tempfile.TemporaryDirectory() as folder,
+        Service(Path(folder) / "home", settings_for(model, workers="count = 1")) as service,
+    ):
+        for _ in range(rounds):
+            limit.append(import_ms())
+            series[names[0]].append(away_ms(service, stop_and_start))
+            series[names[1]].append(away_ms(service, replace_in_place))
+            series[names[2]].append(heard_again_ms(service, stop_and_start))
+            series[names[3]].append(heard_again_ms(service, replace_in_place))
     goals = (GOAL, GOAL, None, None)
     return [
         Outcome(name, series[name], limit, "ms", "at most", goal)

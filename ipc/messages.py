@@ -255,7 +255,7 @@ class Unfollow(Message, frozen=True, tag="unfollow"):
 class Show(Message, frozen=True, tag="show"):
     """Read a table. `state` and `session` filter where the table has them; `id` is whose story is told."""
 
-    what: Literal["status", "sessions", "turns", "workers", "services", "questions", "story"]
+    what: Literal["status", "sessions", "turns", "workers", "services", "questions", "story", "metrics"]
     session: str | None = None
     state: str | None = None
     limit: int = 100
@@ -275,6 +275,10 @@ class Care(Message, frozen=True, tag="care"):
     after: str = ""
     older: str | None = None
     keep: str | None = None
+
+
+class Reload(Message, frozen=True, tag="reload"):
+    """Read hermes.toml again. Answered with a Table: a row for each change and when it matters."""
 
 
 class Drain(Message, frozen=True, tag="drain"):
@@ -313,6 +317,7 @@ Request = (
     | Unfollow
     | Show
     | Care
+    | Reload
     | Drain
     | Undrain
     | Scale

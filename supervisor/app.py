@@ -5,66 +5,57 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Collection, Coroutine, Mapping
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from typing import Any, Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from ipc.budgets import PROCESSES_END_SECONDS
 from ipc.codec import encode
 from ipc.endpoints import Places, make_private
-from ipc.messages import Delta, ModelEndpoint, Noted
+from ipc.messages import Noted
 from ipc.sockets import Wire
+from supervisor.applying import Applying
 from supervisor.briefing import Briefing
 from supervisor.care import Care
-from supervisor.clips import ClipStore
-from supervisor.clock import Clock
-from supervisor.control import Control
+from supervisor.clips import ClipStore, clips_in_use
+from supervisor.clock import Clock, monotonic
+from supervisor.control import Control, Reply
 from supervisor.core import events
 from supervisor.core.effects import Answer
-from supervisor.core.model import ModelState, Policy, State
+from supervisor.core.model import State
 from supervisor.departure import Departure
 from supervisor.ending import Ending
 from supervisor.engine import Engine
-from supervisor.engine import Processes as Workers
 from supervisor.feed import Feed
+from supervisor.gauges import Gauges
 from supervisor.handover import Handover
 from supervisor.health.health import Health
 from supervisor.hearing import Hearing
 from supervisor.journal.errors import JournalUnwritable
 from supervisor.journal.journal import Journal
+from supervisor.live import Live
 from supervisor.log import Log
+from supervisor.log_file import NAME as LOG
+from supervisor.log_file import LogFile
+from supervisor.metrics import Metrics
+from supervisor.model_source import NAME as MODEL
+from supervisor.model_source import ModelSource
 from supervisor.notify import Notifier, Watch
-from supervisor.processes.cells import Limits
-from supervisor.processes.handed import HandedProcesses
 from supervisor.processes.host import Processes
+from supervisor.reload import Reload
+from supervisor.rooms import ProcessRoom
 from supervisor.services import speech
-from supervisor.services.embedded import embedded_model
 from supervisor.services.services import Services
 from supervisor.settings import Settings, cautions, model_endpoint
-from supervisor.switchboard import Identities, Switchboard
-from supervisor.views import Host, Reading, Views, in_short
+from supervisor.switchboard import Switchboard
+from supervisor.terms import key_variables, limits, policy, prices, worker_environment
+from supervisor.views import Host, Views, in_short
+from supervisor.welcome import own_version, welcome
 
 # Last answers to those who still listen.
 _FLUSH_SECONDS = 0.1
 _PULSE_SECONDS = 1.0
 # No exit status: the life goes on in the next image of this process.
 _HANDING_OVER = -1
-# Variables whose names end so hold secrets, by everybody's habit.
-_SECRET_ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_CREDENTIALS", "CREDENTIALS_DIRECTORY")
-
-
-class ProcessRoom(Workers, Identities, Protocol):
-    """Where workers live. The real one is Processes; a benchmark may play the workers itself."""
-
-    @property
-    def cell_name(self) -> str: ...
-    @property
-    def cell_description(self) -> str: ...
-    def readings(self) -> Mapping[int, Reading]: ...
-    async def open(self, handed: HandedProcesses | None = None) -> None: ...
-    async def hand_over(self, staying: Collection[int], deadline_seconds: float) -> HandedProcesses: ...
-    async def close(self, deadline_seconds: float) -> None: ...
 
 
 class App:
@@ -82,38 +73,42 @@ class App:
         self._handed = handed
         self.leaving: Handover | None = None
         self._places = places
-        self._settings = settings
+        self._live = Live(settings)
         self._journal = journal
         self._make_processes = make_processes
         state = journal.load(policy(settings))
         contents = (session.turn.content_at for session in state.sessions.values() if session.turn)
         self._clock = Clock(not_before=max((journal.read.newest_at(), *contents)))
-        self._log = Log(self._clock)
+        self._log = Log(self._clock, form=lambda: self._live.settings.log.format)
+        self._model = ModelSource(
+            model_endpoint(settings),
+            places.models,
+            lambda event: self._engine.post(event),
+            handed.model_key if handed else "",
+        )
+        self._metrics = Metrics(self._clock, lambda: self._model.name, lambda: prices(self._live.settings))
         self._notifier = Notifier()
         self._is_stopping = False
         self._running: list[asyncio.Task[None]] = []
         self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._embedded = (
-            None if settings.model else embedded_model(places.models, handed.model_key if handed else "")
-        )
-        self._endpoint = model_endpoint(settings)
+        self._environment = worker_environment(settings, os.environ)
         self._wire = Wire()
         self._wire_up(state)
 
     def _wire_up(self, state: State) -> None:
-        places = self._places
+        places, settings = self._places, self._live.settings
         self._processes = self._make_processes(
             epoch=self._journal.epoch,
             places=places,
-            cell=self._settings.workers.cell,
-            limits=limits(self._settings),
-            environment=worker_environment(self._settings, os.environ),
+            cell=settings.workers.cell,
+            limits=limits(settings),
+            environment=self._environment,
             report=self._worker_changed,
         )
         self._make_services()
         self._ending = Ending(self._notifier, self._processes.readings, self._services.rows)
-        self._feed = Feed(self._journal.read, self._spoken)
-        briefing = Briefing(self._journal.read, self._settings, lambda: self._endpoint)
+        self._feed = Feed(self._journal.read, lambda session: self._switchboard.spoken(session))
+        briefing = Briefing(self._journal.read, self._live, lambda: self._model.endpoint)
         self._switchboard = Switchboard(identities=self._processes, feed=self._feed, brief=briefing)
         self._engine = Engine(
             state,
@@ -124,14 +119,20 @@ class App:
             hearing=self._hearing,
             feed=self._feed,
             log=self._log,
+            meter=self._metrics,
             passing=self._passing,
             fatal=self._fatal,
         )
         self._watch = Watch(self._notifier, self._engine, lambda: in_short(state))
-        self._health = Health(self._engine, self._clock, self._services.rows)
+        self._health = Health(self._engine, self._clock, self._services.rows, self._metrics.lag.observe)
+        self._make_doors(state)
+
+    def _make_doors(self, state: State) -> None:
+        """What clients ask for, and what is looked after on schedule."""
+        places = self._places
         self._clips = ClipStore(
             folder=places.clips,
-            stt=self._settings.stt,
+            live=self._live,
             known=self._journal.read,
             in_use=lambda: clips_in_use(state),
             clock=self._clock,
@@ -140,10 +141,25 @@ class App:
         self._care = Care(
             journal=self._journal,
             path=places.journal,
-            keeping=self._settings.journal,
+            live=self._live,
             clock=self._clock,
             log=self._log,
             pruned=self._clips.prune,
+        )
+        self._reload = Reload(
+            live=self._live,
+            path=places.settings_file,
+            models=places.models,
+            apply=Applying(
+                live=self._live,
+                engine=self._engine,
+                model=self._model,
+                services=self._services,
+                hearing=self._hearing,
+                stt=self._stt_spec,
+                change_limits=self._processes.change_limits,
+            ),
+            log=self._log,
         )
         self._departure = self._make_departure()
         self._control = Control(
@@ -152,20 +168,20 @@ class App:
             engine=self._engine,
             feed=self._feed,
             views=self._make_views(state),
-            settings=self._settings,
+            live=self._live,
+            reload=self._reload_asked,
             stop=lambda: self._end(0),
-            hand_over=lambda reply: self._keep(self._departure.ask(reply, lambda: self._end(_HANDING_OVER))),
+            hand_over=lambda reply: self._keep(self._departure.ask(reply, self._leave)),
+            refused=self._metrics.refused.add,
         )
 
     def _make_services(self) -> None:
         """The children that are not workers, and the ears that speak with one of them."""
         places = self._places
-        wanted = (
-            self._embedded.spec if self._embedded else None,
-            speech.stt_service(self._settings, places.models),
-        )
+        self._stt_spec = speech.stt_service(self._live.settings, places.models)
+        wanted = (self._model.spec, self._stt_spec)
         self._hearing = Hearing(
-            stt=self._settings.stt,
+            live=self._live,
             clips=places.clips,
             post=lambda event: self._engine.post(event),
             progress=self._heard_so_far,
@@ -186,12 +202,12 @@ class App:
             home=str(self._places.state),
             started_at=self._clock.now(),
             cell=lambda: self._processes.cell_description,
-            model=self._model_name,
-            cautions=cautions(self._settings),
+            model=self._model.describe,
+            cautions=self._cautions,
             trouble=lambda: self._engine.trouble,
             voice=self._voice_hint,
             waits_for=self._ending.waits_for,
-            drain_seconds=self._settings.turns.drain_seconds,
+            drain_seconds=lambda: self._live.settings.turns.drain_seconds,
             health=self._health,
         )
         return Views(
@@ -200,6 +216,14 @@ class App:
             tables=self._journal.read,
             readings=self._processes.readings,
             services=self._services.rows,
+            gauges=Gauges(
+                metrics=self._metrics,
+                state=state,
+                journal=self._places.journal,
+                services=self._services.rows,
+                echoes=lambda: self._switchboard.echoes,
+                trouble=lambda: self._engine.trouble,
+            ),
             host=host,
         )
 
@@ -222,6 +246,7 @@ class App:
         loop.set_exception_handler(self._broke)
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._asked_to_stop)
+        loop.add_signal_handler(signal.SIGHUP, self._hung_up)
         frames = self._wire.router(self._places.frames, self._switchboard.frame_arrived, handover=True)
         pulse = self._wire.router(self._places.pulse, self._switchboard.pulse_arrived)
         self._switchboard.open(self._engine, frames, pulse)
@@ -231,16 +256,14 @@ class App:
             self._switchboard.recall(*worker)
         recovered = events.Recovered(handed.kept, handed.incarnations) if handed else events.Recovered()
         self._engine.post(recovered, self._recovered)
-        if self._endpoint is not None:
-            self._engine.post(events.ModelChanged(ModelState.READY))
+        self._model.open()
 
     def _recovered(self, answer: Answer) -> None:
         """Only now may anybody speak to us: whatever the last life left is settled and committed."""
         socket = self._wire.router(self._places.control, self._control.request_arrived)
         self._feed.open(socket)
         self._control.open(socket)
-        handed = self._handed
-        self._keep(self._services.open(handed.model if handed else None))
+        self._keep(self._services.open(self._handed.model if self._handed else None))
         self._switchboard.ask_recalled()
         self._take_pulse()
         self._health.open()
@@ -248,9 +271,10 @@ class App:
         self._clips.open()
         self._notifier.ready()
         self._watch.open()
+        self._log.wrote = LogFile(self._places.logs / LOG).wrote
         self._log.write("service.ready", epoch=self._journal.epoch, cell=self._processes.cell_name)
         if not self._notifier.is_heard:
-            print(_welcome(self._places, self._settings), file=sys.stderr, flush=True)
+            print(welcome(self._places, self._live.settings), file=sys.stderr, flush=True)
 
     def _keep(self, running: Coroutine[Any, Any, None]) -> None:
         """The loop itself holds its tasks only weakly."""
@@ -264,22 +288,11 @@ class App:
         self._engine.post(event)
 
     def _service_changed(self, changed: events.ServiceChanged) -> None:
-        """What the embedded model's state means for turns."""
         self._log.write("service.changed", service=changed.service, state=changed.state)
         if changed.service == speech.NAME:
             self._hearing.service_changed(changed)
-        if self._embedded is None or changed.service != self._embedded.spec.name:
-            return
-        if changed.state == "ready":
-            embedded = self._embedded
-            self._endpoint = ModelEndpoint(changed.address, embedded.name, embedded.api_key)
-            self._engine.post(events.ModelChanged(ModelState.READY))
-            print("the embedded model is ready", file=sys.stderr, flush=True)
-        elif changed.state == "failed":
-            self._engine.post(events.ModelChanged(ModelState.FAILED, changed.detail, changed.hint))
-        elif self._engine.state.model.state is not ModelState.FAILED:
-            # A failed one is tried again and again; until it serves, its fault is the better answer.
-            self._engine.post(events.ModelChanged(ModelState.WAITING))
+        elif changed.service == MODEL:
+            self._model.service_changed(changed)
 
     def _heard_so_far(self, session: str, message: str, text: str) -> None:
         self._feed.delta(session, encode(Noted(message, 0, text)))
@@ -287,26 +300,17 @@ class App:
     def _voice_hint(self) -> str:
         """Who never speaks need not hear of it; who has weights or has spoken must."""
         fault = self._hearing.fault
-        has_weights = (self._places.models / self._settings.stt.model).exists()
+        has_weights = (self._places.models / self._live.settings.stt.model).exists()
         if fault is None or not (self._hearing.was_used or has_weights):
             return ""
         return f"voice is not understood: {fault[0]}; {fault[1]}"
 
-    def _model_name(self) -> str:
-        state = self._engine.state.model.state.value
-        if self._embedded:
-            return f"embedded {self._embedded.name} (a demonstration), {state}"
-        return f"{self._endpoint.name} at {self._endpoint.base_url}" if self._endpoint else state
-
-    def _spoken(self, session_name: str) -> Delta | None:
-        """What the running attempt of a session has said so far, for a client that joins in the middle."""
-        session = self._engine.state.sessions.get(session_name)
-        turn = session.turn if session else None
-        attempt = turn.attempt if turn else None
-        if turn is None or attempt is None or attempt.verdict is not None:
-            return None
-        said = attempt.said + self._switchboard.said(attempt.who)
-        return Delta(session_name, turn.id, attempt.number, 0, said) if said else None
+    def _cautions(self) -> tuple[str, ...]:
+        settings = self._live.settings
+        seen = sorted(key_variables(settings) & self._environment.keys())
+        return cautions(settings) + tuple(
+            f"workers can read {name}, which holds a key: restart the service to hide it" for name in seen
+        )
 
     def _asked_to_stop(self) -> None:
         self._is_stopping = True
@@ -314,6 +318,21 @@ class App:
         if self._engine.trouble is not None:
             self._end(0)  # what could not be written was promised to nobody
         self._engine.post(events.StopAsked(), lambda answer: self._end(0))
+
+    def _hung_up(self) -> None:
+        """In a terminal: it was closed. From anybody else: read the settings again."""
+        if sys.stderr.isatty():
+            self._asked_to_stop()
+        else:
+            self._reload_asked(lambda answer: None)
+
+    def _reload_asked(self, reply: Reply) -> None:
+        def done(answer: Any) -> None:
+            self._notifier.ready()
+            reply(answer)
+
+        self._notifier.reloading(monotonic())
+        self._reload.ask(done)
 
     def _passing(self, error: BaseException) -> tuple[str, str] | None:
         """A disk that is full or refuses now may take the same records later."""
@@ -342,13 +361,20 @@ class App:
             self._ending.begin()
             self._ended.set_result(status)
 
+    def _leave(self) -> None:
+        """Bounded like an end: what is not handed over in time is taken up by the next start."""
+        if not self._ended.done():
+            self._notifier.alive("changing to the next version")
+            self._ending.wind()
+            self._ended.set_result(_HANDING_OVER)
+
     def _make_departure(self) -> Departure:
         return Departure(
             engine=self._engine,
             switchboard=self._switchboard,
             processes=self._processes,
             services=self._services,
-            model=self._embedded.spec.name if self._embedded else "",
+            model=MODEL,
             environment=self._notifier.environment,
         )
 
@@ -365,69 +391,3 @@ class App:
         if self.leaving is None:
             self._journal.close()
         self._log.write("service.stopped")
-
-
-def clips_in_use(state: State) -> set[str]:
-    """The clips whose words are still to come."""
-    waiting = (message for session in state.sessions.values() for message in session.waiting)
-    return {message.clip for message in waiting if message.is_transcribing}
-
-
-def policy(settings: Settings) -> Policy:
-    """The settings the rules depend on."""
-    turns = settings.turns
-    return Policy(
-        busy_seats=settings.workers.seats,
-        spares=settings.workers.spares,
-        turns_per_worker_max=settings.workers.turns_max,
-        attempts_max=turns.attempts_max,
-        waiting_max=turns.waiting_max,
-        queue_max=turns.queue_max,
-        memory_free_bytes_min=settings.workers.memory_free_bytes_min,
-        memory_pressure_max=settings.workers.memory_pressure_max,
-        io_pressure_max=settings.workers.io_pressure_max,
-        cpu_pressure_max=settings.workers.cpu_pressure_max,
-        resume=turns.resume,
-        freshness_seconds=turns.freshness_seconds,
-        deadline_seconds=turns.deadline_seconds,
-        silence_seconds=turns.silence_seconds,
-        echo=settings.stt.echo,
-    )
-
-
-def limits(settings: Settings) -> Limits:
-    """What one worker's cell may take."""
-    workers = settings.workers
-    return Limits(workers.memory_bytes_max, workers.processes_max, workers.files_max)
-
-
-def worker_environment(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
-    """What workers inherit: all but secrets. The model's key reaches them with the turn, not through here."""
-    keys = {settings.stt.api_key_env, settings.model.api_key_env if settings.model else None}
-    return {
-        name: value
-        for name, value in environment.items()
-        if name not in keys and not name.upper().endswith(_SECRET_ENDINGS)
-    }
-
-
-def own_version() -> str:
-    try:
-        return version("hermes-supervisor")
-    except PackageNotFoundError:
-        return "0.1.0+source"
-
-
-def _welcome(places: Places, settings: Settings) -> str:
-    """What to type next, for whoever started this in a terminal."""
-    command = Path(sys.executable).with_name("hermesctl")
-    hermesctl = str(command) if command.exists() else f"{sys.executable} -m hermesctl"
-    # Everything under one folder means that it was named, and must be named again elsewhere.
-    if places.config == places.state:
-        hermesctl += f" --home {places.state}"
-    model = settings.model.name if settings.model else "the embedded model, which takes a moment to load"
-    return (
-        f"\nhermes supervisor is ready ({model}). In another terminal:\n\n"
-        f'  {hermesctl} send demo "What is the capital of France?"\n'
-        f"  {hermesctl} status\n\nCtrl-C stops it.\n"
-    )

@@ -6,7 +6,7 @@ from typing import Protocol
 from ipc import messages as wire
 from supervisor.core.effects import AssignTurn
 from supervisor.journal.past import AttemptPast, ToolPast, TurnPast
-from supervisor.settings import Settings
+from supervisor.live import Live
 
 # The newest turns that fit are told: some hundred thousand tokens, far below the limit of a frame.
 HISTORY_CHARACTERS_MAX = 1_000_000
@@ -27,23 +27,21 @@ class Past(Protocol):
 class Briefing:
     """Makes the Assign of a turn. `endpoint` is asked at that moment: the embedded model may have moved."""
 
-    def __init__(
-        self, past: Past, settings: Settings, endpoint: Callable[[], wire.ModelEndpoint | None]
-    ) -> None:
+    def __init__(self, past: Past, live: Live, endpoint: Callable[[], wire.ModelEndpoint | None]) -> None:
         self._past = past
-        self._settings = settings
-        self._agents = {name: settings.agent(name) for name in settings.agents}
+        self._live = live
         self._endpoint = endpoint
 
     def __call__(self, effect: AssignTurn) -> wire.Assign:
-        name = self._settings.for_session(effect.session).agent
+        settings = self._live.settings
+        name = settings.for_session(effect.session).agent
         number = int(effect.turn.rpartition("/")[2])
         return wire.Assign(
             session=effect.session,
             turn=effect.turn,
             attempt=effect.attempt,
             say=tuple(wire.Said(message.id, message.text) for message in effect.messages),
-            agent=self._agents.get(name) or wire.AgentSpec(name, "builtin"),
+            agent=settings.agent(name) or wire.AgentSpec(name, "builtin"),
             model=self._endpoint() or wire.ModelEndpoint("", ""),
             history=self._history(effect.session, number),
             tried=self._tried(effect),

@@ -12,8 +12,8 @@ from supervisor.clock import Clock
 from supervisor.journal import care
 from supervisor.journal.errors import JournalError, JournalUnwritable
 from supervisor.journal.prune import Pruning
+from supervisor.live import Live
 from supervisor.log import Log
-from supervisor.settings import Keeping
 from supervisor.values import DURATION, SIZE, Reading
 
 # Each reads the whole journal: more at a time would only keep each other from the disk.
@@ -36,7 +36,7 @@ class Care:
         *,
         journal: Journal,
         path: Path,
-        keeping: Keeping,
+        live: Live,
         clock: Clock,
         log: Log,
         pruned: Callable[[], None],
@@ -44,7 +44,7 @@ class Care:
         """`pruned` is called when something was forgotten: what only that needed can go too."""
         self._journal = journal
         self._path = path
-        self._keeping = keeping
+        self._live = live
         self._clock = clock
         self._log = log
         self._pruned = pruned
@@ -56,7 +56,9 @@ class Care:
     def open(self) -> None:
         """Prune now and on schedule."""
         self._loop.call_later(_PRUNE_SECONDS, self.open)
-        self._start_pruning(Pruning(self._before(), self._keeping.bytes_max), lambda answer: None)
+        self._start_pruning(
+            Pruning(self._before(), self._live.settings.journal.bytes_max), lambda answer: None
+        )
 
     def close(self) -> None:
         """What is under way gives up as soon as it notices."""
@@ -103,14 +105,16 @@ class Care:
         return wire.Table((care.backup(self._path, Path(request.file), self._stopping.is_set),))
 
     def _before(self) -> float:
-        return self._clock.now() - self._keeping.keep_seconds
+        return self._clock.now() - self._live.settings.journal.keep_seconds
 
     def _prune(self, request: wire.Care, reply: Reply) -> None:
         """By what the request says; by the settings when it says nothing."""
         asked = request.older is not None or request.keep is not None
         try:
-            older = _read(DURATION, request.older, None if asked else self._keeping.keep_seconds)
-            keep = _read(SIZE, request.keep, None if asked else self._keeping.bytes_max)
+            older = _read(
+                DURATION, request.older, None if asked else self._live.settings.journal.keep_seconds
+            )
+            keep = _read(SIZE, request.keep, None if asked else self._live.settings.journal.bytes_max)
         except ValueError as error:
             reply(wire.Refused(f"{error.args[0]} cannot be used", f"write {error.args[1]}"))
             return

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Protocol
 
 from supervisor.clock import Clock
+from supervisor.core.model import State
+from supervisor.live import Live
 from supervisor.log import Log
-from supervisor.settings import Stt
 
 # As hosted services take it, and far more than anybody says in one breath; a test compares it with the limit
 # of the STT service.
@@ -80,14 +81,14 @@ class ClipStore:
         self,
         *,
         folder: Path,
-        stt: Stt,
+        live: Live,
         known: Known,
         in_use: Callable[[], set[str]],
         clock: Clock,
         log: Log,
     ) -> None:
         self._folder = folder
-        self._stt = stt
+        self._live = live
         self._known = known
         self._in_use = in_use
         self._clock = clock
@@ -111,7 +112,8 @@ class ClipStore:
     async def _prune(self) -> None:
         stored = await asyncio.to_thread(_stored, self._folder)
         now = self._clock.now()
-        gone = superfluous(stored, now, self._stt.clips_seconds, self._stt.clips_bytes_max)
+        stt = self._live.settings.stt
+        gone = superfluous(stored, now, stt.clips_seconds, stt.clips_bytes_max)
         aged = [clip for clip in stored if now - clip.at > _STRAY_SECONDS]
         removed = 0
         for start in range(0, len(aged), _AT_ONCE):
@@ -143,3 +145,9 @@ def _stored(folder: Path) -> list[Stored]:
                 about = entry.stat(follow_symlinks=False)
                 found.append(Stored(entry.name, about.st_mtime, about.st_size))
     return found
+
+
+def clips_in_use(state: State) -> set[str]:
+    """The clips whose words are still to come."""
+    waiting = (message for session in state.sessions.values() for message in session.waiting)
+    return {message.clip for message in waiting if message.is_transcribing}

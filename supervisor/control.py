@@ -12,7 +12,7 @@ from ipc.sockets import LoopSocket
 from supervisor import clips, scaling
 from supervisor.core import effects, events
 from supervisor.core.model import BusyMode, State, session_of
-from supervisor.settings import Settings
+from supervisor.live import Live
 
 # A message is something a person says; larger things belong in files. Far below the frame limit, so history
 # fits too.
@@ -69,18 +69,23 @@ class Control:
         views: Views,
         care: Care,
         clips_folder: Path,
-        settings: Settings,
+        live: Live,
+        reload: Callable[[Reply], None],
         stop: Callable[[], None],
         hand_over: Callable[[Reply], None],
+        refused: Callable[[], None],
     ):
+        """`refused` hears of every message that was not taken, whoever refused it."""
         self._engine = engine
         self._feed = feed
         self._views = views
         self._care = care
         self._clips = clips_folder
-        self._settings = settings
+        self._live = live
+        self._reload = reload
         self._stop = stop
         self._hand_over = hand_over
+        self._refused = refused
         self._decoder: Decoder[wire.Request] = Decoder(wire.Request)
 
     def open(self, socket: LoopSocket) -> None:
@@ -91,8 +96,11 @@ class Control:
         if len(parts) != 3:
             return  # without a request number there is nobody to answer
         identity, number, body = parts
+        request: wire.Request | None = None
 
         def reply(answer: wire.Answer) -> None:
+            if isinstance(answer, wire.Refused) and isinstance(request, wire.Submit):
+                self._refused()
             self._socket.send([identity, number, encode(answer)])
 
         try:
@@ -110,6 +118,8 @@ class Control:
                 reply(wire.Table(self._views.show(request)))
             case wire.Care():
                 self._care.request_arrived(request, reply)
+            case wire.Reload():
+                self._reload(reply)
             case _:
                 self._change(request, reply)
 
@@ -165,7 +175,7 @@ class Control:
             message=message_id(request.session, request.key),
             key=request.key,
             text=request.text,
-            busy=BusyMode(request.busy or self._settings.for_session(request.session).busy),
+            busy=BusyMode(request.busy or self._live.settings.for_session(request.session).busy),
             expect_turn=request.expect_turn,
             retries=retries,
         )
@@ -181,7 +191,7 @@ class Control:
             message=message_id(request.session, request.key),
             key=request.key,
             clip=request.clip,
-            busy=BusyMode(request.busy or self._settings.for_session(request.session).busy),
+            busy=BusyMode(request.busy or self._live.settings.for_session(request.session).busy),
             expect_turn=request.expect_turn,
         )
         self._engine.post(event, _answering(reply))

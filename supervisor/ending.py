@@ -27,10 +27,15 @@ class Ending:
         if self._has_begun:
             return
         self._has_begun = True
-        # The kernel ends the process, whatever holds the loop or the interpreter: a disk that does not answer
-        # too. All below it dies with it.
-        signal.setitimer(signal.ITIMER_REAL, STOP_SECONDS)
+        self.wind()
         self._notifier.stopping()
+
+    def wind(self) -> None:
+        """From here on the kernel ends the process in time, whatever holds its loop or its interpreter.
+
+        A disk that does not answer is no excuse either. All below the process dies with it.
+        """
+        signal.setitimer(signal.ITIMER_REAL, STOP_SECONDS)
 
     def tell(self) -> None:
         self._notifier.status(f"stopping, {self.waits_for()}")

@@ -52,7 +52,7 @@ _LATE_SECONDS = 2.0
 
 GiveAnswer = Callable[[Answer], None]
 TakeWords = Callable[[], Spoke]
-_Decided = list[tuple[Decision, GiveAnswer | None]]
+_Decided = list[tuple[Event, Decision, GiveAnswer | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +107,13 @@ class DecisionLog(Protocol):
     def decided(self, decision: Decision) -> None: ...
 
 
+class Meter(Protocol):
+    """Where things are counted."""
+
+    def decided(self, event: Event, decision: Decision) -> None: ...
+    def committed(self, seconds: float, count: int) -> None: ...
+
+
 class Engine:
     """Everything that happens passes through here, one batch at a time."""
 
@@ -121,6 +128,7 @@ class Engine:
         hearing: Hearing,
         feed: Feed,
         log: DecisionLog,
+        meter: Meter,
         passing: Callable[[BaseException], tuple[str, str] | None],
         fatal: Callable[[BaseException], None],
     ) -> None:
@@ -135,6 +143,7 @@ class Engine:
         self._hearing = hearing
         self._feed = feed
         self._log = log
+        self._meter = meter
         self._passing = passing
         self._fatal = fatal
         self._loop = asyncio.get_running_loop()
@@ -185,15 +194,15 @@ class Engine:
     def _step(self) -> None:
         decisions: _Decided = []
         if stood_still := self._stood_still_seconds():
-            decisions.append((self._decide(StoodStill(stood_still)), None))
+            self._take(decisions, StoodStill(stood_still))
         for _ in range(min(len(self._inbox), _BATCH_MAX)):
             event, answer = self._inbox.popleft()
-            decisions.append((self._decide(self._opened(event)), answer))
+            self._take(decisions, self._opened(event), answer)
         if not self._inbox:
             self._switchboard.all_taken()
         if not decisions:
-            decisions.append((self._decide(Ticked()), None))
-        records = [record for decision, _ in decisions for record in decision.records]
+            self._take(decisions, Ticked())
+        records = [record for _, decision, _ in decisions for record in decision.records]
         if records:
             self._commit(decisions, records)
         else:
@@ -212,6 +221,9 @@ class Engine:
         if not lost and deadline is not None and now - deadline > _LATE_SECONDS:
             lost = now - self._stepped_at
         return lost
+
+    def _take(self, decisions: _Decided, event: Event, answer: GiveAnswer | None = None) -> None:
+        decisions.append((event, self._decide(event), answer))
 
     def _decide(self, event: Event) -> Decision:
         if isinstance(event, TextArrived | VoiceArrived | InterruptAsked | DropAsked | ResumeAsked):
@@ -242,7 +254,9 @@ class Engine:
     def _committed(self, commit: "asyncio.Future[None]", decisions: _Decided, records: list[Record]) -> None:
         error = commit.exception()
         if error is None:
-            self.committing_since = None
+            began, self.committing_since = self.committing_since, None
+            if began is not None:
+                self._meter.committed(self._clock.now() - began, len(records))
             if self.trouble is not None:
                 self._lost_seconds = self._clock.now() - self.trouble.since
                 self.trouble = None
@@ -257,7 +271,7 @@ class Engine:
 
     def _perform(self, decisions: _Decided, records: list[Record]) -> None:
         behind: list[Effect] = []
-        for decision, give_answer in decisions:
+        for event, decision, give_answer in decisions:
             if give_answer is not None and decision.answer is not None:
                 give_answer(decision.answer)
             for effect in decision.effects:
@@ -265,6 +279,7 @@ class Engine:
                     behind.append(effect)
                 else:
                     self._act(effect)
+            self._meter.decided(event, decision)
             self._log.decided(decision)
         self._feed.publish(records)
         for effect in behind:

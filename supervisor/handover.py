@@ -6,6 +6,7 @@ after `execve`. If the next image does not come up, the kernel ends the children
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 from typing import NoReturn
@@ -78,6 +79,8 @@ async def fault_of_next_image() -> str:
 
 def leave(handover: Handover, lock: int) -> NoReturn:
     """Become the next image. It finds the handover in an unnamed file, and holds the journal's lock."""
+    # An alarm outlives the image that has wound it up.
+    signal.setitimer(signal.ITIMER_REAL, 0)
     os.environ.update(handover.environment)
     descriptor = os.memfd_create("hermes-handover", 0)
     os.set_inheritable(descriptor, True)

@@ -15,8 +15,8 @@ from ipc.errors import WireError
 from ipc.sockets import Sent
 from supervisor.core import events
 from supervisor.core.effects import ForgetClip, Transcribe
+from supervisor.live import Live
 from supervisor.services import speech
-from supervisor.settings import Stt
 
 # A clip that has ended two processes would end every further one.
 _TRIES_MAX = 2
@@ -24,6 +24,7 @@ _TRIES_MAX = 2
 _GRACE_SECONDS = 3.0
 # What is shorter is understood in one go: its progress would only be its words, twice.
 _LONG_SECONDS = 30.0
+_OFF = ("voice is switched off", "set [stt] engine in hermes.toml, then `hermesctl reload`")
 _KEPT = "the clip is kept; say it again, or `hermesctl retry {message}` when the cause is mended"
 
 
@@ -53,13 +54,13 @@ class Hearing:
     def __init__(
         self,
         *,
-        stt: Stt,
+        live: Live,
         clips: Path,
         post: Callable[[events.Event], None],
         progress: Callable[[str, str, str], None],
     ) -> None:
         """`progress` gets a session, a message and what is known of its clip so far."""
-        self._stt = stt
+        self._live = live
         self._folder = clips
         self._post = post
         self._progress = progress
@@ -84,8 +85,8 @@ class Hearing:
         self.was_used = True
         clip = _Clip(effect.session, effect.message, self._folder / effect.clip)
         self._clips[clip.message] = clip
-        if self._stt.engine == "off":
-            self._fail(clip, "voice is switched off", "set [stt] engine in hermes.toml, then restart")
+        if self._live.settings.stt.engine == "off":
+            self._fail(clip, *_OFF)
         elif self._fault is not None:
             self._fail(clip, *self._fault)
         elif self._is_ready:
@@ -102,17 +103,23 @@ class Hearing:
         One that was ready can work, however often clips have ended it: only those clips pay for that.
         """
         was_ready, self._is_ready = self._is_ready, changed.state == "ready"
+        is_off = self._live.settings.stt.engine == "off"
         if changed.state == "failed" and not was_ready:
             self._fault = (changed.detail, changed.hint)
-        elif changed.state == "ready":
+        elif changed.state == "ready" or is_off:
             self._fault = None
         if was_ready and not self._is_ready:
             self._service_gone()
         for clip in list(self._clips.values()):
-            if self._fault is not None:
-                self._fail(clip, *self._fault)
+            if is_off or self._fault is not None:
+                self._fail(clip, *(self._fault or _OFF))
             elif self._is_ready and not clip.is_sent:
                 self._send(clip)
+
+    def expect_end(self) -> None:
+        """The service is about to be ended for reasons of its own: no clip pays for that."""
+        self._was_ended = self._is_ready
+        self._fault = None
 
     def frame_arrived(self, service: str, frame: bytes) -> bool:
         """What the service says of a clip; False when it cannot be read. Of an ended clip it is an echo."""
@@ -155,7 +162,7 @@ class Hearing:
         except OSError as error:
             self._fail(clip, f"its clip cannot be read: {error.strerror}", "send it again")
             return
-        seconds = self._stt.deadline_seconds
+        seconds = self._live.settings.stt.deadline_seconds
         order = wire.Transcribe(clip.message, str(clip.path), size, seconds)
         if self._services.send(speech.NAME, encode(order)) is not Sent.SENT:
             return  # the service is going; its next state sends the clip again
@@ -167,7 +174,7 @@ class Hearing:
         if clip.deadline is not None:
             clip.deadline.cancel()
         clip.news = self._news
-        seconds = self._stt.deadline_seconds + _GRACE_SECONDS
+        seconds = self._live.settings.stt.deadline_seconds + _GRACE_SECONDS
         clip.deadline = self._loop.call_later(seconds, self._overdue, clip)
 
     def _service_gone(self) -> None:
@@ -192,7 +199,7 @@ class Hearing:
         if not clip.is_begun and clip.news != self._news:
             self._watch(clip)  # others are heard meanwhile
             return
-        seconds = self._stt.deadline_seconds
+        seconds = self._live.settings.stt.deadline_seconds
         self._fail(clip, f"no words within {seconds:g} s", _KEPT.format(message=clip.message))
         self._was_ended = True
         self._services.end(speech.NAME, f"a clip took longer than {seconds:g} s", "see [stt] deadline")

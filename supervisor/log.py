@@ -1,6 +1,10 @@
-"""The log: one logfmt line per decision, verbs in the past; never a message's text, never a key."""
+"""The log: one line per decision, verbs in the past, logfmt or JSON; never a message's text, never a key."""
 
+import json
+import os
+import re
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TextIO
 
@@ -10,20 +14,54 @@ from supervisor.core.records import Record
 
 # Fields of a feed event that are ids and numbers; everything else may hold somebody's words.
 _SAFE_FIELDS = ("message", "turn", "attempt", "call", "worker", "pid", "kind", "busy", "ok", "ms", "waiting")
+_NEEDS_QUOTES = re.compile(r'[\s"=\\\x00-\x1f\x7f-\x9f]')
+# As syslog counts them; what is not here is information.
+_INFORMATION = 6
+_PRIORITIES = {
+    "journal.failed": 3,
+    "journal.waits": 4,
+    "journal.kept": 4,
+    "settings.refused": 4,
+    "turn.failed": 4,
+    "attempt.lost": 4,
+    "transcript.failed": 4,
+}
+
+
+def _logfmt() -> str:
+    return "logfmt"
 
 
 class Log:
-    """Writes lines; where they go (terminal, file, journald) is the caller's choice of stream."""
+    """Writes lines; where they go (terminal, file, journald) is the caller's choice of stream.
 
-    def __init__(self, clock: Clock, stream: TextIO = sys.stderr) -> None:
+    journald has a clock and wants a priority, so lines that go there begin with one instead of the time.
+    """
+
+    def __init__(self, clock: Clock, stream: TextIO = sys.stderr, form: Callable[[], str] = _logfmt) -> None:
         self._clock = clock
         self._stream = stream
+        self._form = form
+        self._is_journald = _is_journald(stream)
+        # Called after each line, for whoever bounds the file.
+        self.wrote: Callable[[], None] = lambda: None
 
     def write(self, verb: str, **fields: Any) -> None:
-        pairs = " ".join(f"{name}={_value(value)}" for name, value in fields.items())
+        line = self._json(verb, fields) if self._form() == "json" else self._logfmt(verb, fields)
+        if self._is_journald:
+            line = f"<{_PRIORITIES.get(verb, _INFORMATION)}>{line}"
         # A log that cannot be written, as on a full disk, must not keep anything from being done.
         with suppress(OSError):
-            print(f"{self._clock.now():.3f} {verb} {pairs}".rstrip(), file=self._stream, flush=True)
+            print(line, file=self._stream, flush=True)
+            self.wrote()
+
+    def _logfmt(self, verb: str, fields: dict[str, Any]) -> str:
+        pairs = [f"{name}={_value(value)}" for name, value in fields.items()]
+        return " ".join([verb, *pairs] if self._is_journald else [f"{self._clock.now():.3f}", verb, *pairs])
+
+    def _json(self, verb: str, fields: dict[str, Any]) -> str:
+        at = {} if self._is_journald else {"at": round(self._clock.now(), 3)}
+        return json.dumps(at | {"event": verb} | fields, default=str)
 
     def decided(self, decision: Decision) -> None:
         """Tell what a decision remembered and did to processes."""
@@ -46,4 +84,13 @@ def _safe(record: Record) -> dict[str, Any]:
 
 def _value(value: object) -> str:
     text = str(value)
-    return f'"{text}"' if " " in text or not text else text
+    return json.dumps(text, ensure_ascii=False) if _NEEDS_QUOTES.search(text) or not text else text
+
+
+def _is_journald(stream: TextIO) -> bool:
+    """systemd names the journal's socket by its device and inode to whom it gives it."""
+    try:
+        found = os.fstat(stream.fileno())
+    except (OSError, ValueError):
+        return False
+    return os.environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"

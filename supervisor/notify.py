@@ -35,6 +35,10 @@ class Notifier:
     def alive(self, text: str) -> None:
         self._send("WATCHDOG=1", f"STATUS={text}")
 
+    def reloading(self, now: float) -> None:
+        """`now` is monotonic: systemd tells an older READY from the one that ends this."""
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={int(now * 1_000_000)}")
+
     def status(self, text: str) -> None:
         self._send(f"STATUS={text}")
 

@@ -12,9 +12,13 @@ from ipc.messages import AgentSpec, BusyMode, ModelEndpoint
 from supervisor.cpus import seats_for
 from supervisor.settings_file import SettingsError, SettingsFile
 from supervisor.values import (
+    AFTER_RESTART,
     DURATION,
     LISTEN,
+    NEW_SERVICE,
+    NEW_WORKERS,
     POSITIVE,
+    PRICE,
     SIZE,
     SWITCH,
     TEXT,
@@ -32,6 +36,7 @@ Resume = Literal["auto", "ask", "never"]
 SttEngine = Literal["faster-whisper", "openai", "off"]
 SttFallback = Literal["faster-whisper", "openai"]
 AgentKind = Literal["builtin", "python", "acp", "hermes"]
+LogFormat = Literal["logfmt", "json"]
 ToolName = Literal["shell", "ask"]
 
 # A key is one line of text; more than this is another file given by mistake.
@@ -50,6 +55,8 @@ class Model:
     name: str = key("name", TEXT)
     api_key_env: str | None = key("api_key_env", maybe(VARIABLE))
     api_key_file: str | None = key("api_key_file", maybe(TEXT))
+    price_in: float = key("price_in", PRICE, 0)
+    price_out: float = key("price_out", PRICE, 0)
 
 
 @dataclass(frozen=True)
@@ -59,15 +66,15 @@ class Workers:
     per_cpu: float = key("per_cpu", POSITIVE, 2)
     count: int | None = key("count", maybe(whole(1, 10_000)))
     spares: int = key("spares", whole(0, 1000), 1)
-    memory_bytes_max: int = key("memory_max", SIZE, "1GiB")
-    processes_max: int = key("processes_max", whole(1), 256)
-    files_max: int = key("files_max", whole(64), 4096)
+    memory_bytes_max: int = key("memory_max", SIZE, "1GiB", NEW_WORKERS)
+    processes_max: int = key("processes_max", whole(1), 256, NEW_WORKERS)
+    files_max: int = key("files_max", whole(64), 4096, NEW_WORKERS)
     turns_max: int = key("turns_max", whole(1), 200)
     memory_free_bytes_min: int = key("memory_free_min", SIZE, "256MiB")
     memory_pressure_max: int | None = key("memory_pressure_max", maybe(whole(1, 100)), 50)
     io_pressure_max: int | None = key("io_pressure_max", maybe(whole(1, 100)))
     cpu_pressure_max: int | None = key("cpu_pressure_max", maybe(whole(1, 100)))
-    cell: CellChoice = key("cell", one_of(CellChoice), "auto")
+    cell: CellChoice = key("cell", one_of(CellChoice), "auto", AFTER_RESTART)
 
     @property
     def seats(self) -> int:
@@ -94,19 +101,19 @@ class Turns:
 class Stt:
     """[stt]: how a voice clip becomes words."""
 
-    engine: SttEngine = key("engine", one_of(SttEngine), "faster-whisper")
-    model: str = key("model", TEXT, "tiny.en")
+    engine: SttEngine = key("engine", one_of(SttEngine), "faster-whisper", NEW_SERVICE)
+    model: str = key("model", TEXT, "tiny.en", NEW_SERVICE)
     deadline_seconds: float = key("deadline", DURATION, "60s")
     echo: bool = key("echo", SWITCH, True)
-    language: str | None = key("language", maybe(TEXT))
-    prompt: str | None = key("prompt", maybe(TEXT))
-    hotwords: str | None = key("hotwords", maybe(TEXT))
-    idle_seconds: float | None = key("idle", maybe(DURATION))
-    fallback: SttFallback | None = key("fallback", maybe(one_of(SttFallback)))
-    base_url: str | None = key("base_url", maybe(URL))
-    remote_model: str = key("remote_model", TEXT, "whisper-1")
-    api_key_env: str | None = key("api_key_env", maybe(VARIABLE))
-    api_key_file: str | None = key("api_key_file", maybe(TEXT))
+    language: str | None = key("language", maybe(TEXT), applies=NEW_SERVICE)
+    prompt: str | None = key("prompt", maybe(TEXT), applies=NEW_SERVICE)
+    hotwords: str | None = key("hotwords", maybe(TEXT), applies=NEW_SERVICE)
+    idle_seconds: float | None = key("idle", maybe(DURATION), applies=NEW_SERVICE)
+    fallback: SttFallback | None = key("fallback", maybe(one_of(SttFallback)), applies=NEW_SERVICE)
+    base_url: str | None = key("base_url", maybe(URL), applies=NEW_SERVICE)
+    remote_model: str = key("remote_model", TEXT, "whisper-1", NEW_SERVICE)
+    api_key_env: str | None = key("api_key_env", maybe(VARIABLE), applies=NEW_SERVICE)
+    api_key_file: str | None = key("api_key_file", maybe(TEXT), applies=NEW_SERVICE)
     clips_seconds: float = key("clips_keep", DURATION, "7d")
     clips_bytes_max: int = key("clips_max", SIZE, "1GiB")
 
@@ -115,7 +122,7 @@ class Stt:
 class Gateway:
     """[gateway]: where the HTTP front door listens."""
 
-    listen: str = key("listen", LISTEN, "127.0.0.1:8790")
+    listen: str = key("listen", LISTEN, "127.0.0.1:8790", AFTER_RESTART)
 
 
 @dataclass(frozen=True)
@@ -124,6 +131,13 @@ class Keeping:
 
     keep_seconds: float = key("keep", DURATION, "90d")
     bytes_max: int = key("size_max", SIZE, "4GiB")
+
+
+@dataclass(frozen=True)
+class Logging:
+    """[log]: how the supervisor's own log is written."""
+
+    format: LogFormat = key("format", one_of(LogFormat), "logfmt")
 
 
 @dataclass(frozen=True)
@@ -162,6 +176,7 @@ class Settings:
     stt: Stt = Stt()
     gateway: Gateway = Gateway()
     journal: Keeping = Keeping()
+    log: Logging = Logging()
     agents: Mapping[str, Agent] = field(default_factory=lambda: {"default": Agent()})
     sessions: Mapping[str, Override] = field(default_factory=dict)
     file: Path | None = None
@@ -194,11 +209,12 @@ TABLES: dict[str, type[Any]] = {
     "stt": Stt,
     "gateway": Gateway,
     "journal": Keeping,
+    "log": Logging,
     "agents": Agent,
     "sessions": Override,
 }
 # Tables of tables: [agents.NAME] and [sessions."PATTERN"].
-_NAMED = ("agents", "sessions")
+NAMED = ("agents", "sessions")
 
 
 def load(path: Path) -> Settings:
@@ -209,7 +225,7 @@ def load(path: Path) -> Settings:
     found: dict[str, Any] = {"file": source.path}
     for name, table in TABLES.items():
         if name in source.data:
-            found[name] = source.read_named(name, table) if name in _NAMED else source.read(table, name)
+            found[name] = source.read_named(name, table) if name in NAMED else source.read(table, name)
     found["agents"] = {"default": Agent()} | found.get("agents", {})
     _refuse_strangers(source, found["agents"], found.get("sessions", {}))
     _refuse_unknown_tongues(source, found.get("stt", Stt()))

@@ -112,6 +112,8 @@ class Switchboard:
         self._undecided: dict[Who, list[Words]] = {}
         self._flush: asyncio.TimerHandle | None = None
         self._recalled: dict[Who, _Recall] = {}  # kept workers that have not answered yet
+        # Frames that were not even decided: of the dead, of nobody, or seen before.
+        self.echoes = 0
 
     def open(self, engine: Engine, frames: LoopSocket, pulse: LoopSocket) -> None:
         self._engine = engine
@@ -127,9 +129,11 @@ class Switchboard:
         """
         line = self._line(parts[0]) if len(parts) == 3 else None
         if line is None:
+            self.echoes += 1
             return
         number = int.from_bytes(parts[1])
         if number != line.received + 1 or not self._is_asked(line.who):
+            self.echoes += 1
             return
         line.received = number
         try:
@@ -162,6 +166,7 @@ class Switchboard:
         # Nothing was decided since the words that wait here passed the fence: it need not be asked again.
         if words is None or words.turn != message.turn or words.attempt != message.attempt:
             if turns.running(self._engine.state, line.who, message.turn, message.attempt) is None:
+                self.echoes += 1
                 return
             words = line.words = Words(self, line, message.turn, message.attempt)
             self._undecided.setdefault(line.who, []).append(words)
@@ -257,6 +262,16 @@ class Switchboard:
     def said(self, who: Who) -> str:
         """Words of a worker that have been shown but not decided yet."""
         return "".join(text for words in self._undecided.get(who, ()) for text in words.texts)
+
+    def spoken(self, session_name: str) -> wire.Delta | None:
+        """All that the running attempt of a session has said so far, for a client that joins now."""
+        session = self._engine.state.sessions.get(session_name)
+        turn = session.turn if session else None
+        attempt = turn.attempt if turn else None
+        if turn is None or attempt is None or attempt.verdict is not None:
+            return None
+        said = attempt.said + self.said(attempt.who)
+        return wire.Delta(session_name, turn.id, attempt.number, 0, said) if said else None
 
     # --- to workers -------------------------------------------------------------------------------------
 

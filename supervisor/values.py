@@ -30,6 +30,13 @@ class Reading(Generic[_Value]):
     read: Callable[[object], _Value]
 
 
+# When a change of a key matters, by `hermesctl reload`.
+AT_ONCE = "at once"
+NEW_WORKERS = "new workers"
+NEW_SERVICE = "new service"
+AFTER_RESTART = "restart"
+
+
 @dataclass(frozen=True)
 class Key:
     """A key of hermes.toml as it stands in the file: its name, its default in TOML terms, how to read it."""
@@ -37,12 +44,13 @@ class Key:
     name: str
     default: object
     reading: Reading[Any]
+    applies: str = AT_ONCE
 
 
-def key(name: str, reading: Reading[_Value], default: object = None) -> _Value:
+def key(name: str, reading: Reading[_Value], default: object = None, applies: str = AT_ONCE) -> _Value:
     """A dataclass field that is read from the key `name`; `default` is written as a person would write it."""
     value = None if default is None else reading.read(default)
-    field: Any = dataclasses.field(default=value, metadata={"key": Key(name, default, reading)})
+    field: Any = dataclasses.field(default=value, metadata={"key": Key(name, default, reading, applies)})
     chosen: _Value = field
     return chosen
 
@@ -98,6 +106,13 @@ def some_of(literal: Any) -> Reading[tuple[str, ...]]:
 
 def _read_positive(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1000:
+        raise ValueError
+    return float(value)
+
+
+def _read_price(value: object) -> float:
+    # Above this it is not the price of tokens.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1_000_000:
         raise ValueError
     return float(value)
 
@@ -171,6 +186,7 @@ def _read_listen(value: object) -> str:
 
 
 POSITIVE = Reading("a number above 0 and at most 1000, such as 2 or 0.5", _read_positive)
+PRICE = Reading("a number from 0 to 1000000: what a million tokens cost", _read_price)
 SWITCH = Reading("true or false", _read_switch)
 TEXT = Reading("a text in quotes", _read_text)
 DURATION = Reading('a duration such as "90s", "30m" or "1h30m", or a number of seconds', _read_duration)

@@ -42,6 +42,13 @@ class Reading(Protocol):
     def processes(self) -> int: ...
 
 
+class Gauges(Protocol):
+    """What is counted and measured."""
+
+    def row(self) -> Row: ...
+    def totals(self) -> dict[str, int]: ...
+
+
 class Trouble(Protocol):
     """Why the journal takes nothing now."""
 
@@ -69,14 +76,14 @@ class Host:
     started_at: float
     cell: Callable[[], str]
     model: Callable[[], str]
-    cautions: tuple[str, ...]
+    cautions: Callable[[], tuple[str, ...]]
     trouble: Callable[[], Trouble | None]
     # What a person who speaks should know, or nothing.
     voice: Callable[[], str]
     # What a stop still waits for, or nothing.
     waits_for: Callable[[], str]
     # What a stop that drains first may wait for turns to end.
-    drain_seconds: float
+    drain_seconds: Callable[[], float]
     health: Health
 
 
@@ -89,6 +96,7 @@ class Views:
         tables: Tables,
         readings: Callable[[], Mapping[int, Reading]],
         services: Callable[[], Sequence[Row]],
+        gauges: Gauges,
         host: Host,
     ) -> None:
         self._state = state
@@ -96,6 +104,7 @@ class Views:
         self._tables = tables
         self._readings = readings
         self._services = services
+        self._gauges = gauges
         self._host = host
 
     def show(self, request: wire.Show) -> tuple[Row, ...]:
@@ -115,6 +124,8 @@ class Views:
                 return tuple(self._tables.questions_page(limit))
             case "story":
                 return tuple(self._tables.story(request.id))
+            case "metrics":
+                return (self._gauges.row(),)
         assert_never(request.what)
 
     def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None:
@@ -160,7 +171,7 @@ class Views:
             "cpus": available_cpus(),
             "draining": state.draining,
             "draining_since": state.intake_since if state.draining else None,
-            "drain_seconds": host.drain_seconds,
+            "drain_seconds": host.drain_seconds(),
             "idle": len(state.idle),
             "busy": len(state.busy),
             **{shown: counts.get(shown, 0) for shown in ("queued", "running", "asking")},
@@ -169,9 +180,10 @@ class Views:
             "turns_ended": sum(counts.get(ending, 0) for ending in ("done", "failed", "interrupted")),
             "memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             "waits_for": host.waits_for(),
+            "totals": self._gauges.totals(),
             "lag_ms": host.health.lag_ms(),
             "late": host.health.late(),
-            "hints": [*host.cautions, *self._hints()],
+            "hints": [*host.cautions(), *self._hints()],
         }
 
     def _state_of_the_service(self) -> str:

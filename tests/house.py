@@ -26,6 +26,7 @@ _ONLY_IN = {
     "sqlite_utils": "supervisor/journal/",
     "xllamacpp": "model_service/llama.py",
     "faster_whisper": "stt_service/engine.py",
+    "opentelemetry": "hermesctl/otel.py",
 }
 _NOT_IN_SUPERVISOR = frozenset(
     [
@@ -82,7 +83,11 @@ _CORE_READERS = (
     "app",
     "briefing",
     "hearing",
+    "gauges",
     "log",
+    "metrics",
+    "model_source",
+    "terms",
     "views",
     "core",
 )

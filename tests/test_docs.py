@@ -11,7 +11,7 @@ from hermesctl.main import hermesctl
 from ipc import children, hearing, messages, parts
 from supervisor.core.records import Record
 from supervisor.settings import TABLES
-from supervisor.values import keys_of
+from supervisor.values import AT_ONCE, keys_of
 from tests.house import ROOT
 
 DOCS = ROOT / "docs"
@@ -102,6 +102,25 @@ def test_every_setting_is_documented_with_its_default() -> None:
         (HEADINGS.get(table, f"[{table}]"), name): _toml(key.default)
         for table, struct in TABLES.items()
         for name, (_, key) in keys_of(struct).items()
+    }
+    assert written == known
+
+
+def test_every_key_that_does_not_apply_at_once_is_documented_so() -> None:
+    written = {
+        (applies, key)
+        for applies, keys in re.findall(
+            r"^\| (new workers|new service|restart) \| (.*) \|$",
+            (DOCS / "settings.md").read_text(),
+            re.MULTILINE,
+        )
+        for key in re.findall(r"`([^`]+)`", keys)
+    }
+    known = {
+        (key.applies, f"[{table}] {name}")
+        for table, struct in TABLES.items()
+        for name, (_, key) in keys_of(struct).items()
+        if key.applies != AT_ONCE
     }
     assert written == known
 

@@ -32,8 +32,9 @@ Examples:
 def restart(ctx: click.Context, keep_turns: bool) -> None:
     """Stop the supervisor and start it again.
 
-    Running turns are taken up by the new one. With --keep-turns they are not even interrupted: workers go on while the supervisor changes to the version
-    and the settings that are there now. If those would not start, nothing happens.
+    Running turns are taken up by the new one. With --keep-turns they are not even interrupted: workers go on
+    while the supervisor changes to the version and the settings that are there now. If those would not start,
+    nothing happens.
     """
     places: Places = ctx.obj
     unit = installed_unit(places)

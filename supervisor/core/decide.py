@@ -1,7 +1,7 @@
 """The one function that knows every rule: an event comes in, what to remember and what to do comes out.
 
-One order, always: handle the event, expire what is overdue, open turns, place them. Handlers never open or
-place, so none can forget to.
+One order, always: handle the event, expire what is overdue, open turns, place them, renew a worker. Handlers
+never open or place, so none can forget to.
 """
 
 import heapq
@@ -15,6 +15,7 @@ from supervisor.core import (
     pool,
     questions,
     recovery,
+    renewal,
     standstill,
     turns,
     voice,
@@ -34,7 +35,9 @@ from supervisor.core.events import (
     ModelChanged,
     Noted,
     NotTranscribed,
+    PolicyChanged,
     Recovered,
+    RenewalAsked,
     ResumeAsked,
     ScaleAsked,
     Spoke,
@@ -75,6 +78,7 @@ def decide(state: State, event: Event, now: float) -> Decision:
     _expire(ledger)
     placing.open_turns(ledger)
     placing.place(ledger)
+    renewal.renew(ledger)
     return ledger.decision()
 
 
@@ -131,6 +135,10 @@ def _handle(ledger: Ledger, event: Event) -> None:
             pool.scale_asked(ledger, event)
         case HostRead():
             admission.host_read(ledger, event)
+        case PolicyChanged():
+            renewal.policy_changed(ledger, event)
+        case RenewalAsked():
+            renewal.renewal_asked(ledger)
         case StoodStill():
             standstill.stood_still(ledger, event)
         case Ticked():

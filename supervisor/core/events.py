@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from supervisor.core.model import BusyMode, Kept, ModelState, Proof, Who
+from supervisor.core.model import BusyMode, Kept, ModelState, Policy, Proof, Who
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +263,18 @@ class UndrainAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class PolicyChanged:
+    """The settings were read again."""
+
+    policy: Policy
+
+
+@dataclass(frozen=True, slots=True)
+class RenewalAsked:
+    """What workers are made with has changed: all that live are to be replaced."""
+
+
+@dataclass(frozen=True, slots=True)
 class ScaleAsked:
     """So many turns may run at once from now on, for as long as this life lasts."""
 
@@ -323,6 +335,8 @@ Event = (
     | ModelChanged
     | DrainAsked
     | UndrainAsked
+    | PolicyChanged
+    | RenewalAsked
     | ScaleAsked
     | HostRead
     | StopAsked

@@ -334,6 +334,7 @@ class State:
     queued: OrderedDict[str, float] = field(default_factory=OrderedDict)
     idle: dict[int, None] = field(default_factory=dict)
     busy: dict[int, None] = field(default_factory=dict)
+    outdated: dict[int, None] = field(default_factory=dict)  # seats whose process was made by older settings
     dying: dict[int, None] = field(default_factory=dict)
     deadlines: list[tuple[float, int, Due]] = field(default_factory=list)
     deadlines_made: int = 0

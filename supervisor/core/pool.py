@@ -15,6 +15,7 @@ _REST_SECONDS_FIRST = 0.25
 _IDLE_LOOP_PULSES = 4
 
 NEVER_READY = "it was not ready in time"
+RENEWED = "renewed"
 RETIRED = "retired"
 
 # What a dying process still says counts no more, and an empty seat says nothing.
@@ -82,6 +83,7 @@ def _surplus(state: State) -> int:
 def start(ledger: Ledger, worker: Worker) -> None:
     """Put a new process in the seat, under a number that was never used."""
     ledger.state.incarnations += 1
+    ledger.state.outdated.pop(worker.seat, None)
     worker.incarnation = ledger.state.incarnations
     worker.state, worker.since = WorkerState.STARTING, ledger.now
     worker.turns, worker.pid, worker.session, worker.why = 0, 0, None, ""
@@ -113,6 +115,9 @@ def ready(ledger: Ledger, event: WorkerReady) -> None:
         )
     if worker.turns >= ledger.state.policy.turns_per_worker_max:
         kill(ledger, worker, "recycled")
+        return
+    if worker.turns and worker.seat in ledger.state.outdated:
+        kill(ledger, worker, RENEWED)
         return
     worker.state = WorkerState.IDLE
     ledger.state.idle[worker.seat] = None

@@ -15,10 +15,14 @@ class Health:
     """Measures from `open` to `close`."""
 
     def __init__(
-        self, engine: Engine, clock: Clock, services: Callable[[], Sequence[dict[str, Any]]]
+        self,
+        engine: Engine,
+        clock: Clock,
+        services: Callable[[], Sequence[dict[str, Any]]],
+        lag_measured: Callable[[float], None],
     ) -> None:
         state: State = engine.state
-        self._lag = Lag(clock)
+        self._lag = Lag(clock, lag_measured)
         self._gauges = Gauges(engine.post)
         self._lateness = Lateness(state=state, clock=clock, engine=engine, lag=self._lag, services=services)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 
 from supervisor.clock import Clock
 
@@ -11,10 +12,11 @@ _KEPT = 240
 
 
 class Lag:
-    """The delays of the last minute."""
+    """The delays of the last minute; `measured` is told each."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, measured: Callable[[float], None]) -> None:
         self._clock = clock
+        self._measured = measured
         self._delays: deque[tuple[float, float]] = deque(maxlen=_KEPT)
 
     def open(self) -> None:
@@ -34,5 +36,7 @@ class Lag:
         self._loop.call_at(self._due_at, self._measure)
 
     def _measure(self) -> None:
-        self._delays.append((self._clock.now(), max(0.0, self._loop.time() - self._due_at)))
+        seconds = max(0.0, self._loop.time() - self._due_at)
+        self._delays.append((self._clock.now(), seconds))
+        self._measured(seconds)
         self._wait()

@@ -28,6 +28,7 @@ class HandedWorker(Part, frozen=True):
     keeper_pidfd: int
     # The guard of the zygote that has started it.
     guard: int
+    memory_bytes_max: int
 
 
 class HandedProcesses(Part, frozen=True):

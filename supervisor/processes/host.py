@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
-from ipc.children import Exited, Fork, Forked, ForkFailed, FromZygote, Running, Warm
+from ipc.children import Exited, Forked, ForkFailed, FromZygote, Running, Warm
 from ipc.endpoints import Places, credentials, make_private
 from supervisor.clock import monotonic
 from supervisor.core.events import WorkerDied, WorkerStarted
@@ -60,7 +60,7 @@ class Processes:
     ) -> None:
         self._epoch = epoch
         self._places = places
-        self._memory_bytes_max = limits.memory_bytes_max
+        self._limits = limits
         self._report = report
         self._workers: dict[int, Worker] = {}
         self._by_identity: dict[bytes, Worker] = {}
@@ -110,11 +110,17 @@ class Processes:
             self._places.logs / f"worker-{seat}.log",
             monotonic(),
             self._nursery,
+            self._limits.memory_bytes_max,
         )
         self._workers[incarnation] = worker
         self._by_identity[worker.identity.encode()] = worker
         self._waiting.append(worker)
         self._ask()
+
+    def change_limits(self, limits: Limits) -> None:
+        """For workers that are started from now on."""
+        self._limits = limits
+        self._nursery.cell.limits = limits
 
     def kill(self, incarnation: int) -> None:
         """Never blocks; WorkerDied follows with the proof. Again, or for an unknown incarnation: nothing."""
@@ -165,7 +171,7 @@ class Processes:
 
     async def close(self, deadline_seconds: float) -> None:
         """Kills every cell, then the zygote; nothing is reported from here on."""
-        self._report = _say_nothing
+        self._report = lambda event: None
         if self._reader is not None:
             self._reader.cancel()
         for incarnation in list(self._workers):
@@ -246,21 +252,9 @@ class Processes:
     def _send(self, worker: Worker) -> bool:
         log = os.open(worker.log, _LOG_FLAGS, 0o600)
         try:
-            return self._nursery.fork(self._order(worker), log)
+            return self._nursery.fork(worker.order(self._epoch, self._places), log)
         finally:
             os.close(log)
-
-    def _order(self, worker: Worker) -> Fork:
-        return Fork(
-            epoch=self._epoch,
-            seat=worker.seat,
-            incarnation=worker.incarnation,
-            identity=worker.identity,
-            endpoint=self._places.frames,
-            pulse_endpoint=self._places.pulse,
-            log_path=str(worker.log),
-            cell=self._nursery.cell.spec(worker.incarnation),
-        )
 
     def _heard(self, message: FromZygote, descriptor: int | None) -> None:
         match message:
@@ -396,8 +390,8 @@ class Processes:
         """Where the kernel does not hold a cell to its memory, the readings do."""
         for incarnation, reading in self.readings().items():
             worker = self._workers[incarnation]
-            if 0 < self._memory_bytes_max < reading.memory_bytes and worker.kill_asked_at is None:
-                worker.kill_words = f"it used more than {size(self._memory_bytes_max)} of memory"
+            if 0 < worker.memory_bytes_max < reading.memory_bytes and worker.kill_asked_at is None:
+                worker.kill_words = f"it used more than {size(worker.memory_bytes_max)} of memory"
                 self.kill(incarnation)
 
 

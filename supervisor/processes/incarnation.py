@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from ipc.children import Fork
+from ipc.endpoints import Places
 from supervisor.processes.cells import Held
 from supervisor.processes.handed import HandedWorker
 from supervisor.processes.nursery import Nursery
@@ -28,12 +30,26 @@ class Worker:
     log: Path
     begun_at: float
     nursery: Nursery
+    memory_bytes_max: int
     phase: Phase = Phase.WAITING
     held: Held | None = None
     pid: int = 0
     status: int | None = None
     kill_asked_at: float | None = None
     kill_words: str = "killed by the supervisor"
+
+    def order(self, epoch: int, places: Places) -> Fork:
+        """What the zygote is to make of it."""
+        return Fork(
+            epoch=epoch,
+            seat=self.seat,
+            incarnation=self.incarnation,
+            identity=self.identity,
+            endpoint=places.frames,
+            pulse_endpoint=places.pulse,
+            log_path=str(self.log),
+            cell=self.nursery.cell.spec(self.incarnation),
+        )
 
     def hand_over(self) -> HandedWorker | None:
         """For the next image of the supervisor; None when it is not up, or on its way out."""
@@ -51,6 +67,7 @@ class Worker:
             self.held.keeper.started,
             self.held.pidfd,
             self.nursery.guard,
+            self.memory_bytes_max,
         )
 
     @classmethod
@@ -58,7 +75,13 @@ class Worker:
         os.set_inheritable(handed.keeper_pidfd, False)
         keeper = Process(handed.keeper, handed.keeper_started)
         worker = cls(
-            handed.seat, handed.incarnation, handed.identity, Path(handed.log), handed.begun_at, nursery
+            handed.seat,
+            handed.incarnation,
+            handed.identity,
+            Path(handed.log),
+            handed.begun_at,
+            nursery,
+            handed.memory_bytes_max,
         )
         worker.phase = Phase.HELD
         worker.held = Held(handed.incarnation, keeper, handed.keeper_pidfd)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ _ENVIRONMENT = (
     "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "LOGNAME", "PATH",
     "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX", "PYTHONUTF8", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV",
 )  # fmt: skip
-# A log over this is set aside when the service starts again; the one before it is dropped.
+# A log over this is set aside, by a copy while the service runs; the one before it is dropped.
 _LOG_BYTES_MAX = 4 * 1024 * 1024
 # Orders must fit the pipe's buffer, or writing them could block the loop on a child that does not read.
 _ORDERS_BYTES_MAX = 60 * 1024
@@ -112,6 +113,14 @@ class Child:
             lines = log.read(_LAST_WORDS_BYTES).decode(errors="replace").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "")[:_LAST_WORDS_CHARACTERS]
 
+    def bound_log(self) -> None:
+        """A line that is written during the copy may be lost; the file that is open cannot be exchanged."""
+        with contextlib.suppress(OSError):
+            if self._log.stat().st_size > _LOG_BYTES_MAX:
+                shutil.copyfile(self._log, _older(self._log))
+                os.truncate(self._log, 0)
+                self._log_offset = 0
+
     def _signal(self, number: signal.Signals) -> None:
         """To the process by descriptor, to its group by number: until it is reaped the number is its own."""
         if not self._is_reaped:
@@ -145,5 +154,9 @@ def _environment(further: Iterable[str]) -> dict[str, str]:
 
 def _open_log(path: Path) -> int:
     if path.exists() and path.stat().st_size > _LOG_BYTES_MAX:
-        path.replace(path.with_suffix(".log.1"))
+        path.replace(_older(path))
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+
+def _older(path: Path) -> Path:
+    return path.with_suffix(".log.1")

@@ -144,6 +144,17 @@ class Service:
         """Kills the process for a reason; another one follows."""
         self._kill_for(_End(detail, hint))
 
+    def renew(self, spec: ServiceSpec) -> None:
+        """Another process by other orders takes the place of this one; nobody has failed."""
+        self._spec = spec
+        self._failures = 0
+        self._closing = False
+        if self._child is not None:
+            self.end("its settings have changed", "")
+        else:
+            self._stop_waiting()
+            self.start()
+
     def ask_to_end(self) -> None:
         """For good: no start follows."""
         self._closing = True
@@ -192,6 +203,8 @@ class Service:
         if now - self._look_due_at > limit / _LOOKS_PER_SILENCE:
             # This process itself stood still: frames may be waiting unread, so silence proves nothing yet.
             self._heard_at = now
+        if self._child is not None:
+            self._child.bound_log()
         if now - self._heard_at > limit:
             self.end(f"it was not heard for {limit:g} s", f"see {self._log}")
         else:

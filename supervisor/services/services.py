@@ -55,15 +55,30 @@ class Services:
         make_private(self._logs)
         self._socket = self._wire.router(self._endpoint, self._receive)
         for spec in self._specs:
-            log = self._logs / f"{spec.name}.log"
-            self._services[spec.name] = Service(spec, self._endpoint, log, self._note)
-        for service in self._services.values():
+            service = self._make(spec)
             if handed is not None and handed.name == service.name:
                 service.take_over(handed)
             else:
                 service.start()
         if handed is not None and handed.name not in self._services:
             Child.take_over(handed, self._logs / f"{handed.name}.log", ended=lambda status: None).kill()
+
+    def change(self, name: str, spec: ServiceSpec | None) -> None:
+        """The service of that name is another one from now on, or none."""
+        service = self._services.get(name)
+        if spec is None:
+            if service is not None:
+                service.ask_to_end()
+                service.kill()
+        elif service is not None:
+            service.renew(spec)
+        else:
+            self._make(spec).start()
+
+    def _make(self, spec: ServiceSpec) -> Service:
+        log = self._logs / f"{spec.name}.log"
+        service = self._services[spec.name] = Service(spec, self._endpoint, log, self._note)
+        return service
 
     def rows(self) -> list[dict[str, Any]]:
         return [service.row() for service in self._services.values()]

@@ -1,11 +1,14 @@
 """How the service starts, refuses and ends, as its user sees it."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from tests.fake_model import FakeModel
 from tests.service import Service, settings_for
@@ -113,19 +116,27 @@ def test_a_missing_key_variable_stops_the_start_with_its_remedy(tmp_path: Path, 
     assert "HERMES_TEST_NO_SUCH_KEY" in refused.stderr
 
 
-def test_e10_the_log_holds_neither_texts_nor_keys(
-    tmp_path: Path, model: FakeModel, monkeypatch: "object"
-) -> None:
-    (tmp_path / "key").write_text("sk-very-secret-key")
-    settings = settings_for(model).replace("[model]", '[model]\napi_key_file = "key"')
+@pytest.mark.parametrize("form", ["logfmt", "json"])
+def test_e10_the_log_holds_neither_texts_nor_keys(tmp_path: Path, model: FakeModel, form: str) -> None:
+    settings = settings_for(model, log=f'format = "{form}"')
+    settings = settings.replace("[model]", '[model]\napi_key_file = "key"')
     home = tmp_path / "home"
     home.mkdir()
     (home / "key").write_text("sk-very-secret-key")
     with Service(home, settings) as service:
         service.hermesctl("send", "demo", "the-secret-text-of-a-person")
+        (home / "hermes.toml").write_text(
+            settings + '[agents.poet]\nsystem = "the-secret-text-of-a-prompt"\n'
+        )
+        (home / "key").write_text("sk-very-secret-key-2")
+        assert service.hermesctl("reload").returncode == 0
         model.set_mode("401")
         service.hermesctl("send", "demo", "the-secret-text-of-a-person")
+        (home / "hermes.toml").write_text('[model]\napi_key = "sk-very-secret-key"\n')
+        assert "sk-very-secret-key" not in service.hermesctl("reload").stderr
         written = "".join(path.read_text() for path in home.rglob("*.log"))
     assert "the-secret-text" not in written
     assert "sk-very-secret-key" not in written
-    assert "turn.done" in written
+    assert {"turn.done", "settings.changed", "settings.refused"} <= set(
+        re.findall(r"[a-z]+\.[a-z]+", written)
+    )

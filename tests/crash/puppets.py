@@ -63,6 +63,9 @@ class PuppetRoom:
         self._report(WorkerStarted(seat, incarnation, pid=incarnation))
         puppet.begin()
 
+    def change_limits(self, limits: object) -> None:
+        """Puppets have none."""
+
     def kill(self, incarnation: int) -> None:
         self._end(incarnation, "killed")
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any
 
 from ipc.codec import Decoder
@@ -11,6 +12,7 @@ from ipc.messages import Noted
 from ipc.sockets import Sent
 from supervisor.services import RestartPolicy
 from tests.services.watching import PATIENCE_SECONDS, has_ended, pretend, running
+from tests.waiting import soon
 
 
 def run(story: Coroutine[Any, Any, None]) -> None:
@@ -225,5 +227,38 @@ def test_the_log_is_private_and_the_spec_does_not_print_its_options() -> None:
             resting = await watched.seen("resting")
             path = resting.hint.removeprefix("see ")
             assert os.stat(path).st_mode & 0o777 == 0o600
+
+    run(story())
+
+
+def test_a_service_is_changed_ended_and_brought_back_while_others_go_on() -> None:
+    async def story() -> None:
+        async with running(pretend("serve")) as watched:
+            await watched.seen("ready")
+            first = watched.row()["pid"]
+            watched.services.change("serve", pretend("serve"))
+            await watched.seen("ready", times=2)
+            second = watched.row()["pid"]
+            assert second not in (None, first)
+            watched.services.change("serve", None)
+            await watched.seen("stopped")
+            assert watched.row()["pid"] is None
+            watched.services.change("serve", pretend("serve"))
+            await watched.seen("ready", times=3)
+            assert watched.row()["pid"] not in (None, first, second)
+
+    run(story())
+
+
+def test_the_log_of_a_running_service_is_bounded_and_what_was_in_it_is_set_aside() -> None:
+    async def story() -> None:
+        async with running(pretend("serve", silence_seconds=2.0)) as watched:
+            await watched.seen("ready")
+            log = Path(watched.endpoint).parent / "logs" / "serve.log"
+            with log.open("ab") as opened:
+                opened.write(b"x" * 5_000_000)
+            older = log.with_suffix(".log.1")
+            await soon(lambda: older.exists() and log.stat().st_size < 1_000_000)
+            assert older.stat().st_size >= 5_000_000
 
     run(story())

@@ -19,6 +19,7 @@ from supervisor.core.events import (
     Finished,
     InterruptAsked,
     Noted,
+    RenewalAsked,
     Spoke,
     Steered,
     TextArrived,
@@ -186,6 +187,10 @@ class Cruelty(RuleBasedStateMachine):
     @rule()
     def drains(self) -> None:
         self.world.drains()
+
+    @rule()
+    def reloads(self) -> None:
+        self.world.tell(RenewalAsked())
 
     @rule()
     def undrains(self) -> None:

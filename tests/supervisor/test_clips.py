@@ -11,8 +11,9 @@ from supervisor.clips import CLIP_BYTES_MAX, ClipStore, Stored, fault, superfluo
 from supervisor.clock import Clock
 from supervisor.core.records import MessageAccepted
 from supervisor.journal.memory import MemoryJournal
+from supervisor.live import Live
 from supervisor.log import Log
-from supervisor.settings import Stt
+from supervisor.settings import Settings
 from tests.waiting import soon
 
 DAY = 86400.0
@@ -80,7 +81,7 @@ def test_pruning_spares_what_is_in_use_and_takes_what_nobody_submitted(tmp_path:
         written = io.StringIO()
         store = ClipStore(
             folder=tmp_path,
-            stt=Stt(),
+            live=Live(Settings()),
             known=journal.read,
             in_use=lambda: {"busy"},
             clock=clock,

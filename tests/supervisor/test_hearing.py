@@ -16,10 +16,12 @@ from supervisor import clips, hearing
 from supervisor.core.effects import ForgetClip, Transcribe
 from supervisor.core.events import Event, NotTranscribed, ServiceChanged, Transcribed
 from supervisor.hearing import Hearing
+from supervisor.live import Live
 from supervisor.services import Services, ServiceSpec, speech
 from supervisor.settings import Settings, Stt
 from tests.services.watching import PATIENCE_SECONDS, QUICK
 from tests.supervisor.pretend_ears import SLOW_SECONDS
+from tests.waiting import soon
 
 
 class Heard:
@@ -31,16 +33,17 @@ class Heard:
         self.notes: list[str] = []
         self.states: list[str] = []
         self._news = asyncio.Event()
-        self.hearing = Hearing(stt=stt, clips=folder, post=self._posted, progress=self._progress)
+        self.live = Live(Settings(stt=stt))
+        self.hearing = Hearing(live=self.live, clips=folder, post=self._posted, progress=self._progress)
         options = {"mended": str(folder / "mended"), "fails": fails}
-        self._spec = ServiceSpec(
+        self.spec = ServiceSpec(
             "stt", "tests.supervisor.pretend_ears", options, PATIENCE_SECONDS, restart=QUICK
         )
         self.services: Services
 
     async def open(self, wire: Wire) -> None:
         self.services = Services(
-            [self._spec],
+            [self.spec],
             wire=wire,
             endpoint=str(self.folder / "services.sock"),
             logs=self.folder / "logs",
@@ -279,3 +282,33 @@ def test_the_service_is_told_what_the_settings_say(tmp_path: Path, monkeypatch: 
 
 def test_everybody_has_the_same_limit() -> None:
     assert Limits().bytes_max == clips.CLIP_BYTES_MAX == hand.BYTES_MAX
+
+
+def test_a_clip_does_not_pay_when_the_service_is_changed_under_it(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with listening(tmp_path) as heard:
+            heard.speak("m1", "mute")
+            for what in ("mute", "mute", "words"):
+                await soon((tmp_path / "m1tried").exists)
+                (tmp_path / "m1tried").unlink()
+                (tmp_path / "m1").write_text(what)
+                heard.hearing.expect_end()
+                heard.services.change("stt", heard.spec)
+            assert await heard.outcome("m1") == Transcribed("s", "m1", "the words")
+
+    run(story())
+
+
+def test_what_waits_for_its_words_ends_when_voice_is_switched_off(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with listening(tmp_path) as heard:
+            heard.speak("m1", "mute")
+            await soon((tmp_path / "m1tried").exists)
+            heard.live.settings = Settings(stt=Stt(engine="off"))
+            heard.hearing.expect_end()
+            heard.services.change("stt", None)
+            ended = await heard.outcome("m1")
+            assert isinstance(ended, NotTranscribed)
+            assert ended.reason == "voice is switched off"
+
+    run(story())

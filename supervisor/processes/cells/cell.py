@@ -43,6 +43,8 @@ class Held:
 class Cell(Protocol):
     name: str
     description: str
+    # Of cells that are made from now on.
+    limits: Limits
 
     def spec(self, incarnation: int) -> CellSpec:
         """How the cell of this incarnation is to be made; what it needs beforehand is made now."""

@@ -23,7 +23,7 @@ class CgroupCell:
     name = "cgroup"
 
     def __init__(self, hide: tuple[str, ...], show: tuple[str, ...], limits: Limits) -> None:
-        self._limits = limits
+        self.limits = limits
         self._folder = _own_folder()
         leaf.settle()
         self._control()
@@ -42,9 +42,9 @@ class CgroupCell:
         return CellSpec(
             kind="cgroup",
             cgroup=str(self._make(incarnation)),
-            memory_bytes_max=self._limits.memory_bytes_max,
-            processes_max=self._limits.processes_max,
-            files_max=self._limits.files_max,
+            memory_bytes_max=self.limits.memory_bytes_max,
+            processes_max=self.limits.processes_max,
+            files_max=self.limits.files_max,
         )
 
     def members(self, held: Held, at_most: int) -> Iterator[Status]:
@@ -86,9 +86,9 @@ class CgroupCell:
                 "set Delegate=yes in the systemd unit",
             ) from None
         for name, most in (
-            ("memory.max", self._limits.memory_bytes_max),
+            ("memory.max", self.limits.memory_bytes_max),
             # The keeper is one more.
-            ("pids.max", self._limits.processes_max + 1 if self._limits.processes_max else 0),
+            ("pids.max", self.limits.processes_max + 1 if self.limits.processes_max else 0),
         ):
             if most and (folder / name).exists():
                 (folder / name).write_text(str(most))

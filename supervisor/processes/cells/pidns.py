@@ -23,20 +23,22 @@ class PidNamespaceCell:
     name = "pidns"
 
     def __init__(self, hide: tuple[str, ...], show: tuple[str, ...], limits: Limits) -> None:
-        self._spec = CellSpec(
-            kind="pidns",
-            hide=hide,
-            show=show,
-            memory_bytes_max=limits.memory_bytes_max,
-            processes_max=limits.processes_max,
-            files_max=limits.files_max,
-        )
+        self.limits = limits
+        self._hide = hide
+        self._show = show
         self.description = "namespaces of its own: sees no process and no file of the supervisor"
         if os.geteuid() == 0:
             self.description += "; as root it could still read the disks' devices: run as an ordinary user"
 
     def spec(self, incarnation: int) -> CellSpec:
-        return self._spec
+        return CellSpec(
+            kind="pidns",
+            hide=self._hide,
+            show=self._show,
+            memory_bytes_max=self.limits.memory_bytes_max,
+            processes_max=self.limits.processes_max,
+            files_max=self.limits.files_max,
+        )
 
     def members(self, held: Held, at_most: int) -> Iterator[Status]:
         first = tree.living(held.keeper)

@@ -27,12 +27,12 @@ class SweepCell:
     )
 
     def __init__(self, hide: tuple[str, ...], show: tuple[str, ...], limits: Limits) -> None:
-        self._spec = CellSpec(
-            kind="sweep", memory_bytes_max=limits.memory_bytes_max, files_max=limits.files_max
-        )
+        self.limits = limits
 
     def spec(self, incarnation: int) -> CellSpec:
-        return self._spec
+        return CellSpec(
+            kind="sweep", memory_bytes_max=self.limits.memory_bytes_max, files_max=self.limits.files_max
+        )
 
     def members(self, held: Held, at_most: int) -> Iterator[Status]:
         return tree.descendants(held.keeper, at_most)

@@ -1,0 +1,29 @@
+"""`hermesctl metrics`: what the service counts and measures, as Prometheus reads it."""
+
+import click
+
+from hermesctl.errors import NotRunning
+from hermesctl.rows import as_json, print_json, read
+from ipc.endpoints import Places
+from ipc.messages import Show
+
+_EXAMPLES = """\b
+Examples:
+  hermesctl metrics
+  hermesctl metrics | grep interrupt
+  hermesctl metrics --json
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@as_json
+@click.pass_obj
+def metrics(places: Places, form: str) -> None:
+    """Print what is counted and measured, in Prometheus' text format."""
+    rows = read(places, Show("metrics"))
+    if not rows:
+        raise NotRunning("the supervisor does not say what it counts", "hermesctl stop, then hermesctl start")
+    if form == "json":
+        print_json(rows[0]["samples"])
+    else:
+        print(rows[0]["text"], end="")

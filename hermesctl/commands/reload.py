@@ -1,0 +1,40 @@
+"""`hermesctl reload`: hermes.toml is read again; each change is told with when it matters."""
+
+import sys
+
+import click
+
+from hermesctl.client import Client
+from hermesctl.render import one_line, paint
+from hermesctl.rows import as_json, print_json
+from ipc.endpoints import Places
+from ipc.messages import Reload, Table
+
+_COLOURS = {"restart": "yellow"}
+_EXAMPLES = """\b
+Examples:
+  hermesctl reload
+  hermesctl reload --json
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@as_json
+@click.pass_obj
+def reload(places: Places, form: str) -> None:
+    """Read hermes.toml again, without a restart where that is possible.
+
+    A file that cannot be used is refused with its line and remedy, and the settings in force stay.
+    """
+    client = Client(places)
+    try:
+        rows = client.ask(Reload(), Table).rows
+    finally:
+        client.close()
+    if form == "json":
+        print_json(list(rows))
+        return
+    for row in rows:
+        print(paint(one_line(row["text"]), _COLOURS.get(row["applies"], ""), sys.stdout))
+    if not rows:
+        print("nothing has changed")

@@ -1,0 +1,75 @@
+"""`hermesctl traces`: follows what happens and sends each turn that ends to an OpenTelemetry collector."""
+
+import signal
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+
+from hermesctl.errors import CommandError
+from hermesctl.exits import Exit
+from hermesctl.feed import Feed
+from hermesctl.render import aside
+from hermesctl.spans import Spans
+from ipc.endpoints import Places
+from ipc.messages import Event
+
+if TYPE_CHECKING:
+    from hermesctl.otel import Collector
+
+# It is left running as the service is; Ctrl-C or systemd ends it.
+_PATIENCE_SECONDS = 7 * 86400.0
+_EXAMPLES = """\b
+Examples:
+  hermesctl traces --to http://127.0.0.1:4318/v1/traces
+  OTEL_EXPORTER_OTLP_HEADERS="authorization=Bearer …" hermesctl traces --to https://otel.example.com/v1/traces
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.option("--to", "url", required=True, metavar="URL", help="Where the collector takes OTLP over HTTP.")
+@click.pass_obj
+def traces(places: Places, url: str) -> None:
+    """Send a trace of every turn that ends to an OpenTelemetry collector.
+
+    Runs until it is ended, and goes on by itself when the supervisor comes back. A trace has times, ids,
+    outcomes and numbers; no text of anybody.
+    """
+    if not url.startswith(("http://", "https://")):
+        raise click.UsageError("--to takes an address such as http://127.0.0.1:4318/v1/traces")
+    collector = _collector(url, str(places.state))
+    signal.signal(signal.SIGTERM, _end)
+    feed = Feed(places, None, None)
+    aside(f"turns that end from now on are sent to {url}")
+    try:
+        _follow(feed, collector)
+    finally:
+        feed.close()
+        collector.close()
+
+
+def _follow(feed: Feed, collector: "Collector") -> None:
+    spans = Spans()
+    while True:
+        item = feed.next()
+        if isinstance(item, Event):
+            turn = spans.told(item)
+            if turn is not None:
+                collector.tell(turn)
+        elif item is None and feed.is_lost():
+            aside("the supervisor is gone; waiting for it to return …")
+            feed.reconnect(_PATIENCE_SECONDS)
+
+
+def _collector(url: str, home: str) -> "Collector":
+    try:
+        from hermesctl.otel import Collector
+    except ImportError:
+        raise CommandError(
+            "OpenTelemetry is not installed here", "pip install 'hermes-supervisor[otel]'", Exit.USAGE
+        ) from None
+    return Collector(url, home)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(Exit.DONE)

@@ -1,0 +1,145 @@
+"""hermes.toml read again: checked whole, then in force whole; what cannot change live is named and stays."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ipc import messages as wire
+from supervisor.live import Live
+from supervisor.log import Log
+from supervisor.services import speech
+from supervisor.services.spec import ServiceSpec
+from supervisor.settings import NAMED, TABLES, Settings, load, model_endpoint
+from supervisor.settings_file import SettingsError
+from supervisor.values import AFTER_RESTART, AT_ONCE, NEW_SERVICE, NEW_WORKERS, keys_of
+
+Reply = Callable[[wire.Answer], None]
+
+_SENTENCES = {
+    AT_ONCE: "applies from now on",
+    NEW_WORKERS: "applies to new workers: idle ones are replaced one by one, busy ones after their turn",
+    NEW_SERVICE: "applies when its service has started again, which it does now",
+    AFTER_RESTART: "needs a restart; until then the old value stays",
+}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A key, or a whole named table, that differs; and when that matters."""
+
+    key: str
+    applies: str
+
+    def row(self) -> dict[str, Any]:
+        return {"key": self.key, "applies": self.applies, "text": f"{self.key} {_SENTENCES[self.applies]}"}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Everything a new file asks for, found and checked before anything is changed."""
+
+    settings: Settings
+    endpoint: wire.ModelEndpoint | None
+    stt: ServiceSpec | None
+
+
+def read(path: Path, models: Path) -> Reading:
+    """SettingsError says what to mend, in the words of a start."""
+    settings = load(path)
+    return Reading(settings, model_endpoint(settings), speech.stt_service(settings, models))
+
+
+def changes(old: Settings, new: Settings) -> list[Change]:
+    found = []
+    for name, table in TABLES.items():
+        before, after = getattr(old, name), getattr(new, name)
+        if name in NAMED:
+            found += list(_of_named(name, before, after))
+        elif before is None or after is None:
+            found += [Change(f"[{name}]", AT_ONCE)] if before is not after else []
+        else:
+            found += [
+                Change(f"[{name}] {key}", known.applies)
+                for key, (attribute, known) in keys_of(table).items()
+                if getattr(before, attribute) != getattr(after, attribute)
+            ]
+    return found
+
+
+def _of_named(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
+    """Tables of tables; their order counts, for the first pattern that matches is the one that holds."""
+    for inner in dict.fromkeys((*before, *after)):
+        if before.get(inner) != after.get(inner):
+            yield Change(f'[{name}."{inner}"]' if name == "sessions" else f"[{name}.{inner}]", AT_ONCE)
+    common = [inner for inner in before if inner in after]
+    if common != [inner for inner in after if inner in before]:
+        yield Change(f"the order of [{name}]", AT_ONCE)
+
+
+def kept(old: Settings, new: Settings) -> Settings:
+    """The new settings with the old values of what needs a restart: what is in force is what is shown."""
+    for name, table in TABLES.items():
+        before, after = getattr(old, name), getattr(new, name)
+        if name in NAMED or before is None or after is None:
+            continue
+        stays = [attribute for attribute, key in keys_of(table).values() if key.applies == AFTER_RESTART]
+        if stays:
+            after = replace(after, **{attribute: getattr(before, attribute) for attribute in stays})
+            new = replace(new, **{name: after})
+    return new
+
+
+class Reload:
+    """One at a time. `apply` puts a checked reading in force and never fails."""
+
+    def __init__(
+        self,
+        *,
+        live: Live,
+        path: Path,
+        models: Path,
+        apply: Callable[[Settings, Reading], None],
+        log: Log,
+    ) -> None:
+        self._live = live
+        self._path = path
+        self._models = models
+        self._apply = apply
+        self._log = log
+        self._loop = asyncio.get_running_loop()
+        self._is_reading = False
+
+    def ask(self, reply: Reply) -> None:
+        """Files are read in a thread: one that does not answer must not hold up the loop."""
+        if self._is_reading:
+            reply(wire.Refused("hermes.toml is being read already", "wait for it", 1.0))
+            return
+        self._is_reading = True
+        threading.Thread(target=self._read, args=(reply,), name="reload", daemon=True).start()
+
+    def _read(self, reply: Reply) -> None:
+        try:
+            found: Reading | SettingsError = read(self._path, self._models)
+        except SettingsError as error:
+            found = error
+        with suppress(RuntimeError):  # the service has ended meanwhile
+            self._loop.call_soon_threadsafe(self._found, found, reply)
+
+    def _found(self, found: Reading | SettingsError, reply: Reply) -> None:
+        self._is_reading = False
+        if isinstance(found, SettingsError):
+            self._log.write("settings.refused", error=found.fault)
+            reply(wire.Refused(found.fault, f"{found.hint}; the settings in force have not changed"))
+            return
+        old = self._live.settings
+        differing = changes(old, found.settings)
+        self._live.settings = kept(old, found.settings)
+        self._apply(old, found)
+        for change in differing:
+            self._log.write("settings.changed", key=change.key, applies=change.applies)
+        self._log.write("settings.read", changes=len(differing))
+        reply(wire.Table(tuple(change.row() for change in differing)))

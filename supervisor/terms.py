@@ -1,0 +1,59 @@
+"""What the settings mean to others: the rules, the cells, the counting of cost, and what workers inherit."""
+
+from collections.abc import Mapping
+
+from supervisor.core.model import Policy
+from supervisor.processes.cells import Limits
+from supervisor.settings import Settings
+
+# Variables whose names end so hold secrets, by everybody's habit.
+_SECRET_ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_CREDENTIALS")
+
+
+def policy(settings: Settings) -> Policy:
+    """The settings the rules depend on."""
+    turns = settings.turns
+    return Policy(
+        busy_seats=settings.workers.seats,
+        spares=settings.workers.spares,
+        turns_per_worker_max=settings.workers.turns_max,
+        attempts_max=turns.attempts_max,
+        waiting_max=turns.waiting_max,
+        queue_max=turns.queue_max,
+        memory_free_bytes_min=settings.workers.memory_free_bytes_min,
+        memory_pressure_max=settings.workers.memory_pressure_max,
+        io_pressure_max=settings.workers.io_pressure_max,
+        cpu_pressure_max=settings.workers.cpu_pressure_max,
+        resume=turns.resume,
+        freshness_seconds=turns.freshness_seconds,
+        deadline_seconds=turns.deadline_seconds,
+        silence_seconds=turns.silence_seconds,
+        echo=settings.stt.echo,
+    )
+
+
+def prices(settings: Settings) -> tuple[float, float]:
+    """Of a million tokens, in and out."""
+    return (settings.model.price_in, settings.model.price_out) if settings.model else (0.0, 0.0)
+
+
+def limits(settings: Settings) -> Limits:
+    """What one worker's cell may take."""
+    workers = settings.workers
+    return Limits(workers.memory_bytes_max, workers.processes_max, workers.files_max)
+
+
+def worker_environment(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
+    """What workers inherit: all but secrets. The model's key reaches them with the turn, not through here."""
+    keys = key_variables(settings)
+    return {
+        name: value
+        for name, value in environment.items()
+        if name not in keys and not name.upper().endswith(_SECRET_ENDINGS)
+    }
+
+
+def key_variables(settings: Settings) -> set[str]:
+    """The environment variables that hold keys, by what the settings say."""
+    names = (settings.stt.api_key_env, settings.model.api_key_env if settings.model else None)
+    return {name for name in names if name is not None}

@@ -1,0 +1,96 @@
+"""The log's lines in each form, and its file, which is bounded without losing a line."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from supervisor.clock import Clock
+from supervisor.log import Log
+
+_WRITER = """
+import sys
+from pathlib import Path
+from supervisor.clock import Clock
+from supervisor.log import Log
+from supervisor.log_file import LogFile
+log = Log(Clock())
+file = LogFile(Path(sys.argv[1]), bytes_max=20_000)
+log.wrote = file.wrote
+for number in range(int(sys.argv[2])):
+    log.write("line.written", number=number)
+print("the end", file=sys.stderr)
+"""
+
+
+def write_lines(path: Path, count: int, opened: Path | None = None) -> None:
+    """As `hermesctl start` does: the file is both standard output and standard error."""
+    with (opened or path).open("ab") as log:
+        command = [sys.executable, "-c", _WRITER, str(path), str(count)]
+        subprocess.run(command, stdout=log, stderr=log, check=True, timeout=60)
+
+
+def numbers(*paths: Path) -> list[int]:
+    lines = [line for path in paths for line in path.read_text().splitlines()]
+    return [int(line.rpartition("=")[2]) for line in lines if "line.written" in line]
+
+
+def test_a_log_in_its_own_place_is_set_aside_and_no_line_is_lost(tmp_path: Path) -> None:
+    log = tmp_path / "supervisor.log"
+    write_lines(log, 1200)
+    older = [tmp_path / f"supervisor.log.{number}" for number in (2, 1)]
+    assert numbers(*older, log) == list(range(1200))
+    assert log.read_text().endswith("the end\n")
+    assert all(path.stat().st_size < 30_000 for path in (*older, log))
+
+
+def test_only_so_many_older_files_are_kept(tmp_path: Path) -> None:
+    log = tmp_path / "supervisor.log"
+    write_lines(log, 4000)
+    files = sorted(path.name for path in tmp_path.iterdir())
+    assert files == ["supervisor.log", *(f"supervisor.log.{number}" for number in (1, 2, 3))]
+    kept = numbers(*(tmp_path / name for name in reversed(files[1:])), log)
+    assert kept == list(range(kept[0], 4000))
+
+
+def test_a_log_that_somebody_else_opened_elsewhere_is_left_alone(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere.log"
+    write_lines(tmp_path / "supervisor.log", 1200, opened=elsewhere)
+    assert numbers(elsewhere) == list(range(1200))
+    assert [path.name for path in tmp_path.iterdir()] == ["elsewhere.log"]
+
+
+@pytest.mark.parametrize(
+    "value", ["plain", "two words", 'a "quote"', "a=b", "line\nbreak", "", "\x1b[31mred"]
+)
+def test_a_line_stays_one_line_whatever_a_value_holds(value: str) -> None:
+    forms = iter(("logfmt", "json"))
+    written = io.StringIO()
+    log = Log(Clock(), written, lambda: next(forms))
+    log.write("session.held", session=value, waiting=2)
+    log.write("session.held", session=value, waiting=2)
+    assert written.getvalue().count("\n") == 2
+    assert "\x1b" not in written.getvalue()
+    line = json.loads(written.getvalue().splitlines()[1])
+    assert (line["event"], line["session"], line["waiting"]) == ("session.held", value, 2)
+
+
+def test_lines_for_journald_have_a_priority_instead_of_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (tmp_path / "stream").open("w") as stream:
+        found = os.fstat(stream.fileno())
+        monkeypatch.setenv("JOURNAL_STREAM", f"{found.st_dev}:{found.st_ino}")
+        log = Log(Clock(), stream)
+        log.write("turn.done", seq=1)
+        log.write("turn.failed", seq=2)
+        log.write("journal.failed", error="no room")
+    assert (tmp_path / "stream").read_text().splitlines() == [
+        "<6>turn.done seq=1",
+        "<4>turn.failed seq=2",
+        '<3>journal.failed error="no room"',
+    ]
