@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import click
 
@@ -49,29 +50,29 @@ def logs(places: Places, follow: bool, lines: int, form: str) -> None:
     log = places.logs / "supervisor.log"
     if not log.exists():
         raise CommandError(f"there is no log at {log}", "hermesctl start writes one", Exit.NOT_RUNNING)
-    for text in _last(log, lines):
-        _show(text, form)
-    if follow:
-        for text in _fresh(log):
+    with log.open("rb") as file:
+        for text in _last(file, lines):
             _show(text, form)
+        if follow:
+            for text in _fresh(log, file):
+                _show(text, form)
 
 
 def _show(text: str, form: str) -> None:
     print(json.dumps({"line": text}) if form == "json" else harmless(text), flush=True)
 
 
-def _last(log: Path, lines: int) -> list[str]:
-    with log.open("rb") as file:
-        end = file.seek(0, os.SEEK_END)
-        file.seek(max(0, end - lines * _LINE_BYTES))
-        text = file.read(end - file.tell()).decode(errors="replace")
-    return text.splitlines()[-lines:] if lines else []
+def _last(file: BinaryIO, lines: int) -> list[str]:
+    """Whole lines up to where the file is left: what is read from there on is fresh."""
+    end = file.seek(0, os.SEEK_END)
+    file.seek(max(0, end - lines * _LINE_BYTES))
+    whole, newline, rest = file.read(end - file.tell()).rpartition(b"\n")
+    file.seek(end - len(rest))
+    return whole.decode(errors="replace").splitlines()[-lines:] if lines and newline else []
 
 
-def _fresh(log: Path) -> Iterator[str]:
-    """Every line written from now on, also when the file is set aside and begun anew."""
-    file = log.open("rb")
-    file.seek(0, os.SEEK_END)
+def _fresh(log: Path, file: BinaryIO) -> Iterator[str]:
+    """Every line written from there on, also when the file is set aside and begun anew."""
     rest = b""
     while True:
         piece = file.read()
@@ -79,14 +80,17 @@ def _fresh(log: Path) -> Iterator[str]:
         yield from (line.decode(errors="replace") for line in whole)
         if piece:
             continue
-        if _is_another(log, file.fileno()) or log.stat().st_size < file.tell():
+        if _is_another(log, file):
+            rest += file.read()  # what was written between the last look and the change
             file.close()
             file = log.open("rb")
         time.sleep(_LOOK_SECONDS)
 
 
-def _is_another(log: Path, descriptor: int) -> bool:
+def _is_another(log: Path, file: BinaryIO) -> bool:
+    """Whether the log goes on elsewhere: in a new file, or at the beginning of this one."""
     try:
-        return not os.path.samestat(log.stat(), os.fstat(descriptor))
+        now = log.stat()
     except FileNotFoundError:
         return False
+    return not os.path.samestat(now, os.fstat(file.fileno())) or now.st_size < file.tell()
