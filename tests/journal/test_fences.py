@@ -202,7 +202,9 @@ def test_a_record_that_does_not_fit_is_refused_whole(journal: Journal, case: str
         journal.commit_now([other, refused])
     assert journal.read.counts() == counted
     assert journal.message_seq(other.message) is None
-    assert journal.read.last_position() == sum(record.seq > 0 for record in before)
+    for session in ("s", "t"):
+        told = sum(record.seq > 0 and record.session == session for record in before)
+        assert len(journal.read.events_after(session, 0, 100)) == journal.read.session_seq(session) == told
 
 
 def test_a_refusal_does_not_tell_what_was_said(journal: Journal) -> None:
@@ -213,9 +215,13 @@ def test_a_refusal_does_not_tell_what_was_said(journal: Journal) -> None:
         assert "secret" not in str(refusal.value)
 
 
-def test_the_same_key_twice_is_one_message(journal: Journal) -> None:
+def test_the_same_message_twice_is_one_also_when_it_begins_at_once(journal: Journal) -> None:
+    """A message's id is made from its session and key, so this is the same key sent twice."""
     first = accepted(1)
     journal.commit_now([first])
     assert journal.message_seq(first.message) == 1
+    again = replace(accepted(2), message=first.message)
+    opened = replace(OPENED, seq=3)
     with pytest.raises(JournalFenced):
-        journal.commit_now([replace(accepted(2), key=first.key)])
+        journal.commit_now([again, opened, replace(ATTEMPT, seq=4)])
+    assert journal.read.session_seq("s") == 1
