@@ -215,11 +215,21 @@ class Retry(Message, frozen=True, tag="retry"):
 class Follow(Message, frozen=True, tag="follow"):
     """Send the durable events of a session (of all when None) after `after`, then live ones and deltas.
 
-    `after` of None means from now on. A follow ends when the client goes or falls too far behind.
+    `after` of None means from now on, or, with the name of a `cursor`, behind what that name has acknowledged
+    by Seen. A follow ends when the client goes or falls too far behind.
     """
 
     session: str | None
     after: int | None = None
+    cursor: str = ""
+
+
+class Seen(Message, frozen=True, tag="seen"):
+    """Every event of the session up to `seq` has reached whom the cursor serves. It never moves back."""
+
+    cursor: str
+    session: str
+    seq: int
 
 
 class Unfollow(Message, frozen=True, tag="unfollow"):
@@ -231,7 +241,7 @@ class Unfollow(Message, frozen=True, tag="unfollow"):
 class Show(Message, frozen=True, tag="show"):
     """Read a table. `state` and `session` filter where the table has them; `id` is whose story is told."""
 
-    what: Literal["status", "sessions", "turns", "workers", "services", "questions", "story"]
+    what: Literal["status", "sessions", "turns", "workers", "services", "questions", "cursors", "story"]
     session: str | None = None
     state: str | None = None
     limit: int = 100
@@ -257,7 +267,7 @@ class Stop(Message, frozen=True, tag="stop"):
     """End the service; running turns are left for resume."""
 
 
-Request = Submit | Interrupt | Queue | Respond | Retry | Follow | Unfollow | Show | Care | Stop
+Request = Submit | Interrupt | Queue | Respond | Retry | Follow | Seen | Unfollow | Show | Care | Stop
 
 
 # --- supervisor -> client (first part: the request number) --------------------------------------------------
@@ -304,9 +314,13 @@ class Event(Message, frozen=True, tag="e"):
 
 
 class Following(Message, frozen=True, tag="following"):
-    """The follow stands; `seq` is the session's last durable event at this moment (0 when following all)."""
+    """The follow stands; `seq` is the session's last durable event at this moment (0 when following all).
+
+    `after` is where it begins.
+    """
 
     seq: int
+    after: int = 0
 
 
 class Cut(Message, frozen=True, tag="cut"):

@@ -22,7 +22,7 @@ SESSION_NAME_MAX = 200
 _NO_ROOM_RETRY_SECONDS = 5.0
 
 Reply = Callable[[wire.Answer], None]
-_Change = wire.Submit | wire.Interrupt | wire.Queue | wire.Respond | wire.Retry | wire.Stop
+_Change = wire.Submit | wire.Interrupt | wire.Queue | wire.Respond | wire.Retry | wire.Seen | wire.Stop
 
 
 class Trouble(Protocol):
@@ -50,6 +50,7 @@ class Views(Protocol):
     def queue(self, session: str) -> tuple[dict[str, Any], ...]: ...
     def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None: ...
     def spoken(self, message: str) -> tuple[str, str, str] | None: ...
+    def cursor(self, session: str, name: str) -> int: ...
 
 
 class Care(Protocol):
@@ -98,7 +99,7 @@ class Control:
             return
         match request:
             case wire.Follow():
-                self._feed.follow(identity, number, request.session, request.after)
+                self._follow(identity, number, request, reply)
             case wire.Unfollow():
                 self._feed.unfollow(identity, request.follow.to_bytes(8))
                 reply(wire.Done())
@@ -108,6 +109,19 @@ class Control:
                 self._care.request_arrived(request, reply)
             case _:
                 self._change(request, reply)
+
+    def _follow(self, identity: bytes, number: bytes, request: wire.Follow, reply: Reply) -> None:
+        after = request.after
+        if request.cursor:
+            if request.session is None:
+                reply(wire.Refused("a cursor counts within one session", "name the session to follow"))
+                return
+            if fault := _cursor_fault(request.cursor):
+                reply(fault)
+                return
+            if after is None:
+                after = self._views.cursor(request.session, request.cursor)
+        self._feed.follow(identity, number, request.session, after)
 
     def _change(self, request: _Change, reply: Reply) -> None:
         fault = _fault(request) or self._no_room(request)
@@ -130,6 +144,9 @@ class Control:
                 session = session_of(request.question)
                 answer = events.AnswerArrived(session, request.question, request.text, request.by)
                 self._engine.post(answer, _answering(reply))
+            case wire.Seen():
+                seen = events.EventsSeen(request.session, request.cursor, request.seq)
+                self._engine.post(seen, _answering(reply))
             case wire.Retry() if "/" not in request.turn:  # the id of a message, for turns are SESSION/N
                 self._retry_clip(request, reply)
             case wire.Retry():
@@ -249,6 +266,8 @@ def _fault(request: _Change) -> wire.Refused | None:
             return _text_fault(request.text)
         case wire.Retry():
             return _key_fault(request.key)
+        case wire.Seen():
+            return _name_fault(request.session) or _cursor_fault(request.cursor)
     return None
 
 
@@ -257,6 +276,13 @@ def _name_fault(name: str) -> wire.Refused | None:
         return None
     error = f"a session's name has 1 to {SESSION_NAME_MAX} printable characters and no space at its ends"
     return wire.Refused(error, "choose another name, for example demo or telegram:42")
+
+
+def _cursor_fault(name: str) -> wire.Refused | None:
+    if _name_fault(name) is None:
+        return None
+    error = f"a cursor's name has 1 to {SESSION_NAME_MAX} printable characters and no space at its ends"
+    return wire.Refused(error, "name it after the client, for example telegram-bridge")
 
 
 def _content_fault(request: wire.Submit) -> wire.Refused | None:

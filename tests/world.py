@@ -1,10 +1,9 @@
-"""A world to tell stories in: the real rules and the journal's SQL, a pretend clock, workers and people.
+"""A world to tell stories in: the real rules, a journal in memory, a pretend clock, workers and people.
 
 It keeps the engine's order: wake, decide, commit, act, put to rest. Whatever must hold is checked after
 every step.
 """
 
-import weakref
 from dataclasses import dataclass, replace
 
 from supervisor.core.decide import decide, next_deadline
@@ -25,6 +24,7 @@ from supervisor.core.events import (
     DrainAsked,
     DropAsked,
     Event,
+    EventsSeen,
     Failed,
     Finished,
     InterruptAsked,
@@ -74,7 +74,6 @@ class World:
     def __init__(self, policy: Policy | None = None) -> None:
         self.policy = policy or Policy()
         self.journal = MemoryJournal()
-        weakref.finalize(self, self.journal.close)
         self.now = 1000.0
         self.witness = Witness()
         self.steps: list[Step] = []
@@ -141,6 +140,9 @@ class World:
                 self.state.sessions[name] = session
         if isinstance(event, TextArrived | VoiceArrived):
             event = replace(event, known_seq=self.journal.message_seq(event.message))
+        elif isinstance(event, EventsSeen):
+            cursors = self.journal.cursors(event.session)
+            event = replace(event, stands_at=cursors.get(event.cursor, 0), cursors=len(cursors))
         return decide(self.state, event, self.now)
 
     def _commit(self, decision: Decision) -> None:
@@ -231,6 +233,10 @@ class World:
 
     def resumes(self, session: str) -> Answer | None:
         return self.tell(ResumeAsked(session)).answer
+
+    def has_read(self, cursor: str, session: str, seq: int) -> Answer | None:
+        """A named client acknowledges the feed up to a place."""
+        return self.tell(EventsSeen(session, cursor, seq)).answer
 
     def answers(self, question: str, text: str) -> Answer | None:
         """Somebody answers a question by its id."""
@@ -379,6 +385,6 @@ class World:
 
 
 def _asked_about(event: Event) -> set[str]:
-    if isinstance(event, TextArrived | VoiceArrived | InterruptAsked | DropAsked | ResumeAsked):
+    if isinstance(event, TextArrived | VoiceArrived | InterruptAsked | DropAsked | ResumeAsked | EventsSeen):
         return {event.session}
     return set()

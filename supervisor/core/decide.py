@@ -7,7 +7,7 @@ place, so none can forget to.
 import heapq
 from typing import assert_never
 
-from supervisor.core import inbox, placing, pool, questions, recovery, standstill, turns, voice
+from supervisor.core import cursors, inbox, placing, pool, questions, recovery, standstill, turns, voice
 from supervisor.core.effects import Carried, Decision
 from supervisor.core.events import (
     AnswerArrived,
@@ -15,6 +15,7 @@ from supervisor.core.events import (
     DrainAsked,
     DropAsked,
     Event,
+    EventsSeen,
     Failed,
     Finished,
     InterruptAsked,
@@ -74,6 +75,8 @@ def _handle(ledger: Ledger, event: Event) -> None:
             inbox.drop_asked(ledger, event)
         case ResumeAsked():
             inbox.resume_asked(ledger, event)
+        case EventsSeen():
+            cursors.seen(ledger, event)
         case Asked():
             questions.asked(ledger, event)
         case AnswerArrived():

@@ -1,4 +1,4 @@
-"""A message that opens its turn and is given to a worker at once: three records, written as what they come to.
+"""A message that opens its turn and is given to a worker at once: three records, written as one.
 
 It is the commonest batch of all, and the one somebody waits for. Row by row nothing is inserted only to be
 changed twice; its fences are those of the three records together.
@@ -45,7 +45,8 @@ BEGUN = (
     ),
 )
 EVENTS_BEGUN = """
-    INSERT INTO events (session, seq, at, type, body) VALUES (?, ?, ?, ?, ?), (?, ?, ?, ?, ?), (?, ?, ?, ?, ?)"""
+    INSERT INTO events (session, seq, at, type, body)
+    VALUES (?, ?, ?, ?, ?), (?, ?, ?, ?, ?), (?, ?, ?, ?, ?)"""
 
 
 @dataclass(frozen=True, slots=True)

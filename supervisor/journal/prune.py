@@ -140,6 +140,10 @@ class Pruning:
         self.removed["events"] += connection.execute(sql, (session, last)).rowcount
         if not found or last < found[-1][0]:
             del self._feeds[session]
+        if not found:
+            # Whoever comes back begins at the first event there is, which is the next one to be told.
+            sql = "DELETE FROM cursors WHERE session = ?"
+            self.removed["cursors"] += connection.execute(sql, (session,)).rowcount
 
 
 def used_bytes(connection: sqlite3.Connection) -> int:

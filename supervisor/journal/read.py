@@ -73,6 +73,12 @@ CLIPS_KNOWN = """
     SELECT clip FROM messages INDEXED BY messages_by_clip
     WHERE clip <> '' AND clip IN (SELECT value FROM json_each(?))"""
 CLIP_OF = "SELECT session, state, clip FROM messages WHERE id = ?"
+CURSORS = "SELECT name, seq FROM cursors WHERE session = ?"
+CURSORS_PAGE = """
+    SELECT cursors.session, cursors.name AS cursor, cursors.seq, sessions.seq - cursors.seq AS behind,
+        cursors.at
+    FROM cursors JOIN sessions ON sessions.name = cursors.session
+    WHERE (?1 IS NULL OR cursors.session = ?1) ORDER BY cursors.at DESC, cursors.name LIMIT ?2"""
 COUNTS = """
     SELECT what, number FROM tallies
     UNION ALL SELECT state, count(*) FROM turns INDEXED BY turns_open
@@ -190,6 +196,14 @@ class Reads:
         """What humans are waited for, the longest wait first."""
         found = self._rows.all(QUESTIONS_OPEN, (limit,))
         return [dict(row) | {"choices": json.loads(row["choices"])} for row in found]
+
+    def cursors(self, session: str) -> dict[str, int]:
+        """How far each named client has read a session's feed."""
+        return {row["name"]: int(row["seq"]) for row in self._rows.all(CURSORS, (session,))}
+
+    def cursors_page(self, session: str | None, limit: int) -> list[dict[str, Any]]:
+        """Who reads what under a name, and by how much each is behind; who moved last comes first."""
+        return [dict(row) for row in self._rows.all(CURSORS_PAGE, (session, limit))]
 
     def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None:
         """Session and state of a turn, and the texts it was to answer."""

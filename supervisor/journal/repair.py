@@ -71,7 +71,8 @@ _MENDING = (
        SELECT session, 0, 0, 0, min(opened_at), max(opened_at) FROM turns GROUP BY session""",
     """UPDATE sessions SET
            seq = max(seq, coalesce((SELECT max(seq) FROM events WHERE session = name), 0),
-                     coalesce((SELECT max(seq) FROM messages WHERE session = name), 0)),
+                     coalesce((SELECT max(seq) FROM messages WHERE session = name), 0),
+                     coalesce((SELECT max(seq) FROM cursors WHERE session = sessions.name), 0)),
            turns = max(turns, coalesce((SELECT max(number) FROM turns WHERE session = name), 0))""",
     # A turn whose row was lost has ended as its event says, and otherwise by this damage.
     """INSERT OR IGNORE INTO turns

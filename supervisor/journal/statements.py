@@ -11,6 +11,7 @@ from supervisor.core.records import (
     AttemptOpened,
     AttemptSpoke,
     AttemptStopped,
+    CursorMoved,
     MessageAccepted,
     MessageDropped,
     QuestionAnswered,
@@ -76,7 +77,7 @@ EVENT = """INSERT INTO events (session, seq, at, type, body) VALUES (?, ?, ?, ?,
 
 # --- pieces that several records share ----------------------------------------------------------------------
 
-# A turn is found by session and number; that its id agrees keeps an echo from reaching another session's turn.
+# Found by session and number; that its id agrees keeps an echo from reaching another session's turn.
 _THE_TURN = "session = :session AND number = :turn_number AND id = :turn"
 _OPEN_ATTEMPT = f"""{_THE_TURN} AND state = 'running' AND attempts = :attempt
     AND EXISTS (SELECT 1 FROM attempts WHERE turn = :turn AND number = :attempt AND state = 'open')"""
@@ -134,6 +135,16 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
     ),
     SessionReleased: (
         Write("session.released", "UPDATE sessions SET held = 0 WHERE name = :session AND held > 0"),
+    ),
+    CursorMoved: (
+        Write(
+            "cursor.moved",
+            """INSERT INTO cursors (session, name, seq, at)
+               SELECT :session, :cursor, :seen, :at
+               WHERE EXISTS (SELECT 1 FROM sessions WHERE name = :session AND seq >= :seen)
+               ON CONFLICT (session, name) DO UPDATE SET seq = excluded.seq, at = excluded.at
+               WHERE cursors.seq = :before AND cursors.seq < excluded.seq""",
+        ),
     ),
     TurnOpened: (
         EachMessage(

@@ -11,11 +11,23 @@ from dataclasses import dataclass, field
 from hermesctl.client import Client
 from hermesctl.errors import NotRunning
 from ipc.endpoints import Places
-from ipc.messages import Accepted, Answer, Done, Event, Follow, Interrupt, Queue, Refused, Respond, Submit
+from ipc.messages import (
+    Accepted,
+    Answer,
+    Done,
+    Event,
+    Follow,
+    Interrupt,
+    Queue,
+    Refused,
+    Respond,
+    Seen,
+    Submit,
+)
 from tests.checker import Sight
 
 Condition = Callable[[list[Event]], bool]
-Ask = Submit | Interrupt | Queue | Respond
+Ask = Submit | Interrupt | Queue | Respond | Seen
 Step = Ask | Condition
 Play = Generator[Step, Answer | None, None]
 _LOOK_SECONDS = 0.01

@@ -1,6 +1,6 @@
 """What puppets and people do between them: short sessions that together pass every point there is."""
 
-from ipc.messages import Accepted, Event, Interrupt, Queue, Respond, Submit
+from ipc.messages import Accepted, Event, Interrupt, Queue, Respond, Seen, Submit
 from tests.crash.audience import Condition, Play
 from tests.service import ENDINGS
 
@@ -102,7 +102,15 @@ def asked(session: str) -> Play:
     yield ended(3)
 
 
-PLAYS = (plain, tools, cut, overtaken, steered, collected, lost, poisoned, failed, refused, asked)
+def read(session: str) -> Play:
+    """Acknowledged as it goes; the second time the cursor stands already."""
+    yield Submit(session, "say finish", "first")
+    yield ended(1)
+    yield Seen("audience", session, 2)
+    yield Seen("audience", session, 4)
+
+
+PLAYS = (plain, tools, cut, overtaken, steered, collected, lost, poisoned, failed, refused, asked, read)
 
 
 def all_plays(prefix: str = "") -> dict[str, Play]:

@@ -41,9 +41,9 @@ def statement_points() -> dict[tuple[type[Record] | None, str], str]:
         (None, EVENT): "told: event",
         (None, EVENTS_BEGUN): "begun: events",
     }
-    for part, written in (("first", FIRST_BEGUN), ("next", NEXT_BEGUN), ("begun", BEGUN)):
-        for index, statement in enumerate(written):
-            found[None, statement.sql] = f"begun: {part} {_name(statement, index)}"
+    begun: tuple[Statement, ...] = (*FIRST_BEGUN, *NEXT_BEGUN, *BEGUN)
+    for index, statement in enumerate(begun):
+        found[None, statement.sql] = f"begun: {_name(statement, index)}"
     shared: tuple[Statement, ...] = (*FIRST_TOLD, *NEXT_TOLD)
     for index, statement in enumerate(shared):
         found[None, statement.sql] = f"told: {_name(statement, index)}"

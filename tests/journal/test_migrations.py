@@ -13,7 +13,7 @@ from supervisor.journal.snapshot import durable
 from tests.journal.conftest import open_in
 from tests.journal.lives import Life
 from tests.journal.test_opening import ended
-from tests.journal.test_round_trip import live_through_everything
+from tests.journal.test_round_trip import live_through_a_day
 
 STEP = "CREATE TABLE extra (id INTEGER PRIMARY KEY, words TEXT NOT NULL) STRICT;"
 
@@ -47,7 +47,7 @@ def test_the_first_shape_is_migrated_row_by_row(tmp_path: Path, monkeypatch: pyt
         first = migrate.steps()[:1]
         patched.setattr(migrate, "steps", lambda: first)
         journal = open_in(tmp_path)
-        life = live_through_everything(journal)
+        life = live_through_a_day(journal)
         life.say("m_open", "still open", session="t")
         assert migrate.version(journal._reading) == 1
         before, feed = contents(journal), journal.read.events_after("s", 0, 1000)
@@ -68,7 +68,7 @@ def contents(journal: Journal) -> dict[str, list[dict[str, object]]]:
     found: dict[str, list[dict[str, object]]] = {}
     for table in ("sessions", "messages", "turns", "attempts", "speech", "tool_calls", "questions", "events"):
         rows = journal._rows.all(f"SELECT * FROM {table}")
-        plain = [{name: row[name] for name in row.keys() if name != "position"} for row in rows]  # noqa: SIM118
+        plain = [{name: value for name, value in dict(row).items() if name != "position"} for row in rows]
         found[table] = sorted(plain, key=repr)
     return found
 

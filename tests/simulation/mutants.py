@@ -1,9 +1,11 @@
 """The guards of the rules, each with what the source would be without it; no test may stay green then."""
 
 from tests.simulation.mutant import Mutant, mutants
+from tests.simulation.mutants_of_cursors import MUTANTS_OF_CURSORS
 from tests.simulation.mutants_of_voice import MUTANTS_OF_VOICE
 
 MUTANTS: tuple[Mutant, ...] = (
+    *MUTANTS_OF_CURSORS,
     *MUTANTS_OF_VOICE,
     *mutants(
         "pool",
