@@ -40,7 +40,8 @@ class Feed:
         self._number = self.client.post(Follow(session, after, cursor))
         standing = self.client.answer_to(self._number, Following)
         if session is not None:
-            self._seen[session] = standing.after
+            begins = standing.after if cursor else standing.seq
+            self._seen[session] = begins if after is None else after
 
     def next(self) -> Answer | None:
         """The next event, delta or note, or the answer to a posted request; None after a short silence."""

@@ -133,6 +133,7 @@ class App:
             feed=self._feed,
             views=self._make_views(state),
             settings=self._settings,
+            hear_out=self._switchboard.hear_out,
             stop=lambda: self._end(0),
         )
 
@@ -272,7 +273,8 @@ class App:
         self._is_stopping = True
         if self._engine.trouble is not None:
             self._end(0)  # what could not be written was promised to nobody
-        self._engine.post(events.StopAsked(), lambda answer: self._end(0))
+        asked = events.StopAsked()
+        self._switchboard.hear_out(lambda: self._engine.post(asked, lambda answer: self._end(0)))
 
     def _passing(self, error: BaseException) -> tuple[str, str] | None:
         """A disk that is full or refuses now may take the same records later."""

@@ -69,6 +69,7 @@ class Control:
         care: Care,
         clips_folder: Path,
         settings: Settings,
+        hear_out: Callable[[Callable[[], None]], None],
         stop: Callable[[], None],
     ):
         self._engine = engine
@@ -77,6 +78,7 @@ class Control:
         self._care = care
         self._clips = clips_folder
         self._settings = settings
+        self._hear_out = hear_out
         self._stop = stop
         self._decoder: Decoder[wire.Request] = Decoder(wire.Request)
 
@@ -155,7 +157,8 @@ class Control:
                 reply(wire.Done(note="stopping; what is in the journal stands"))
                 self._stop()
             case wire.Stop():
-                self._engine.post(events.StopAsked(), _answering(reply, then=self._stop))
+                ending = _answering(reply, then=self._stop)
+                self._hear_out(lambda: self._engine.post(events.StopAsked(), ending))
 
     def _no_room(self, request: _Change) -> wire.Refused | None:
         """While nothing can be written nothing can be promised; looking and stopping need no promise."""

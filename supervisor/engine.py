@@ -195,7 +195,7 @@ class Engine:
         # Nothing can be known by its key in a session that nobody has spoken to.
         if isinstance(event, TextArrived | VoiceArrived) and event.session in self.state.sessions:
             known = self._fresh.get(event.message) or self._journal.message_seq(event.message)
-            event = replace(event, known_seq=known)
+            event = event if known is None else replace(event, known_seq=known)
         elif isinstance(event, EventsSeen):
             cursors = self._journal.cursors(event.session) | self._moved.get(event.session, {})
             event = replace(event, stands_at=cursors.get(event.cursor, 0), cursors=len(cursors))

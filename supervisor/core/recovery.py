@@ -4,10 +4,13 @@ from supervisor.core import pool, questions, turns, voice
 from supervisor.core.effects import Carried
 from supervisor.core.ledger import Ledger
 from supervisor.core.model import Policy, Proof, Session, Turn
+from supervisor.core.records import MessageDropped
 
 # The start has swept away every process of the life before; nobody counted them.
 _SWEPT = Proof(processes=0, all_dead=True, ms=0.0, how="restart")
 _ENDED = "the supervisor ended while it ran"
+# By whom a message is dropped that waited too long for a service that was away.
+TOO_OLD = "freshness"
 
 
 def recovered(ledger: Ledger) -> None:
@@ -15,6 +18,7 @@ def recovered(ledger: Ledger) -> None:
     for session in list(ledger.state.sessions.values()):
         if session.turn is not None:
             _settle(ledger, session, session.turn)
+        _let_go_of_the_old(ledger, session)
         voice.take_up(ledger, session)
         if session.turn is None and session.waiting:
             ledger.state.openable[session.name] = None
@@ -37,6 +41,19 @@ def _settle(ledger: Ledger, session: Session, turn: Turn) -> None:
         questions.ask_to_go_on(ledger, session, turn)
     else:
         ledger.state.queued.append(turn.id)
+
+
+def _let_go_of_the_old(ledger: Ledger, session: Session) -> None:
+    """What nobody has begun to answer, and nobody has added to, for too long: who asked has gone.
+
+    What an interrupt holds begins nothing by itself; behind a turn that goes on the conversation is alive.
+    """
+    if session.turn or session.held or not session.waiting:
+        return
+    if ledger.now - max(message.at for message in session.waiting) > ledger.state.policy.freshness_seconds:
+        for message in session.waiting:
+            ledger.tell(session, MessageDropped, message=message.id, by=TOO_OLD)
+        session.waiting.clear()
 
 
 def _reason_to_end(policy: Policy, turn: Turn, now: float) -> str | None:

@@ -19,7 +19,7 @@ _Ending = told.TurnInterrupted | told.TurnFailed
 
 
 class Book:
-    """A session's row has its open turn and what waits, a turn's its question, an attempt's its open calls."""
+    """A session's row has its open turn and what waits; a turn's its question, an attempt's its calls."""
 
     def __init__(self) -> None:
         self.sessions: dict[str, Row] = {}

@@ -6,6 +6,17 @@ from tests.simulation.mutants_of_voice import MUTANTS_OF_VOICE
 
 MUTANTS: tuple[Mutant, ...] = (
     *MUTANTS_OF_CURSORS,
+    *mutants(
+        "recovery",
+        (
+            "old_messages_are_answered",
+            "    if session.turn or session.held or not session.waiting:",
+            "    if True:",
+        ),
+        ("held_messages_grow_old", "if session.turn or session.held or not", "if session.turn or not"),
+        ("the_oldest_message_counts", "max(message.at for message in", "min(message.at for message in"),
+        ("messages_behind_a_turn_grow_old", "if session.turn or session.held", "if session.held"),
+    ),
     *MUTANTS_OF_VOICE,
     *mutants(
         "pool",
