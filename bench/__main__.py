@@ -2,11 +2,11 @@
 
 import argparse
 
-from bench import accept, decide, fork, relay, worker_memory
+from bench import accept, decide, fork, journal, relay, worker_memory
 from bench.goals import Outcome, tell
 from bench.report import table
 
-_BENCHES = (accept, relay, fork, worker_memory, decide)
+_BENCHES = (accept, journal, relay, fork, worker_memory, decide)
 # Rounds of a quick look: enough to see a ratio that is far off, too few for a fine one.
 _QUICK_SHARE = 5
 _QUICK_ROUNDS_MIN = 3

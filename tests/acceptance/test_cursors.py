@@ -1,6 +1,7 @@
 """Clients that have a name: the service remembers how far each has read, whoever is killed in between."""
 
 import json
+from functools import partial
 
 from hermesctl.client import Client
 from ipc.messages import Done, Event, Follow, Following, Refused, Seen
@@ -41,12 +42,16 @@ def test_d12_tail_prints_on_where_it_left_off(service: Service) -> None:
         service.say("demo", f"number {life}")
         service.listen("demo").ending(f"demo/{life}")
         with Running(service.home, "tail", "demo", "--json", "--cursor", "bridge") as tail:
-            until(lambda seq=4 * life: [row["seq"] for row in service.show("cursors")] == [seq])  # type: ignore[misc]
+            until(partial(stands_at, service, 4 * life))
             printed = tail.wait_for('"turn.done"')
         seqs = [json.loads(line)["seq"] for line in printed.splitlines()]
         assert seqs == list(range(4 * life - 3, 4 * life + 1))
         service.kill()
         service.start()
+
+
+def stands_at(service: Service, seq: int) -> bool:
+    return [row["seq"] for row in service.show("cursors")] == [seq]
 
 
 def read_until_done(client: Client, number: int, turn: str) -> list[Event]:
