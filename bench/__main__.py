@@ -2,15 +2,18 @@
 
 import argparse
 
-from bench import accept, decide, fork, interrupt, relay, worker_memory
+from bench import accept, decide, fork, interrupt, journal, relay, worker_memory
 from bench.goals import Outcome, tell
 from bench.report import table
 
-_BENCHES = (accept, relay, fork, worker_memory, decide, interrupt)
+_BENCHES = (accept, journal, relay, fork, worker_memory, decide, interrupt)
 # Run by name: what each needs or takes on two cores.
 _APART = {
     "bench.kill_tree": "ten minutes; --rivals PYTHON tries other frameworks too",
     "bench.stt": "two minutes, and the weights of the speech model (hermesctl models pull)",
+    "bench.recovery": "some minutes; it builds a journal of 100,000 turns",
+    "bench.restart": "a minute",
+    "bench.sessions": "two minutes",
     "bench.hermesctl_start": "half a minute; it has no goal",
 }
 # Rounds of a quick look: enough to see a ratio that is far off, too few for a fine one.

@@ -24,7 +24,7 @@ from tests.waiting import DEADLINE_SECONDS, until
 
 # Well within the time after which a silent worker is killed.
 _LIFE_SECONDS = 3.0
-_SETTINGS = """
+SETTINGS = """
 [model]
 base_url = "http://127.0.0.1:9/v1"
 name = "nobody asks it"
@@ -99,7 +99,7 @@ class PretendProcesses:
 def pretend_service(home: Path, seats: int) -> Iterator[tuple[Places, int]]:
     """The supervisor in a process of its own; gives its places and pid once it can be spoken to."""
     home.mkdir(exist_ok=True)
-    (home / "hermes.toml").write_text(_SETTINGS.format(seats=seats))
+    (home / "hermes.toml").write_text(SETTINGS.format(seats=seats))
     places = find_places(str(home))
     with (home / "supervisor.log").open("wb") as log:
         process = subprocess.Popen([sys.executable, "-m", "bench.pretend", str(home)], stdout=log, stderr=log)

@@ -19,8 +19,14 @@ class Feed:
     """What happens in one session, or in all when `session` is None."""
 
     def __init__(
-        self, places: Places, session: str | None, after: int | None, wake: int | None = None
+        self,
+        places: Places,
+        session: str | None,
+        after: int | None,
+        wake: int | None = None,
+        cursor: str = "",
     ) -> None:
+        """With a `cursor` and no `after` it begins behind what that name has acknowledged."""
         self._places = places
         self._session = session
         self._wake = wake
@@ -31,9 +37,11 @@ class Feed:
         self.client = Client(places, wake)
         if session is None and after is None:
             self._seen = self._heads()
-        self._number, standing = self._follow(session, after)
+        self._number = self.client.post(Follow(session, after, cursor))
+        standing = self.client.answer_to(self._number, Following)
         if session is not None:
-            self._seen[session] = standing if after is None else after
+            begins = standing.after if cursor else standing.seq
+            self._seen[session] = begins if after is None else after
 
     def next(self) -> Answer | None:
         """The next event, delta or note, or the answer to a posted request; None after a short silence."""
@@ -55,7 +63,7 @@ class Feed:
         assert self._session is not None
         self.client.post(Unfollow(self._number))
         self._seen[self._session] = after
-        self._number, _ = self._follow(self._session, after)
+        self._number = self._follow(self._session, after)
 
     def is_lost(self) -> bool:
         return self.client.is_lost()
@@ -87,19 +95,20 @@ class Feed:
             self._seen[session] = answer.seq
         return True
 
-    def _follow(self, session: str | None, after: int | None) -> tuple[int, int]:
+    def _follow(self, session: str | None, after: int | None) -> int:
         number = self.client.post(Follow(session, after))
-        return number, self.client.answer_to(number, Following).seq
+        self.client.answer_to(number, Following)
+        return number
 
     def _follow_again(self) -> None:
         self._own.clear()
         if self._session is not None:
-            self._number, _ = self._follow(self._session, self._seen[self._session])
+            self._number = self._follow(self._session, self._seen[self._session])
             return
-        self._number, _ = self._follow(None, None)
+        self._number = self._follow(None, None)
         for session, head in self._heads().items():
             if head > self._seen.get(session, 0):
-                self._own[session], _ = self._follow(session, self._seen.get(session, 0))
+                self._own[session] = self._follow(session, self._seen.get(session, 0))
 
     def _doubt_silence(self) -> None:
         if time.monotonic() - self._heard_at > _QUIET_SECONDS and not self.is_lost():
@@ -114,7 +123,7 @@ class Feed:
             self._follow_again()
         for session, own in list(self._own.items()):
             if own == number:
-                self._own[session], _ = self._follow(session, self._seen.get(session, 0))
+                self._own[session] = self._follow(session, self._seen.get(session, 0))
 
     def _heads(self) -> dict[str, int]:
         rows = self.client.ask(Show("sessions", limit=_SESSIONS_MAX), Table).rows

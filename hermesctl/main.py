@@ -30,6 +30,7 @@ COMMANDS = {
     "deny": 'Answer a question with "no".',
     "retry": "Have a failed or interrupted turn answered after all.",
     "tail": "Follow what happens, event by event.",
+    "cursors": "List how far clients that have a name have read.",
     "sessions": "List the sessions.",
     "turns": "List the turns.",
     "workers": "List the workers: what each one does and costs.",

@@ -5,9 +5,15 @@ Structs are frozen and their tags are short: a tag is on the wire with every tok
 
 from typing import Any, Literal
 
-import msgspec
-
+from ipc.hosting import Care as Care
+from ipc.hosting import Drain as Drain
+from ipc.hosting import HandOver as HandOver
+from ipc.hosting import Reload as Reload
+from ipc.hosting import Scale as Scale
+from ipc.hosting import Stop as Stop
+from ipc.hosting import Undrain as Undrain
 from ipc.parts import AgentSpec as AgentSpec
+from ipc.parts import Message as Message
 from ipc.parts import ModelEndpoint as ModelEndpoint
 from ipc.parts import Part as Part
 from ipc.parts import PastAttempt as PastAttempt
@@ -18,10 +24,6 @@ from ipc.parts import ToolTrace as ToolTrace
 from ipc.parts import Usage as Usage
 
 BusyMode = Literal["interrupt", "queue", "steer", "collect"]
-
-
-class Message(msgspec.Struct, frozen=True, tag_field="t", omit_defaults=True):
-    """What all messages share: frozen, tagged by `t`, defaults left out."""
 
 
 # --- worker -> supervisor -----------------------------------------------------------------------------------
@@ -239,11 +241,21 @@ class Retry(Message, frozen=True, tag="retry"):
 class Follow(Message, frozen=True, tag="follow"):
     """Send the durable events of a session (of all when None) after `after`, then live ones and deltas.
 
-    `after` of None means from now on. A follow ends when the client goes or falls too far behind.
+    `after` of None means from now on, or, with the name of a `cursor`, behind what that name has acknowledged
+    by Seen. A follow ends when the client goes or falls too far behind.
     """
 
     session: str | None
     after: int | None = None
+    cursor: str = ""
+
+
+class Seen(Message, frozen=True, tag="seen"):
+    """Every event of the session up to `seq` has reached whom the cursor serves. It never moves back."""
+
+    cursor: str
+    session: str
+    seq: int
 
 
 class Unfollow(Message, frozen=True, tag="unfollow"):
@@ -255,56 +267,13 @@ class Unfollow(Message, frozen=True, tag="unfollow"):
 class Show(Message, frozen=True, tag="show"):
     """Read a table. `state` and `session` filter where the table has them; `id` is whose story is told."""
 
-    what: Literal["status", "sessions", "turns", "workers", "services", "questions", "story", "metrics"]
+    what: Literal[
+        "status", "sessions", "turns", "workers", "services", "questions", "cursors", "story", "metrics"
+    ]
     session: str | None = None
     state: str | None = None
     limit: int = 100
     id: str = ""
-
-
-class Care(Message, frozen=True, tag="care"):
-    """Care for the journal while the service runs. Every act answers with a Table.
-
-    `file` is where a backup goes; `session` and `after` (the `more` of the page before) are for an export;
-    `older` and `keep` are an age and a size as hermes.toml writes them, for pruning.
-    """
-
-    act: Literal["check", "stats", "backup", "export", "prune"]
-    file: str | None = None
-    session: str | None = None
-    after: str = ""
-    older: str | None = None
-    keep: str | None = None
-
-
-class Reload(Message, frozen=True, tag="reload"):
-    """Read hermes.toml again. Answered with a Table: a row for each change and when it matters."""
-
-
-class Drain(Message, frozen=True, tag="drain"):
-    """Begin no turn from now on; those that run finish, and what is said is accepted and waits."""
-
-
-class Undrain(Message, frozen=True, tag="undrain"):
-    """Begin turns again."""
-
-
-class Scale(Message, frozen=True, tag="scale"):
-    """So many turns at once from now on: `seats` in all, or `per_cpu` of the CPUs there are.
-
-    With neither, nothing changes and the answer tells how many there are.
-    """
-
-    seats: int | None = None
-    per_cpu: float | None = None
-
-
-class HandOver(Message, frozen=True, tag="handover"):
-    """Replace the service by its newest version in place: running turns go on and are named in the answer."""
-
-
-class Stop(Message, frozen=True, tag="stop"):
-    """End the service; running turns are left for resume."""
 
 
 Request = (
@@ -314,6 +283,7 @@ Request = (
     | Respond
     | Retry
     | Follow
+    | Seen
     | Unfollow
     | Show
     | Care
@@ -374,9 +344,13 @@ class Event(Message, frozen=True, tag="e"):
 
 
 class Following(Message, frozen=True, tag="following"):
-    """The follow stands; `seq` is the session's last durable event at this moment (0 when following all)."""
+    """The follow stands; `seq` is the session's last durable event at this moment (0 when following all).
+
+    `after` is where it begins.
+    """
 
     seq: int
+    after: int = 0
 
 
 class Cut(Message, frozen=True, tag="cut"):

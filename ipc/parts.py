@@ -8,6 +8,10 @@ import msgspec
 ToolClass = Literal["pure", "idempotent", "unsafe"]
 
 
+class Message(msgspec.Struct, frozen=True, tag_field="t", omit_defaults=True):
+    """What all messages share: frozen, tagged by `t`, defaults left out."""
+
+
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     """A piece of a message that never travels alone."""
 

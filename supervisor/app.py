@@ -170,6 +170,7 @@ class App:
             views=self._make_views(state),
             live=self._live,
             reload=self._reload_asked,
+            hear_out=self._switchboard.hear_out,
             stop=lambda: self._end(0),
             hand_over=lambda reply: self._keep(self._departure.ask(reply, self._leave)),
             refused=self._metrics.refused.add,
@@ -317,7 +318,8 @@ class App:
         self._ending.begin()
         if self._engine.trouble is not None:
             self._end(0)  # what could not be written was promised to nobody
-        self._engine.post(events.StopAsked(), lambda answer: self._end(0))
+        asked = events.StopAsked()
+        self._switchboard.hear_out(lambda: self._engine.post(asked, lambda answer: self._end(0)))
 
     def _hung_up(self) -> None:
         """In a terminal: it was closed. From anybody else: read the settings again."""

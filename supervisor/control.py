@@ -23,7 +23,7 @@ _NO_ROOM_RETRY_SECONDS = 5.0
 
 Reply = Callable[[wire.Answer], None]
 _Scaling = wire.Drain | wire.Undrain | wire.Scale
-_Saying = wire.Submit | wire.Interrupt | wire.Queue | wire.Respond | wire.Retry
+_Saying = wire.Submit | wire.Interrupt | wire.Queue | wire.Respond | wire.Retry | wire.Seen
 _Change = _Saying | _Scaling | wire.HandOver | wire.Stop
 
 
@@ -52,6 +52,7 @@ class Views(Protocol):
     def queue(self, session: str) -> tuple[dict[str, Any], ...]: ...
     def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None: ...
     def spoken(self, message: str) -> tuple[str, str, str] | None: ...
+    def cursor(self, session: str, name: str) -> int: ...
 
 
 class Care(Protocol):
@@ -71,6 +72,7 @@ class Control:
         clips_folder: Path,
         live: Live,
         reload: Callable[[Reply], None],
+        hear_out: Callable[[Callable[[], None]], None],
         stop: Callable[[], None],
         hand_over: Callable[[Reply], None],
         refused: Callable[[], None],
@@ -83,6 +85,7 @@ class Control:
         self._clips = clips_folder
         self._live = live
         self._reload = reload
+        self._hear_out = hear_out
         self._stop = stop
         self._hand_over = hand_over
         self._refused = refused
@@ -110,7 +113,7 @@ class Control:
             return
         match request:
             case wire.Follow():
-                self._feed.follow(identity, number, request.session, request.after)
+                self._follow(identity, number, request, reply)
             case wire.Unfollow():
                 self._feed.unfollow(identity, request.follow.to_bytes(8))
                 reply(wire.Done())
@@ -122,6 +125,19 @@ class Control:
                 self._reload(reply)
             case _:
                 self._change(request, reply)
+
+    def _follow(self, identity: bytes, number: bytes, request: wire.Follow, reply: Reply) -> None:
+        after = request.after
+        if request.cursor:
+            if request.session is None:
+                reply(wire.Refused("a cursor counts within one session", "name the session to follow"))
+                return
+            if fault := _cursor_fault(request.cursor):
+                reply(fault)
+                return
+            if after is None:
+                after = self._views.cursor(request.session, request.cursor)
+        self._feed.follow(identity, number, request.session, after)
 
     def _change(self, request: _Change, reply: Reply) -> None:
         fault = _fault(request) or self._no_room(request)
@@ -144,6 +160,9 @@ class Control:
                 session = session_of(request.question)
                 answer = events.AnswerArrived(session, request.question, request.text, request.by)
                 self._engine.post(answer, _answering(reply))
+            case wire.Seen():
+                seen = events.EventsSeen(request.session, request.cursor, request.seq)
+                self._engine.post(seen, _answering(reply))
             case wire.Retry() if "/" not in request.turn:  # the id of a message, for turns are SESSION/N
                 self._retry_clip(request, reply)
             case wire.Retry():
@@ -160,7 +179,8 @@ class Control:
                 reply(wire.Done(note="stopping; what is in the journal stands"))
                 self._stop()
             case wire.Stop():
-                self._engine.post(events.StopAsked(), _answering(reply, then=self._stop))
+                ending = _answering(reply, then=self._stop)
+                self._hear_out(lambda: self._engine.post(events.StopAsked(), ending))
 
     def _no_room(self, request: _Change) -> wire.Refused | None:
         """While nothing can be written nothing can be promised; looking and stopping need no promise."""
@@ -281,6 +301,8 @@ def _fault(request: _Change) -> wire.Refused | None:
             return _text_fault(request.text)
         case wire.Retry():
             return _key_fault(request.key)
+        case wire.Seen():
+            return _name_fault(request.session) or _cursor_fault(request.cursor)
     return None
 
 
@@ -289,6 +311,13 @@ def _name_fault(name: str) -> wire.Refused | None:
         return None
     error = f"a session's name has 1 to {SESSION_NAME_MAX} printable characters and no space at its ends"
     return wire.Refused(error, "choose another name, for example demo or telegram:42")
+
+
+def _cursor_fault(name: str) -> wire.Refused | None:
+    if _name_fault(name) is None:
+        return None
+    error = f"a cursor's name has 1 to {SESSION_NAME_MAX} printable characters and no space at its ends"
+    return wire.Refused(error, "name it after the client, for example telegram-bridge")
 
 
 def _content_fault(request: wire.Submit) -> wire.Refused | None:

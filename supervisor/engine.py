@@ -27,6 +27,7 @@ from supervisor.core.effects import (
 from supervisor.core.events import (
     DropAsked,
     Event,
+    EventsSeen,
     HostRead,
     InterruptAsked,
     ResumeAsked,
@@ -39,7 +40,7 @@ from supervisor.core.events import (
 )
 from supervisor.core.inbox import put_to_rest
 from supervisor.core.model import Session, State
-from supervisor.core.records import MessageAccepted, Record
+from supervisor.core.records import CursorMoved, MessageAccepted, Record
 
 # Events decided before their records are committed: bounds both a transaction and how long a first sender
 # waits.
@@ -49,6 +50,9 @@ _BATCH_MAX = 512
 _RETRY_SECONDS = 0.5
 # A deadline missed by more than this says that the host stood still, not that a worker was late.
 _LATE_SECONDS = 2.0
+
+# What needs its session in memory, at rest or not.
+_ABOUT_SESSIONS = (TextArrived, VoiceArrived, InterruptAsked, DropAsked, ResumeAsked, EventsSeen)
 
 GiveAnswer = Callable[[Answer], None]
 TakeWords = Callable[[], Spoke]
@@ -69,6 +73,7 @@ class Journal(Protocol):
 
     def wake(self, session: str) -> Session | None: ...
     def message_seq(self, message: str) -> int | None: ...
+    def cursors(self, session: str) -> dict[str, int]: ...
     def commit(self, records: Sequence[Record]) -> "asyncio.Future[None]": ...
 
 
@@ -151,9 +156,10 @@ class Engine:
         self._urgent = 0  # of them, those that do not wait for company
         self._is_stepping = False
         self._halted: asyncio.Future[None] | None = None
-        # Of the batch being decided: messages the journal does not have yet, and sessions that
-        # doors asked about.
+        # Of the batch being decided: messages and cursors the journal does not have yet, and
+        # sessions that doors asked about.
         self._fresh: dict[str, int] = {}
+        self._moved: dict[str, dict[str, int]] = {}
         self._touched: set[str] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
@@ -226,16 +232,21 @@ class Engine:
         decisions.append((event, self._decide(event), answer))
 
     def _decide(self, event: Event) -> Decision:
-        if isinstance(event, TextArrived | VoiceArrived | InterruptAsked | DropAsked | ResumeAsked):
+        if isinstance(event, _ABOUT_SESSIONS):
             self._wake(event.session)
         # Nothing can be known by its key in a session that nobody has spoken to.
         if isinstance(event, TextArrived | VoiceArrived) and event.session in self.state.sessions:
             known = self._fresh.get(event.message) or self._journal.message_seq(event.message)
-            event = replace(event, known_seq=known)
+            event = event if known is None else replace(event, known_seq=known)
+        elif isinstance(event, EventsSeen):
+            cursors = self._journal.cursors(event.session) | self._moved.get(event.session, {})
+            event = replace(event, stands_at=cursors.get(event.cursor, 0), cursors=len(cursors))
         decision = decide(self.state, event, self._clock.now())
         for record in decision.records:
             if isinstance(record, MessageAccepted):
                 self._fresh[record.message] = record.seq
+            elif isinstance(record, CursorMoved):
+                self._moved.setdefault(record.session, {})[record.cursor] = record.seen
         return decision
 
     def _wake(self, name: str) -> None:
@@ -287,6 +298,7 @@ class Engine:
         self._switchboard.acknowledge()
         put_to_rest(self.state, self._touched.union(record.session for record in records))
         self._fresh.clear()
+        self._moved.clear()
         self._touched.clear()
         self._is_stepping = False
         self._stepped_at = self._clock.now()

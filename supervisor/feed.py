@@ -77,7 +77,7 @@ class Feed:
         self.unfollow(identity, request)
         self._followers[identity, request] = follower
         self._by_session.setdefault(session, {})[follower] = None
-        self._send(follower, encode(wire.Following(last)))
+        self._send(follower, encode(wire.Following(last, follower.seq)))
         if session is None:
             follower.is_level = True
         else:

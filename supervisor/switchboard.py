@@ -20,6 +20,9 @@ from supervisor.core.model import State, Who
 # Streamed words reach the journal at least this often, so a crash of the supervisor loses less than a
 # quarter second.
 SPEECH_SECONDS_MAX = 0.2
+# A live process answers a pulse within milliseconds; one that does not has nothing more to say.
+_HEAR_OUT_SECONDS = 0.25
+_LAST_PULSE = b"last"
 # A worker holds back when this many of its frames are not acknowledged, so ask for a commit well before.
 _UNACKNOWLEDGED_MAX = 256
 # A kept worker connects again within a tenth of a second; one that is starved gets this long to answer.
@@ -93,6 +96,14 @@ class _Recall:
     is_asked: bool = False
 
 
+@dataclass(slots=True, eq=False)
+class _HearingOut:
+    """Whose answer to the last pulse is missing, and what happens when none is."""
+
+    missing: set[bytes]
+    then: Callable[[], None]
+
+
 class Switchboard:
     """The lines to all workers."""
 
@@ -114,6 +125,7 @@ class Switchboard:
         self._recalled: dict[Who, _Recall] = {}  # kept workers that have not answered yet
         # Frames that were not even decided: of the dead, of nobody, or seen before.
         self.echoes = 0
+        self._hearing_out: dict[_HearingOut, None] = {}
 
     def open(self, engine: Engine, frames: LoopSocket, pulse: LoopSocket) -> None:
         self._engine = engine
@@ -154,6 +166,11 @@ class Switchboard:
         line = self._line(parts[0])
         if line is not None:
             self._engine.post(events.WorkerAlive(line.who, "pulse"))
+        if parts[-1] == _LAST_PULSE:
+            for hearing in list(self._hearing_out):
+                hearing.missing.discard(parts[0])
+                if not hearing.missing:
+                    self._heard_out(hearing)
 
     def _line(self, identity: bytes) -> _Line | None:
         line = self._lines.get(identity)
@@ -288,6 +305,27 @@ class Switchboard:
                 self._hang_up(identity, line)
             else:
                 self._pulse.send([identity, b""])
+
+    def hear_out(self, then: Callable[[], None]) -> None:
+        """Do something once all that workers have sent until now is heard; soon, if they do not answer.
+
+        Frames that lie between the processes are read before the answer to a pulse that is sent after them.
+        """
+        asked = (
+            identity for identity in self._lines if self._pulse.send([identity, _LAST_PULSE]) is Sent.SENT
+        )
+        hearing = _HearingOut(set(asked), then)
+        self._hearing_out[hearing] = None
+        if hearing.missing:
+            self._loop.call_later(_HEAR_OUT_SECONDS, self._heard_out, hearing)
+        else:
+            self._heard_out(hearing)
+
+    def _heard_out(self, hearing: _HearingOut) -> None:
+        if hearing in self._hearing_out:
+            del self._hearing_out[hearing]
+            # Not at once: frames that came with the answer are posted in this round of the loop.
+            self._loop.call_soon(hearing.then)
 
     def _send(self, who: Who, message: wire.ToWorker) -> None:
         identity = self._identities.identity(who.incarnation)

@@ -26,6 +26,8 @@ class Tables(Protocol):
     def turns_page(self, state: str | None, session: str | None, limit: int) -> Sequence[Row]: ...
     def story(self, id: str) -> Sequence[Row]: ...
     def questions_page(self, limit: int) -> Sequence[Row]: ...
+    def cursors(self, session: str) -> Mapping[str, int]: ...
+    def cursors_page(self, session: str | None, limit: int) -> Sequence[Row]: ...
     def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None: ...
     def spoken(self, message: str) -> tuple[str, str, str] | None: ...
     def counts(self) -> Mapping[str, int]: ...
@@ -122,6 +124,8 @@ class Views:
                 return tuple(self._services())
             case "questions":
                 return tuple(self._tables.questions_page(limit))
+            case "cursors":
+                return tuple(self._tables.cursors_page(request.session, limit))
             case "story":
                 return tuple(self._tables.story(request.id))
             case "metrics":
@@ -131,6 +135,10 @@ class Views:
     def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None:
         """Session and state of a turn, and the texts it was to answer."""
         return self._tables.asked_of(turn)
+
+    def cursor(self, session: str, name: str) -> int:
+        """How far the client of that name has read; 0 when nobody of that name has read anything."""
+        return self._tables.cursors(session).get(name, 0)
 
     def spoken(self, message: str) -> tuple[str, str, str] | None:
         """Session and state of a message, and the clip it was spoken in, if it was."""

@@ -92,7 +92,7 @@ def read_history(journal: Path) -> History:
             speech=rows("speech", 'turn, attempt, "offset"'),
             tool_calls=rows("tool_calls", "position"),
             questions=rows("questions", "turn, number"),
-            events=rows("events", "position"),
+            events=rows("events", "session, seq"),
             tallies={row["what"]: row["number"] for row in rows("tallies", "what")},
         )
 

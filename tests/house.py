@@ -72,6 +72,10 @@ _NOT_IN_CORE = frozenset(
 )
 _ACTS = frozenset({"open", "print", "input", "exec", "eval"})
 _CORE_READERS = (
+    "applying",
+    "clips",
+    "departure",
+    "handover",
     "journal",
     "engine",
     "switchboard",

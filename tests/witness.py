@@ -32,6 +32,7 @@ from supervisor.core.records import (
     AttemptOpened,
     AttemptSpoke,
     AttemptStopped,
+    CursorMoved,
     MessageAccepted,
     MessageDropped,
     QuestionAnswered,
@@ -109,6 +110,7 @@ class Witness:
         self.ended: dict[str, str] = {}  # turn -> how
         self.attempts: dict[str, Who] = {}  # session -> who made its latest attempt
         self.questions: dict[str, str] = {}  # session -> the question it waits for
+        self.cursors: Counter[tuple[str, str]] = Counter()  # session and name -> seq
         self.asked: Counter[str] = Counter()  # turn -> how many questions it has asked
 
     def fates(self) -> dict[str, str]:
@@ -163,6 +165,11 @@ class Witness:
                 self.held.add(record.session)
             case SessionReleased():
                 self.held.remove(record.session)
+            case CursorMoved():
+                place = record.session, record.cursor
+                assert self.cursors[place] < record.seen, f"a cursor moves back: {record}"
+                assert record.seen <= self.seqs[record.session], f"beyond the feed: {record}"
+                self.cursors[place] = record.seen
             case TurnOpened():
                 assert record.session not in self.open_turns, f"a second turn beside an open one: {record}"
                 assert record.turn not in self.ended, f"the turn has ended before: {record}"

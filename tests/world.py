@@ -1,12 +1,12 @@
-"""A world to tell stories in: the real rules and the journal's SQL, a pretend clock, workers and people.
+"""A world to tell stories in: the real rules, a journal in memory, a pretend clock, workers and people.
 
 It keeps the engine's order: wake, decide, commit, act, put to rest. Whatever must hold is checked after
 every step.
 """
 
-import weakref
 from dataclasses import dataclass, replace
 
+from supervisor.core import events
 from supervisor.core.decide import decide, next_deadline
 from supervisor.core.effects import (
     Answer,
@@ -19,40 +19,6 @@ from supervisor.core.effects import (
     SteerTurn,
     Transcribe,
 )
-from supervisor.core.events import (
-    AnswerArrived,
-    Asked,
-    DrainAsked,
-    DropAsked,
-    Event,
-    Failed,
-    Finished,
-    HandOverAsked,
-    HostRead,
-    InterruptAsked,
-    ModelChanged,
-    Noted,
-    NotTranscribed,
-    Recovered,
-    ResumeAsked,
-    ScaleAsked,
-    Spoke,
-    Steered,
-    StopAsked,
-    TextArrived,
-    Ticked,
-    ToolFinished,
-    ToolStarted,
-    Transcribed,
-    UndrainAsked,
-    VoiceArrived,
-    WorkerAlive,
-    WorkerDied,
-    WorkerKept,
-    WorkerReady,
-    WorkerStarted,
-    WorkerUnreachable,
-)
 from supervisor.core.inbox import put_to_rest
 from supervisor.core.keeping import keepable
 from supervisor.core.model import BusyMode, ModelState, Policy, Proof, Who, session_of
@@ -63,15 +29,23 @@ from tests.witness import Process, Witness, check_clip, check_effect, check_stat
 
 # Bounds the walk from deadline to deadline: reminders that beget reminders without end are a defect.
 _DEADLINES_MAX = 10_000
+_ABOUT_SESSIONS = (
+    events.TextArrived,
+    events.VoiceArrived,
+    events.InterruptAsked,
+    events.DropAsked,
+    events.ResumeAsked,
+    events.EventsSeen,
+)
 # How a life begins in which no process of the one before is left.
-_SWEPT = Recovered()
+_SWEPT = events.Recovered()
 
 
 @dataclass(frozen=True)
 class Step:
     """One thing that happened and what the rules made of it."""
 
-    event: Event
+    event: events.Event
     decision: Decision
 
 
@@ -81,13 +55,12 @@ class World:
     def __init__(self, policy: Policy | None = None) -> None:
         self.policy = policy or Policy()
         self.journal = MemoryJournal()
-        weakref.finalize(self, self.journal.close)
         self.now = 1000.0
         self.witness = Witness()
         self.steps: list[Step] = []
         self.processes: dict[Who, Process] = {}
         self.ears: set[str] = set()  # messages whose clips this life has given to be transcribed
-        self.model = ModelChanged(ModelState.READY)
+        self.model = events.ModelChanged(ModelState.READY)
         self._messages = 0
         self._calls = 0
         self.state = self.journal.load(self.policy)
@@ -95,31 +68,31 @@ class World:
 
     # --- the engine's part ----------------------------------------------------------------------------------
 
-    def tell(self, event: Event) -> Decision:
+    def tell(self, event: events.Event) -> Decision:
         """Let something happen. An echo must change nothing at all."""
         if not (is_echo(event, self.state.epoch, self.processes) or self.witness.is_old_news(event)):
             self._make_true(event)
             return self._step(event)
-        self._step(Ticked())  # What is due anyway is not the echo's doing.
+        self._step(events.Ticked())  # What is due anyway is not the echo's doing.
         before = repr(self.state)
         decision = self._step(event)
         assert decision == Decision((), (), None), f"{event} is an echo, yet {decision}"
         assert repr(self.state) == before, f"{event} is an echo, yet the state changed"
         return decision
 
-    def tell_then_crash_uncommitted(self, event: Event) -> None:
+    def tell_then_crash_uncommitted(self, event: events.Event) -> None:
         """The supervisor dies between decision and commit: nobody was told anything."""
         self._decide(event)
         self._begin_next_life()
 
-    def tell_then_crash_unperformed(self, event: Event) -> None:
+    def tell_then_crash_unperformed(self, event: events.Event) -> None:
         """The supervisor dies right after the commit: what it would have done is never done."""
         self._make_true(event)
         decision = self._decide(event)
         self._commit(decision)
         self._begin_next_life()
 
-    def _step(self, event: Event) -> Decision:
+    def _step(self, event: events.Event) -> Decision:
         decision = self._decide(event)
         self._commit(decision)
         for effect in decision.effects:
@@ -144,13 +117,16 @@ class World:
         if self.state.model.state is not ModelState.READY:
             assert AttemptOpened not in begun, f"begun without a model: {decision}"
 
-    def _decide(self, event: Event) -> Decision:
+    def _decide(self, event: events.Event) -> Decision:
         for name in _asked_about(event):
             session = self.journal.wake(name) if name not in self.state.sessions else None
             if session is not None:
                 self.state.sessions[name] = session
-        if isinstance(event, TextArrived | VoiceArrived):
+        if isinstance(event, events.TextArrived | events.VoiceArrived):
             event = replace(event, known_seq=self.journal.message_seq(event.message))
+        elif isinstance(event, events.EventsSeen):
+            cursors = self.journal.cursors(event.session)
+            event = replace(event, stands_at=cursors.get(event.cursor, 0), cursors=len(cursors))
         return decide(self.state, event, self.now)
 
     def _commit(self, decision: Decision) -> None:
@@ -178,7 +154,7 @@ class World:
             case SteerTurn():
                 self.processes[who].offers.append(effect)
 
-    def _begin(self, recovered: Recovered = _SWEPT) -> None:
+    def _begin(self, recovered: events.Recovered = _SWEPT) -> None:
         self.tell(recovered)
         if self.model.state is not ModelState.WAITING:
             self.tell(self.model)
@@ -191,21 +167,21 @@ class World:
         self.state = self.journal.load(self.policy)
         self._begin()
 
-    def _make_true(self, event: Event) -> None:
+    def _make_true(self, event: events.Event) -> None:
         """What a report says has happened, whatever the supervisor makes of it."""
         match event:
-            case WorkerDied():
+            case events.WorkerDied():
                 process = self.processes[Who(self.state.epoch, event.seat, event.incarnation)]
                 process.is_dead, process.is_ready = True, False
-            case Transcribed() | NotTranscribed():
+            case events.Transcribed() | events.NotTranscribed():
                 self.ears.discard(event.message)
-            case WorkerReady():
+            case events.WorkerReady():
                 self.processes[event.who].is_ready = self.processes[event.who].job is None
-            case ToolStarted():
+            case events.ToolStarted():
                 self.processes[event.who].calls.add(event.call)
-            case ToolFinished():
+            case events.ToolFinished():
                 self.processes[event.who].calls.discard(event.call)
-            case Finished() | Failed() | Asked():
+            case events.Finished() | events.Failed() | events.Asked():
                 self.processes[event.who].job = None
 
     # --- people ---------------------------------------------------------------------------------------------
@@ -214,58 +190,66 @@ class World:
         """Somebody says something; returns the message's id."""
         self._messages += 1
         message = id or f"m{self._messages}"
-        self.tell(TextArrived(session, message, f"key-{message}", text, BusyMode(busy), expect or None))
+        self.tell(
+            events.TextArrived(session, message, f"key-{message}", text, BusyMode(busy), expect or None)
+        )
         return message
 
     def speaks_clip(self, session: str, busy: str = "queue", id: str = "") -> str:
         """Somebody says something that must be understood first; returns the message's id."""
         self._messages += 1
         message = id or f"m{self._messages}"
-        self.tell(VoiceArrived(session, message, f"key-{message}", f"clip-of-{message}", BusyMode(busy)))
+        self.tell(
+            events.VoiceArrived(session, message, f"key-{message}", f"clip-of-{message}", BusyMode(busy))
+        )
         return message
 
     def understands(self, message: str, text: str = "words") -> None:
-        self.tell(Transcribed(self.witness.accepted[message], message, text))
+        self.tell(events.Transcribed(self.witness.accepted[message], message, text))
 
     def does_not_understand(self, message: str, reason: str = "nothing was understood") -> None:
-        self.tell(NotTranscribed(self.witness.accepted[message], message, reason, "say it again"))
+        self.tell(events.NotTranscribed(self.witness.accepted[message], message, reason, "say it again"))
 
     def interrupts(self, session: str, expect: str = "", drop: bool = False) -> Answer | None:
-        return self.tell(InterruptAsked(session, "someone", expect or None, drop)).answer
+        return self.tell(events.InterruptAsked(session, "someone", expect or None, drop)).answer
 
     def drops(self, session: str, message: str) -> Answer | None:
-        return self.tell(DropAsked(session, message, "someone")).answer
+        return self.tell(events.DropAsked(session, message, "someone")).answer
 
     def clears(self, session: str) -> Answer | None:
-        return self.tell(DropAsked(session, None, "someone")).answer
+        return self.tell(events.DropAsked(session, None, "someone")).answer
 
     def resumes(self, session: str) -> Answer | None:
-        return self.tell(ResumeAsked(session)).answer
+        return self.tell(events.ResumeAsked(session)).answer
+
+    def has_read(self, cursor: str, session: str, seq: int) -> Answer | None:
+        """A named client acknowledges the feed up to a place."""
+        return self.tell(events.EventsSeen(session, cursor, seq)).answer
 
     def answers(self, question: str, text: str) -> Answer | None:
         """Somebody answers a question by its id."""
-        return self.tell(AnswerArrived(session_of(question), question, text, "someone")).answer
+        return self.tell(events.AnswerArrived(session_of(question), question, text, "someone")).answer
 
     def says_again(self, turn: str, text: str) -> str:
         """Somebody has a turn of the past tried once more."""
         self._messages += 1
         message = f"m{self._messages}"
-        arrived = TextArrived(session_of(turn), message, f"key-{message}", text, BusyMode.QUEUE)
+        arrived = events.TextArrived(session_of(turn), message, f"key-{message}", text, BusyMode.QUEUE)
         self.tell(replace(arrived, retries=turn))
         return message
 
     def drains(self) -> None:
-        self.tell(DrainAsked())
+        self.tell(events.DrainAsked())
 
     def undrains(self) -> None:
-        self.tell(UndrainAsked())
+        self.tell(events.UndrainAsked())
 
     def scales(self, seats: int) -> None:
-        self.tell(ScaleAsked(seats))
+        self.tell(events.ScaleAsked(seats))
 
     def host_has(self, free: int, cpu: float | None = None) -> None:
         """What the host has left: free memory in MiB, and the pressure on its CPUs in percent."""
-        self.tell(HostRead(free * 1024 * 1024, cpu_pressure=cpu))
+        self.tell(events.HostRead(free * 1024 * 1024, cpu_pressure=cpu))
 
     # --- processes ------------------------------------------------------------------------------------------
 
@@ -278,10 +262,10 @@ class World:
 
     def starts(self, seat: int) -> None:
         process = self.process(seat)
-        self.tell(WorkerStarted(seat, process.who.incarnation, process.pid))
+        self.tell(events.WorkerStarted(seat, process.who.incarnation, process.pid))
 
     def ready(self, seat: int) -> None:
-        self.tell(WorkerReady(self.process(seat).who))
+        self.tell(events.WorkerReady(self.process(seat).who))
 
     def worker_ready(self) -> None:
         """Every process that can takes work."""
@@ -294,16 +278,16 @@ class World:
         """The process in the seat is gone, by itself or because it was killed."""
         who = self.process(seat).who
         proof = Proof(processes=2, all_dead=all_dead, ms=4.0, how="pretend")
-        self.tell(WorkerDied(seat, who.incarnation, proof, words))
+        self.tell(events.WorkerDied(seat, who.incarnation, proof, words))
 
     def falls_silent(self, seat: int) -> None:
         self.process(seat).is_mute = True
 
     def beats(self, seat: int, kind: str) -> None:
-        self.tell(WorkerAlive(self.process(seat).who, kind))
+        self.tell(events.WorkerAlive(self.process(seat).who, kind))
 
     def unreachable(self, seat: int) -> None:
-        self.tell(WorkerUnreachable(self.process(seat).who, "its queue is full"))
+        self.tell(events.WorkerUnreachable(self.process(seat).who, "its queue is full"))
 
     # --- what workers say -----------------------------------------------------------------------------------
 
@@ -315,15 +299,15 @@ class World:
 
     def speaks(self, turn: str, text: str) -> None:
         who, attempt = self._at_work(turn)
-        self.tell(Spoke(who, turn, attempt, text))
+        self.tell(events.Spoke(who, turn, attempt, text))
 
     def begins_tool(self, turn: str, call: str, name: str = "shell") -> None:
         who, attempt = self._at_work(turn)
-        self.tell(ToolStarted(who, turn, attempt, call, name, "ls", "{}", "pure", 0))
+        self.tell(events.ToolStarted(who, turn, attempt, call, name, "ls", "{}", "pure", 0))
 
     def ends_tool(self, turn: str, call: str) -> None:
         who, attempt = self._at_work(turn)
-        self.tell(ToolFinished(who, turn, attempt, call, True, 5, "result"))
+        self.tell(events.ToolFinished(who, turn, attempt, call, True, 5, "result"))
 
     def uses_tool(self, turn: str) -> None:
         """A whole tool call, under a name of its own."""
@@ -338,28 +322,28 @@ class World:
             call = f"call-{self._calls}"
             self.begins_tool(turn, call, "ask")
         who, attempt = self._at_work(turn)
-        self.tell(Asked(who, turn, attempt, call, "clarify", text, choices))
+        self.tell(events.Asked(who, turn, attempt, call, "clarify", text, choices))
 
     def notes(self, turn: str) -> None:
         who, attempt = self._at_work(turn)
-        self.tell(Noted(who, turn, attempt))
+        self.tell(events.Noted(who, turn, attempt))
 
     def takes_in(self, turn: str, message: str) -> None:
         who, attempt = self._at_work(turn)
-        self.tell(Steered(who, turn, attempt, message))
+        self.tell(events.Steered(who, turn, attempt, message))
 
     def finishes(self, turn: str, text: str = "answer") -> None:
         who, attempt = self._at_work(turn)
-        self.tell(Finished(who, turn, attempt, text, input_tokens=7, output_tokens=3))
+        self.tell(events.Finished(who, turn, attempt, text, input_tokens=7, output_tokens=3))
 
     def fails(self, turn: str, error: str = "no luck", again: bool = False) -> None:
         who, attempt = self._at_work(turn)
-        self.tell(Failed(who, turn, attempt, error, "try later", again))
+        self.tell(events.Failed(who, turn, attempt, error, "try later", again))
 
     # --- the house and the time -----------------------------------------------------------------------------
 
     def model_is(self, state: str, error: str = "", hint: str = "") -> None:
-        self.model = ModelChanged(ModelState(state), error, hint)
+        self.model = events.ModelChanged(ModelState(state), error, hint)
         self.tell(self.model)
 
     def crash(self, away: float = 1.0) -> None:
@@ -369,7 +353,7 @@ class World:
 
     def restart_in_place(self, away: float = 1.0) -> None:
         """The image of the supervisor is replaced: workers with a running turn live on, the others do not."""
-        self.tell(HandOverAsked())
+        self.tell(events.HandOverAsked())
         kept, incarnations = keepable(self.state), self.state.incarnations
         staying = {Who(self.state.epoch, one.seat, one.incarnation) for one in kept}
         for process in self.processes.values():
@@ -377,14 +361,14 @@ class World:
         self.ears.clear()
         self.now += away
         self.state = self.journal.load(self.policy)
-        self._begin(Recovered(kept, incarnations))
+        self._begin(events.Recovered(kept, incarnations))
         for who in staying:
             job = self.processes[who].job
-            self.tell(WorkerKept(who, job.turn if job else "", job.attempt if job else 0))
+            self.tell(events.WorkerKept(who, job.turn if job else "", job.attempt if job else 0))
 
     def stops(self) -> None:
         """The service is stopped in order; a crash is how the next life begins."""
-        self.tell(StopAsked())
+        self.tell(events.StopAsked())
 
     def passes(self, seconds: float) -> None:
         """Time goes by from deadline to deadline; processes that are not mute give signs of life."""
@@ -395,22 +379,20 @@ class World:
                 break
             self._beat_before(at)
             self.now = max(self.now, at)
-            self.tell(Ticked())
+            self.tell(events.Ticked())
         else:
             raise AssertionError("reminders beget reminders without end")
         self.now = until
-        self.tell(Ticked())
+        self.tell(events.Ticked())
 
     def _beat_before(self, at: float) -> None:
         """Signs of life come a moment before anybody looks for them."""
         self.now = max(self.now, at - 0.5)
         for process in list(self.processes.values()):
             if process.is_heard and not process.is_mute and process.who.epoch == self.state.epoch:
-                self.tell(WorkerAlive(process.who, "pulse"))
-                self.tell(WorkerAlive(process.who, "loop"))
+                self.tell(events.WorkerAlive(process.who, "pulse"))
+                self.tell(events.WorkerAlive(process.who, "loop"))
 
 
-def _asked_about(event: Event) -> set[str]:
-    if isinstance(event, TextArrived | VoiceArrived | InterruptAsked | DropAsked | ResumeAsked):
-        return {event.session}
-    return set()
+def _asked_about(event: events.Event) -> set[str]:
+    return {event.session} if isinstance(event, _ABOUT_SESSIONS) else set()

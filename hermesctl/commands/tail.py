@@ -1,9 +1,13 @@
 """`hermesctl tail`: events as they happen; goes on by itself when the supervisor comes back."""
 
 import sys
+from contextlib import suppress
+from typing import NoReturn
 
 import click
 
+from hermesctl.acknowledging import Acknowledging
+from hermesctl.errors import CommandError
 from hermesctl.events import clock, gist, json_line
 from hermesctl.feed import Feed
 from hermesctl.render import aside, one_line, paint
@@ -25,6 +29,7 @@ Examples:
   hermesctl tail
   hermesctl tail demo --after 0
   hermesctl tail demo --json
+  hermesctl tail demo --json --cursor bridge
 """
 
 
@@ -34,25 +39,44 @@ Examples:
     "--after", type=click.IntRange(min=0), metavar="SEQ", help="Begin after this seq; 0 is the beginning."
 )
 @click.option(
+    "--cursor",
+    default="",
+    metavar="NAME",
+    help="Go on behind what was printed under this name before, also across restarts.",
+)
+@click.option(
     "--json", "form", flag_value="json", default="lines", help="Print one event a line, deltas too."
 )
 @click.pass_obj
-def tail(places: Places, session: str | None, after: int | None, form: str) -> None:
+def tail(places: Places, session: str | None, after: int | None, cursor: str, form: str) -> None:
     """Follow what happens, event by event."""
-    if session is None and after is not None:
-        raise click.UsageError("--after counts within one session: name the SESSION")
-    feed = Feed(places, session, after)
+    if session is None and (after is not None or cursor):
+        option = "--cursor" if cursor else "--after"
+        raise click.UsageError(f"{option} counts within one session: name the SESSION")
+    feed = Feed(places, session, after, cursor=cursor)
+    acknowledging = Acknowledging(feed, cursor, session) if session is not None and cursor else None
     try:
-        while True:
-            item = feed.next()
-            if item is not None:
-                _show(item, form)
-            elif feed.is_lost():
-                aside("the supervisor is gone; waiting for it to return …")
-                feed.reconnect(_PATIENCE_SECONDS)
-                aside("the supervisor is back")
+        _watch(feed, acknowledging, form)
     finally:
+        if acknowledging is not None:
+            with suppress(CommandError):  # it is going anyway, and what was not noted is printed again
+                acknowledging.finish()
         feed.close()
+
+
+def _watch(feed: Feed, acknowledging: Acknowledging | None, form: str) -> NoReturn:
+    while True:
+        item = feed.next()
+        if item is not None:
+            _show(item, form)
+        elif feed.is_lost():
+            aside("the supervisor is gone; waiting for it to return …")
+            feed.reconnect(_PATIENCE_SECONDS)
+            aside("the supervisor is back")
+            if acknowledging is not None:
+                acknowledging.line_lost()
+        if acknowledging is not None:
+            acknowledging.shown(item)
 
 
 def _show(item: Answer, form: str) -> None:

@@ -9,6 +9,7 @@ from typing import assert_never
 
 from supervisor.core import (
     admission,
+    cursors,
     inbox,
     keeping,
     placing,
@@ -27,6 +28,7 @@ from supervisor.core.events import (
     DrainAsked,
     DropAsked,
     Event,
+    EventsSeen,
     Failed,
     Finished,
     HandOverAsked,
@@ -103,6 +105,8 @@ def _handle(ledger: Ledger, event: Event) -> None:
             inbox.drop_asked(ledger, event)
         case ResumeAsked():
             inbox.resume_asked(ledger, event)
+        case EventsSeen():
+            cursors.seen(ledger, event)
         case Asked():
             questions.asked(ledger, event)
         case AnswerArrived():

@@ -92,6 +92,20 @@ class ResumeAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class EventsSeen:
+    """A named client has read a session's feed up to `seq`.
+
+    What the journal knows of it: where the cursor stands (0 when it is new), how many the session has.
+    """
+
+    session: str
+    cursor: str
+    seq: int
+    stands_at: int = 0
+    cursors: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerArrived:
     """A human answers a question by its id."""
 
@@ -323,6 +337,7 @@ Event = (
     | InterruptAsked
     | DropAsked
     | ResumeAsked
+    | EventsSeen
     | AnswerArrived
     | Asked
     | WorkerStarted

@@ -351,3 +351,9 @@ def turn_id(session: str, number: int) -> str:
 
 def session_of(turn: str) -> str:
     return turn.rpartition("/")[0]
+
+
+def turn_number(turn: str) -> int:
+    """Which turn of its session it is; 0, which no turn has, when the word is not a turn's id."""
+    number = turn.rpartition("/")[2]
+    return int(number) if number.isascii() and number.isdigit() else 0

@@ -89,6 +89,15 @@ class SessionReleased(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CursorMoved(Record):
+    """A named client has read up to `seen`; until now it had acknowledged `before`."""
+
+    cursor: str
+    seen: int
+    before: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnOpened(Record):
     type: ClassVar[str] = "turn.opened"
     turn: str

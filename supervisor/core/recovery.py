@@ -5,10 +5,13 @@ from supervisor.core.effects import Carried
 from supervisor.core.events import Recovered
 from supervisor.core.ledger import Ledger
 from supervisor.core.model import Intake, Policy, Proof, Session, Turn
+from supervisor.core.records import MessageDropped
 
 # The start has swept away every process of the life before; nobody counted them.
 _SWEPT = Proof(processes=0, all_dead=True, ms=0.0, how="restart")
 _ENDED = "the supervisor ended while it ran"
+# By whom a message is dropped that waited too long for a service that was away.
+TOO_OLD = "freshness"
 
 
 def recovered(ledger: Ledger, event: Recovered) -> None:
@@ -18,6 +21,7 @@ def recovered(ledger: Ledger, event: Recovered) -> None:
     for session in list(ledger.state.sessions.values()):
         if session.turn is not None and session.name not in going_on:
             _settle(ledger, session, session.turn)
+        _let_go_of_the_old(ledger, session)
         voice.take_up(ledger, session)
         if session.turn is None and session.waiting:
             ledger.state.openable[session.name] = None
@@ -40,6 +44,20 @@ def _settle(ledger: Ledger, session: Session, turn: Turn) -> None:
         questions.ask_to_go_on(ledger, session, turn)
     else:
         line.join(ledger.state, session.name, ledger.now)
+
+
+def _let_go_of_the_old(ledger: Ledger, session: Session) -> None:
+    """What nobody has begun to answer, and nobody has added to, for too long: who asked has gone.
+
+    What an interrupt holds begins nothing by itself; behind a turn that goes on the conversation is alive.
+    """
+    if session.turn or session.held or not session.waiting:
+        return
+    if ledger.now - max(message.at for message in session.waiting) > ledger.state.policy.freshness_seconds:
+        for message in session.waiting:
+            ledger.tell(session, MessageDropped, message=message.id, by=TOO_OLD)
+        ledger.state.waiting -= len(session.waiting)
+        session.waiting.clear()
 
 
 def _reason_to_end(policy: Policy, turn: Turn, now: float) -> str | None:

@@ -88,6 +88,10 @@ class Journal:
         """Where a message stands in its session's feed, or None when it is not known."""
         return self.read.message_seq(message)
 
+    def cursors(self, session: str) -> dict[str, int]:
+        """How far each named client has read a session's feed."""
+        return self.read.cursors(session)
+
     def commit(self, records: Sequence[Record]) -> "asyncio.Future[None]":
         """Write all or none. Commits that wait at the same moment share a transaction, in their order."""
         loop = asyncio.get_running_loop()

@@ -1,8 +1,12 @@
-"""From rows to State: only what is open, found by partial indexes, so that history costs nothing."""
+"""From rows to State: only what is open, found by partial indexes, so that history costs nothing.
+
+A query is asked once for all sessions of a load, and the same queries wake a single one.
+"""
 
 import json
-from collections import deque
-from collections.abc import Iterable
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from itertools import chain
 from sqlite3 import Row
 
 from supervisor.core.model import (
@@ -28,101 +32,154 @@ WAITING_SESSIONS = """
     SELECT session FROM messages INDEXED BY messages_waiting WHERE state IN ('transcribing', 'waiting')
     GROUP BY session ORDER BY min(position)"""
 HELD_SESSIONS = "SELECT name AS session FROM sessions INDEXED BY sessions_held WHERE held > 0 ORDER BY name"
-SESSION = "SELECT name, seq, turns, held FROM sessions WHERE name = ?"
+SESSIONS = """
+    SELECT name, seq, turns, held FROM json_each(?) AS named CROSS JOIN sessions ON name = named.value"""
 WAITING = """
-    SELECT id, text, busy, at, clip, seq FROM messages INDEXED BY messages_waiting
-    WHERE session = ? AND state IN ('transcribing', 'waiting') ORDER BY seq"""
-OPEN_TURN = """
-    SELECT id, session, state, messages, opened_at, attempts, losses, content_at
-    FROM turns INDEXED BY turns_open WHERE session = ? AND state IN ('queued', 'running', 'asking')"""
+    SELECT session, messages.id, text, busy, at, clip, seq
+    FROM json_each(?) AS named CROSS JOIN messages INDEXED BY messages_waiting ON session = named.value
+    WHERE state IN ('transcribing', 'waiting') ORDER BY session, seq"""
+OPEN_TURNS = """
+    SELECT turns.id, session, state, messages, opened_at, attempts, losses, content_at
+    FROM json_each(?) AS named CROSS JOIN turns INDEXED BY turns_open ON session = named.value
+    WHERE state IN ('queued', 'running', 'asking')"""
 TAKEN = """
     SELECT messages.id, messages.text, messages.busy, messages.at, messages.clip, messages.seq
     FROM json_each(?) AS listed CROSS JOIN messages ON messages.id = listed.value ORDER BY listed.key"""
-ATTEMPT = "SELECT * FROM attempts WHERE turn = ? AND number = ?"
-SPEECH = 'SELECT text FROM speech WHERE turn = ? AND attempt = ? ORDER BY "offset"'
-OPEN_CALLS = """
-    SELECT call, name FROM tool_calls INDEXED BY tool_calls_open
-    WHERE turn = ? AND attempt = ? AND state = 'started'"""
-
-QUESTION = """
-    SELECT id, kind, text, choices, call FROM questions INDEXED BY questions_open
-    WHERE turn = ? AND state = 'open'"""
-QUESTIONS_ASKED = "SELECT count(*) AS number FROM questions WHERE turn = ?"
+# Of attempts, given as pairs of turn and number.
+_LISTED = "FROM json_each(?) AS listed CROSS JOIN"
+ATTEMPTS = f"""
+    SELECT attempts.* {_LISTED} attempts ON turn = listed.value ->> 0 AND number = listed.value ->> 1"""
+SPOKEN = f"""
+    SELECT turn, attempt, text {_LISTED} speech ON turn = listed.value ->> 0 AND attempt = listed.value ->> 1
+    ORDER BY turn, attempt, "offset\""""
+OPEN_CALLS = f"""
+    SELECT turn, attempt, call, name {_LISTED} tool_calls INDEXED BY tool_calls_open
+        ON turn = listed.value ->> 0 AND attempt = listed.value ->> 1
+    WHERE state = 'started'"""
+QUESTIONS = f"""
+    SELECT turn, questions.id, kind, text, choices, call {_LISTED} questions INDEXED BY questions_open
+        ON turn = listed.value
+    WHERE state = 'open'"""
+QUESTIONS_ASKED = f"""
+    SELECT turn, count(*) AS number {_LISTED} questions INDEXED BY questions_by_turn ON turn = listed.value
+    GROUP BY turn"""
 
 
 def load(rows: Rows, policy: Policy, epoch: int) -> State:
     """The state a new life begins with."""
+    queries = (OPEN_SESSIONS, WAITING_SESSIONS, HELD_SESSIONS)
+    names = list(dict.fromkeys(row["session"] for query in queries for row in rows.all(query)))
     state = State(policy, epoch)
-    for query in (OPEN_SESSIONS, WAITING_SESSIONS, HELD_SESSIONS):
-        for row in rows.all(query):
-            name = row["session"]
-            session = None if name in state.sessions else wake(rows, name)
-            if session is not None:
-                state.sessions[name] = session
+    state.sessions = _sessions(rows, names)
     return state
 
 
 def wake(rows: Rows, name: str) -> Session | None:
     """One session as the journal has it, or None when nothing was ever said to it."""
-    row = rows.one(SESSION, (name,))
-    if row is None:
-        return None
-    waiting = deque(_messages(rows.all(WAITING, (name,))))
-    turn = rows.one(OPEN_TURN, (name,))
-    return Session(name, row["seq"], row["turns"], row["held"], waiting, _turn(rows, turn) if turn else None)
+    return _sessions(rows, [name]).get(name)
 
 
 def said(rows: Rows, turn: str, attempt: int) -> str:
     """All that an attempt has said, as far as it was written down."""
-    return "".join(row["text"] for row in rows.all(SPEECH, (turn, attempt)))
+    return _said(rows, [(turn, attempt)]).get((turn, attempt), "")
 
 
-def _messages(found: Iterable[Row]) -> list[Message]:
-    return [
-        Message(row["id"], row["text"], BusyMode(row["busy"]), row["at"], row["clip"], row["seq"])
+def _sessions(rows: Rows, names: Sequence[str]) -> dict[str, Session]:
+    """These sessions, in this order."""
+    wanted = (json.dumps(names),)
+    waiting: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in rows.all(WAITING, wanted):
+        waiting[row["session"]].append(row)
+    turns = _turns(rows, rows.all(OPEN_TURNS, wanted))
+    return {
+        row["name"]: Session(
+            row["name"],
+            row["seq"],
+            row["turns"],
+            row["held"],
+            deque(map(_message, waiting[row["name"]])),
+            turns.get(row["name"]),
+        )
+        for row in rows.all(SESSIONS, wanted)
+    }
+
+
+def _turns(rows: Rows, found: Sequence[Row]) -> dict[str, Turn]:
+    """By session."""
+    if not found:
+        return {}
+    ids = (json.dumps([row["id"] for row in found]),)
+    listed = {row["id"]: json.loads(row["messages"]) for row in found}
+    taken = {row["id"]: row for row in rows.all(TAKEN, (json.dumps([*chain(*listed.values())]),))}
+    spoken = _said(rows, [(row["id"], number) for row in found for number in _heard_attempts(row)])
+    attempts = _attempts(rows, [row for row in found if _is_running(row)], spoken)
+    questions = {row["turn"]: row for row in rows.all(QUESTIONS, ids)}
+    asked = {row["turn"]: int(row["number"]) for row in rows.all(QUESTIONS_ASKED, ids)}
+    return {
+        row["session"]: Turn(
+            row["id"],
+            row["session"],
+            tuple(_message(taken[each]) for each in listed[row["id"]] if each in taken),
+            row["opened_at"],
+            attempts=row["attempts"],
+            losses=row["losses"],
+            content_at=row["content_at"],
+            said_before=spoken.get((row["id"], row["attempts"] - _is_running(row)), ""),
+            attempt=attempts.get(row["id"]),
+            question=_question(questions[row["id"]]) if row["id"] in questions else None,
+            questions=asked.get(row["id"], 0),
+        )
         for row in found
-    ]
+    }
 
 
-def _turn(rows: Rows, row: Row) -> Turn:
-    running = row["state"] == TurnState.RUNNING
-    latest_lost = row["attempts"] - 1 if running else row["attempts"]
-    return Turn(
-        row["id"],
-        row["session"],
-        tuple(_messages(rows.all(TAKEN, (row["messages"],)))),
-        row["opened_at"],
-        attempts=row["attempts"],
-        losses=row["losses"],
-        content_at=row["content_at"],
-        said_before=said(rows, row["id"], latest_lost) if latest_lost else "",
-        attempt=_attempt(rows, row["id"], row["attempts"]) if running else None,
-        question=_question(rows, row["id"]),
-        questions=_questions_asked(rows, row["id"]),
-    )
+def _is_running(turn: Row) -> bool:
+    return bool(turn["state"] == TurnState.RUNNING)
 
 
-def _question(rows: Rows, turn: str) -> Question | None:
-    row = rows.one(QUESTION, (turn,))
-    if row is None:
+def _heard_attempts(turn: Row) -> tuple[int, ...]:
+    """The running attempt and the one before it, or the latest lost one."""
+    latest = turn["attempts"]
+    return (latest - 1, latest) if _is_running(turn) else (latest,)
+
+
+def _said(rows: Rows, attempts: Sequence[tuple[str, int]]) -> dict[tuple[str, int], str]:
+    pieces: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
+    for row in rows.all(SPOKEN, (json.dumps(attempts),)):
+        pieces[row["turn"], row["attempt"]].append(row["text"])
+    return {attempt: "".join(texts) for attempt, texts in pieces.items()}
+
+
+def _attempts(rows: Rows, running: Sequence[Row], spoken: dict[tuple[str, int], str]) -> dict[str, Attempt]:
+    """By turn."""
+    if not running:
+        return {}
+    listed = (json.dumps([(row["id"], row["attempts"]) for row in running]),)
+    calls: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for row in rows.all(OPEN_CALLS, listed):
+        calls[row["turn"]][row["call"]] = row["name"]
+    return {
+        row["turn"]: Attempt(
+            row["number"],
+            Who(row["epoch"], row["seat"], row["incarnation"]),
+            row["opened_at"],
+            spoken.get((row["turn"], row["number"]), ""),
+            calls[row["turn"]],
+            _verdict(row),
+        )
+        for row in rows.all(ATTEMPTS, listed)
+    }
+
+
+def _verdict(row: Row) -> Verdict | None:
+    if row["state"] != "stopped":
         return None
+    return Verdict(TurnState(row["verdict"]), row["verdict_by"], row["verdict_error"], row["verdict_hint"])
+
+
+def _question(row: Row) -> Question:
     return Question(row["id"], row["kind"], row["text"], tuple(json.loads(row["choices"])), row["call"])
 
 
-def _questions_asked(rows: Rows, turn: str) -> int:
-    row = rows.one(QUESTIONS_ASKED, (turn,))
-    return int(row["number"]) if row else 0
-
-
-def _attempt(rows: Rows, turn: str, number: int) -> Attempt | None:
-    row = rows.one(ATTEMPT, (turn, number))
-    if row is None:
-        return None
-    who = Who(row["epoch"], row["seat"], row["incarnation"])
-    calls = {call["call"]: call["name"] for call in rows.all(OPEN_CALLS, (turn, number))}
-    verdict = None
-    if row["state"] == "stopped":
-        verdict = Verdict(
-            TurnState(row["verdict"]), row["verdict_by"], row["verdict_error"], row["verdict_hint"]
-        )
-    return Attempt(number, who, row["opened_at"], said(rows, turn, number), calls, verdict)
+def _message(row: Row) -> Message:
+    return Message(row["id"], row["text"], BusyMode(row["busy"]), row["at"], row["clip"], row["seq"])

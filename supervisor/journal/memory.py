@@ -1,48 +1,68 @@
-"""The journal without a disk, for simulations: the same SQL, the same refusals, one connection."""
+"""The journal without a disk and without SQL, for simulations: plain rows, the same fences, all or none.
+
+It shares no code with the journal on disk: whatever both do alike is the contract and not an accident.
+"""
 
 import asyncio
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 
-from supervisor.core.model import Policy, Session, State
+from supervisor.core.model import Attempt, BusyMode, Message, Policy, Session, State, Turn
 from supervisor.core.records import Record
+from supervisor.journal.book import Book, Row
 from supervisor.journal.errors import JournalError
-from supervisor.journal.journal import begin_life, connect, epoch_of
-from supervisor.journal.load import load, wake
-from supervisor.journal.migrate import migrate
-from supervisor.journal.read import Reads
-from supervisor.journal.rows import Rows
-from supervisor.journal.writer import Writer
+from supervisor.journal.read import Told
 
 
 class MemoryJournal:
     """Survives a pretended crash by `new_life`, not the end of the process."""
 
     def __init__(self) -> None:
-        self._connection = connect(":memory:")
-        migrate(self._connection, "memory")
-        self._rows = Rows(self._connection, "memory")
-        self._writer = Writer(self._connection, "memory")
-        self.read = Reads(self._rows)
+        self._book = Book()
         self.epoch = 0
+        self.transactions = 0
         self.new_life()
 
     def new_life(self) -> None:
         """What a restart does to the file: the epoch is one more, all else is as it was committed."""
-        begin_life(self._connection)
-        self.epoch = epoch_of(self._connection)
+        self.epoch += 1
 
     @property
-    def transactions(self) -> int:
-        return self._writer.transactions
+    def read(self) -> "MemoryJournal":
+        return self
 
     def load(self, policy: Policy) -> State:
-        return load(self._rows, policy, self.epoch)
+        """Who waited longest is first: open turns, then what waits, then what is held."""
+        rows, book = self._book.sessions, self._book
+        open_ = (name for name, row in rows.items() if row["turn"])
+        waiting = (name for name, row in rows.items() if row["waiting"])
+        names = [
+            *sorted(open_, key=lambda name: book.turns[rows[name]["turn"]]["position"]),
+            *sorted(waiting, key=lambda name: book.messages[rows[name]["waiting"][0]]["position"]),
+            *sorted(name for name, row in rows.items() if row["held"]),
+        ]
+        state = State(policy, self.epoch)
+        state.sessions = {name: self._session(name, rows[name]) for name in dict.fromkeys(names)}
+        return state
 
     def wake(self, session: str) -> Session | None:
-        return wake(self._rows, session)
+        row = self._book.sessions.get(session)
+        return self._session(session, row) if row else None
 
     def message_seq(self, message: str) -> int | None:
-        return self.read.message_seq(message)
+        row = self._book.messages.get(message)
+        return int(row["seq"]) if row else None
+
+    def cursors(self, session: str) -> dict[str, int]:
+        return dict(self._book.cursors.get(session, {}))
+
+    def session_seq(self, session: str) -> int:
+        return int(self._book.sessions[session]["seq"]) if session in self._book.sessions else 0
+
+    def events_after(self, session: str, seq: int, limit: int) -> list[Told]:
+        last = min(self.session_seq(session), seq + limit)
+        found = (self._book.events[session, each] for each in range(seq + 1, last + 1))
+        return [Told(session, each.seq, each.type, each.at, each.fields()) for each in found]
 
     def commit(self, records: Sequence[Record]) -> "asyncio.Future[None]":
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -55,10 +75,43 @@ class MemoryJournal:
         return future
 
     def commit_now(self, records: Sequence[Record]) -> None:
-        self._writer.write(records)
-
-    def check(self) -> tuple[str, ...]:
-        return ()
+        self._book.write(records)
+        self.transactions += 1
 
     def close(self) -> None:
-        self._connection.close()
+        """Nothing is kept, so nothing is given back."""
+
+    def _session(self, name: str, row: Row) -> Session:
+        waiting = deque(self._messages(row["waiting"]))
+        turn = self._turn(self._book.turns[row["turn"]]) if row["turn"] else None
+        return Session(name, row["seq"], row["turns"], row["held"], waiting, turn)
+
+    def _messages(self, ids: Iterable[str]) -> list[Message]:
+        found = (self._book.messages[each] for each in ids)
+        return [
+            Message(row["id"], row["text"], BusyMode(row["busy"]), row["at"], row["clip"], row["seq"])
+            for row in found
+        ]
+
+    def _turn(self, row: Row) -> Turn:
+        attempts = row["attempts"]
+        is_running = row["state"] == "running"
+        before = self._book.attempts.get((row["id"], attempts - is_running))
+        return Turn(
+            row["id"],
+            row["session"],
+            tuple(self._messages(row["messages"])),
+            row["opened_at"],
+            attempts=attempts,
+            losses=row["losses"],
+            content_at=row["content_at"],
+            said_before=before["said"] if before else "",
+            attempt=self._attempt(row["id"], attempts) if is_running else None,
+            question=row["question"],
+            questions=row["questions"],
+        )
+
+    def _attempt(self, turn: str, number: int) -> Attempt:
+        row = self._book.attempts[turn, number]
+        calls = dict(row["calls"])
+        return Attempt(number, row["who"], row["opened_at"], row["said"], calls, row["verdict"])

@@ -10,6 +10,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from math import inf
 
+from supervisor.core.model import session_of, turn_number
+
 # Removed in one transaction: some thousand rows at most, a few milliseconds for whoever waits to commit.
 _TURNS_A_SLICE = 20
 _EVENTS_A_SLICE = 500
@@ -26,6 +28,8 @@ _NEWEST = "SELECT (SELECT max(position) FROM turns), (SELECT max(position) FROM 
 _EVENTS = """
     SELECT seq, json_extract(body, '$.message'), json_extract(body, '$.turn') FROM events
     WHERE session = ? ORDER BY seq LIMIT ?"""
+_MESSAGE = "SELECT 1 FROM messages WHERE id = ?"
+_TURN = "SELECT 1 FROM turns WHERE session = ? AND number = ?"
 _GONE = ("dropped", "refused")
 
 
@@ -92,12 +96,14 @@ class Pruning:
                 break
             self._turn_after = position
             if ended_at is not None and ended_at < self._limit:
-                self._remove_turn(connection, turn, json.loads(messages))
+                self._remove_turn(connection, position, turn, json.loads(messages))
                 self._feeds[session] = None
                 removed += 1
         return bool(found) and found[0][4] < self._limit
 
-    def _remove_turn(self, connection: sqlite3.Connection, turn: str, messages: list[str]) -> None:
+    def _remove_turn(
+        self, connection: sqlite3.Connection, position: int, turn: str, messages: list[str]
+    ) -> None:
         for table in _hanging_on_turns(connection):
             self.removed[table] += connection.execute(
                 f'DELETE FROM "{table}" WHERE turn = ?', (turn,)
@@ -105,7 +111,8 @@ class Pruning:
         for message in messages:
             sql = "DELETE FROM messages WHERE id = ? AND turn = ?"
             self.removed["messages"] += connection.execute(sql, (message, turn)).rowcount
-        self.removed["turns"] += connection.execute("DELETE FROM turns WHERE id = ?", (turn,)).rowcount
+        sql = "DELETE FROM turns WHERE position = ?"
+        self.removed["turns"] += connection.execute(sql, (position,)).rowcount
 
     def _remove_messages(self, connection: sqlite3.Connection) -> bool:
         """Messages that ended without a turn."""
@@ -126,13 +133,17 @@ class Pruning:
         found = connection.execute(_EVENTS, (session, _EVENTS_A_SLICE)).fetchall()
         last = 0
         for seq, message, turn in found:
-            if _is_here(connection, "messages", message) or _is_here(connection, "turns", turn):
+            if _is_here(connection, _MESSAGE, (message,)) or _is_here(connection, _TURN, _key(turn)):
                 break
             last = seq
         sql = "DELETE FROM events WHERE session = ? AND seq <= ?"
         self.removed["events"] += connection.execute(sql, (session, last)).rowcount
         if not found or last < found[-1][0]:
             del self._feeds[session]
+        if not found:
+            # Whoever comes back begins at the first event there is, which is the next one to be told.
+            sql = "DELETE FROM cursors WHERE session = ?"
+            self.removed["cursors"] += connection.execute(sql, (session,)).rowcount
 
 
 def used_bytes(connection: sqlite3.Connection) -> int:
@@ -144,10 +155,12 @@ def used_bytes(connection: sqlite3.Connection) -> int:
     return (pages - free) * size
 
 
-def _is_here(connection: sqlite3.Connection, table: str, key: str | None) -> bool:
-    if key is None:
-        return False
-    return connection.execute(f"SELECT 1 FROM {table} WHERE id = ?", (key,)).fetchone() is not None
+def _is_here(connection: sqlite3.Connection, query: str, key: tuple[str | int | None, ...]) -> bool:
+    return connection.execute(query, key).fetchone() is not None
+
+
+def _key(turn: str | None) -> tuple[str | int | None, ...]:
+    return (session_of(turn), turn_number(turn)) if turn else (None, None)
 
 
 def _hanging_on_turns(connection: sqlite3.Connection) -> list[str]:

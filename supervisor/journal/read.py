@@ -1,11 +1,12 @@
 """Reads for the doors: what a feed, a table, a story or an attempt's history needs, each bounded."""
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from sqlite3 import Row
 from typing import Any
 
+from supervisor.core.model import session_of, turn_number
 from supervisor.journal import story
 from supervisor.journal.history import history, tried
 from supervisor.journal.load import TAKEN
@@ -20,12 +21,8 @@ _FETCH_ROWS = 32
 _STORY_ROWS_MAX = 1000
 
 EVENTS_AFTER = """
-    SELECT position, session, seq, type, at, body FROM events
+    SELECT session, seq, type, at, body FROM events
     WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?"""
-EVENTS_OF_ALL_AFTER = """
-    SELECT position, session, seq, type, at, body FROM events
-    WHERE position > ? ORDER BY position LIMIT ?"""
-LAST_POSITION = "SELECT max(position) AS position FROM events"
 SESSION_SEQ = "SELECT seq FROM sessions WHERE name = ?"
 MESSAGE_SEQ = "SELECT seq FROM messages WHERE id = ?"
 SESSIONS_PAGE = """
@@ -54,7 +51,7 @@ TURNS_OF_SESSION = f"""
 TURNS_OF_ALL = f"""
     SELECT {_TURN_COLUMNS} FROM turns
     WHERE (?1 IS NULL OR state = ?1) ORDER BY position DESC LIMIT ?3"""
-TURN = f"SELECT {_TURN_COLUMNS}, text FROM turns WHERE id = ?"
+TURN = f"SELECT {_TURN_COLUMNS}, text FROM turns WHERE session = ? AND number = ?"
 TURN_ATTEMPTS = """
     SELECT number, epoch, seat, incarnation, pid, state, said, verdict, verdict_by, reason,
         opened_at, ended_at
@@ -76,6 +73,12 @@ CLIPS_KNOWN = """
     SELECT clip FROM messages INDEXED BY messages_by_clip
     WHERE clip <> '' AND clip IN (SELECT value FROM json_each(?))"""
 CLIP_OF = "SELECT session, state, clip FROM messages WHERE id = ?"
+CURSORS = "SELECT name, seq FROM cursors WHERE session = ?"
+CURSORS_PAGE = """
+    SELECT cursors.session, cursors.name AS cursor, cursors.seq, sessions.seq - cursors.seq AS behind,
+        cursors.at
+    FROM cursors JOIN sessions ON sessions.name = cursors.session
+    WHERE (?1 IS NULL OR cursors.session = ?1) ORDER BY cursors.at DESC, cursors.name LIMIT ?2"""
 COUNTS = """
     SELECT what, number FROM tallies
     UNION ALL SELECT state, count(*) FROM turns INDEXED BY turns_open
@@ -90,9 +93,8 @@ NEWEST = "SELECT max(last_at) AS at FROM sessions INDEXED BY sessions_recent"
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One durable event; `position` orders the events of all sessions, `seq` those of its own."""
+    """One durable event."""
 
-    position: int
     session: str
     seq: int
     type: str
@@ -108,32 +110,16 @@ class Reads:
 
     def events_after(self, session: str, seq: int, limit: int) -> list[Told]:
         """The next events of a session; fewer than `limit` when they are long, none when there is no more."""
-        return self._page(
-            lambda last, rows: (EVENTS_AFTER, (session, last.seq if last else seq, rows)), limit
-        )
-
-    def events_of_all_after(self, position: int, limit: int) -> list[Told]:
-        """The same over all sessions, in the order in which they were written."""
-        return self._page(
-            lambda last, rows: (EVENTS_OF_ALL_AFTER, (last.position if last else position, rows)), limit
-        )
-
-    def _page(
-        self, query: Callable[[Told | None, int], tuple[str, tuple[Any, ...]]], limit: int
-    ) -> list[Told]:
         told: list[Told] = []
         characters = 0
         while len(told) < limit and characters < _PAGE_CHARACTERS_MAX:
-            found = self._rows.all(*query(told[-1] if told else None, min(_FETCH_ROWS, limit - len(told))))
+            last, wanted = told[-1].seq if told else seq, min(_FETCH_ROWS, limit - len(told))
+            found = self._rows.all(EVENTS_AFTER, (session, last, wanted))
             told.extend(map(_told, found))
             characters += sum(len(row["body"]) for row in found)
             if len(found) < _FETCH_ROWS:
                 break
         return told
-
-    def last_position(self) -> int:
-        row = self._rows.one(LAST_POSITION)
-        return int(row["position"] or 0) if row else 0
 
     def newest_at(self) -> float:
         """When the newest event was told; 0 when there is none."""
@@ -177,7 +163,7 @@ class Reads:
 
     def turn_story(self, turn: str) -> dict[str, Any] | None:
         """A turn with its messages, attempts and tool calls, without what people said."""
-        row = self._rows.one(TURN, (turn,))
+        row = self._rows.one(TURN, (session_of(turn), turn_number(turn)))
         if row is None:
             return None
         found = {
@@ -211,9 +197,17 @@ class Reads:
         found = self._rows.all(QUESTIONS_OPEN, (limit,))
         return [dict(row) | {"choices": json.loads(row["choices"])} for row in found]
 
+    def cursors(self, session: str) -> dict[str, int]:
+        """How far each named client has read a session's feed."""
+        return {row["name"]: int(row["seq"]) for row in self._rows.all(CURSORS, (session,))}
+
+    def cursors_page(self, session: str | None, limit: int) -> list[dict[str, Any]]:
+        """Who reads what under a name, and by how much each is behind; who moved last comes first."""
+        return [dict(row) for row in self._rows.all(CURSORS_PAGE, (session, limit))]
+
     def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None:
         """Session and state of a turn, and the texts it was to answer."""
-        row = self._rows.one(TURN, (turn,))
+        row = self._rows.one(TURN, (session_of(turn), turn_number(turn)))
         if row is None:
             return None
         texts = tuple(message["text"] for message in self._rows.all(TAKEN, (row["messages"],)))
@@ -235,7 +229,7 @@ class Reads:
 
 
 def _told(row: Row) -> Told:
-    return Told(row["position"], row["session"], row["seq"], row["type"], row["at"], json.loads(row["body"]))
+    return Told(row["session"], row["seq"], row["type"], row["at"], json.loads(row["body"]))
 
 
 def _turn_row(row: Row) -> dict[str, Any]:

@@ -71,7 +71,8 @@ _MENDING = (
        SELECT session, 0, 0, 0, min(opened_at), max(opened_at) FROM turns GROUP BY session""",
     """UPDATE sessions SET
            seq = max(seq, coalesce((SELECT max(seq) FROM events WHERE session = name), 0),
-                     coalesce((SELECT max(seq) FROM messages WHERE session = name), 0)),
+                     coalesce((SELECT max(seq) FROM messages WHERE session = name), 0),
+                     coalesce((SELECT max(seq) FROM cursors WHERE session = sessions.name), 0)),
            turns = max(turns, coalesce((SELECT max(number) FROM turns WHERE session = name), 0))""",
     # A turn whose row was lost has ended as its event says, and otherwise by this damage.
     """INSERT OR IGNORE INTO turns
@@ -93,9 +94,8 @@ _MENDING = (
     """UPDATE turns SET state = 'queued' WHERE state = 'running' AND NOT EXISTS (
            SELECT 1 FROM attempts WHERE turn = turns.id AND number = turns.attempts
                AND state IN ('open', 'stopped'))""",
-    """UPDATE attempts SET state = 'lost', reason = :fault WHERE state IN ('open', 'stopped') AND NOT EXISTS (
-           SELECT 1 FROM turns
-           WHERE id = attempts.turn AND state = 'running' AND turns.attempts = attempts.number)""",
+    """UPDATE attempts SET state = 'lost', reason = :fault WHERE state IN ('open', 'stopped')
+           AND (turn, number) NOT IN (SELECT id, attempts FROM turns WHERE state = 'running')""",
     """UPDATE tool_calls SET state = 'unknown' WHERE state = 'started' AND NOT EXISTS (
            SELECT 1 FROM attempts WHERE turn = tool_calls.turn AND number = tool_calls.attempt
                AND state IN ('open', 'stopped'))""",
@@ -196,7 +196,9 @@ def _save(old: Path, new: Path, repaired: Repaired) -> None:
         target.execute("DELETE FROM life")
         target.execute("DELETE FROM tallies")
         for table in database.table_names():
-            _save_table(Salvage(source, table, database.table(table).pks), target, repaired)
+            # Sessions are saved before what hangs on them.
+            names = [row[0] for row in target.execute("SELECT name FROM sessions ORDER BY name")]
+            _save_table(Salvage(source, table, database.table(table).pks, names), target, repaired)
         target.execute("INSERT OR IGNORE INTO life (id, epoch) VALUES (1, 0)")
         for what in ("sessions", "done", "failed", "interrupted"):
             target.execute("INSERT OR IGNORE INTO tallies (what, number) VALUES (?, 0)", (what,))
@@ -223,9 +225,10 @@ def _save_table(salvage: "Salvage", target: sqlite3.Connection, repaired: Repair
 class Salvage:
     """The readable rows of one table, some of them perhaps twice."""
 
-    def __init__(self, source: sqlite3.Connection, table: str, keys: list[str]) -> None:
+    def __init__(self, source: sqlite3.Connection, table: str, keys: list[str], sessions: list[str]) -> None:
         self.table = table
         self.stretches = 0
+        self._sessions = sessions
         self._source = source
         self._keys = [f'"{key}"' for key in keys]
 
@@ -248,15 +251,22 @@ class Salvage:
             last = found
 
     def _beyond(self, last: list[Any] | None) -> list[Any] | None:
-        """The first key to be read again, by growing steps; None without any or when keys are words."""
-        start = last[0] if last else 0
-        if self._keys != ['"position"'] or not isinstance(start, int):
-            return None
-        for doubled in range(_DOUBLINGS_MAX):
+        """The first key to be read again; None without any or when keys are nothing but words."""
+        for place in self._places_beyond(last):
             with suppress(sqlite3.DatabaseError):
-                row = next(self._read("ASC", after=[start + 2**doubled]), None)
+                row = next(self._read("ASC", after=place), None)
                 return self._key(row) if row else None
         return None
+
+    def _places_beyond(self, last: list[Any] | None) -> Iterator[list[Any]]:
+        """By growing steps along the number a key ends with, then from session to session."""
+        if self._keys not in (['"position"'], ['"session"', '"seq"']):
+            return
+        *session, number = last or [*([""] * (len(self._keys) - 1)), 0]
+        for doubled in range(_DOUBLINGS_MAX):
+            yield [*session, number + 2**doubled]
+        if session:
+            yield from ([name, 0] for name in self._sessions if name > session[0])
 
     def _key(self, row: Row) -> list[Any]:
         return [row[key.strip('"')] for key in self._keys]

@@ -5,11 +5,13 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any
 
+from supervisor.core.model import turn_number
 from supervisor.core.records import (
     AttemptLost,
     AttemptOpened,
     AttemptSpoke,
     AttemptStopped,
+    CursorMoved,
     MessageAccepted,
     MessageDropped,
     QuestionAnswered,
@@ -56,13 +58,14 @@ Statement = Write | EachMessage | Sweep
 
 # --- what every told record does ----------------------------------------------------------------------------
 
+SESSION_COUNTED = Sweep("UPDATE tallies SET number = number + 1 WHERE what = 'sessions'")
 FIRST_TOLD = (
     Write(
         "session.made",
         """INSERT INTO sessions (name, seq, turns, held, created_at, last_at)
            VALUES (:session, 1, 0, 0, :at, :at)""",
     ),
-    Sweep("UPDATE tallies SET number = number + 1 WHERE what = 'sessions'"),
+    SESSION_COUNTED,
 )
 NEXT_TOLD = (
     Write(
@@ -74,7 +77,9 @@ EVENT = """INSERT INTO events (session, seq, at, type, body) VALUES (?, ?, ?, ?,
 
 # --- pieces that several records share ----------------------------------------------------------------------
 
-_OPEN_ATTEMPT = """id = :turn AND session = :session AND state = 'running' AND attempts = :attempt
+# Found by session and number; that its id agrees keeps an echo from reaching another session's turn.
+_THE_TURN = "session = :session AND number = :turn_number AND id = :turn"
+_OPEN_ATTEMPT = f"""{_THE_TURN} AND state = 'running' AND attempts = :attempt
     AND EXISTS (SELECT 1 FROM attempts WHERE turn = :turn AND number = :attempt AND state = 'open')"""
 _CONTENT = Write("turn.content", f"UPDATE turns SET content_at = :at WHERE {_OPEN_ATTEMPT}")
 _CALLS_UNKNOWN = Sweep(
@@ -131,6 +136,16 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
     SessionReleased: (
         Write("session.released", "UPDATE sessions SET held = 0 WHERE name = :session AND held > 0"),
     ),
+    CursorMoved: (
+        Write(
+            "cursor.moved",
+            """INSERT INTO cursors (session, name, seq, at)
+               SELECT :session, :cursor, :seen, :at
+               WHERE EXISTS (SELECT 1 FROM sessions WHERE name = :session AND seq >= :seen)
+               ON CONFLICT (session, name) DO UPDATE SET seq = excluded.seq, at = excluded.at
+               WHERE cursors.seq = :before AND cursors.seq < excluded.seq""",
+        ),
+    ),
     TurnOpened: (
         EachMessage(
             "message.taken",
@@ -150,8 +165,8 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
     AttemptOpened: (
         Write(
             "turn.running",
-            """UPDATE turns SET state = 'running', attempts = :attempt
-               WHERE id = :turn AND session = :session AND state = 'queued' AND attempts = :attempt - 1""",
+            f"""UPDATE turns SET state = 'running', attempts = :attempt
+               WHERE {_THE_TURN} AND state = 'queued' AND attempts = :attempt - 1""",
         ),
         Write(
             "attempt.opened",
@@ -187,8 +202,8 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
         ),
         Write(
             "turn.queued",
-            """UPDATE turns SET state = 'queued', losses = :losses
-               WHERE id = :turn AND session = :session AND state = 'running' AND attempts = :attempt
+            f"""UPDATE turns SET state = 'queued', losses = :losses
+               WHERE {_THE_TURN} AND state = 'running' AND attempts = :attempt
                    AND losses <= :losses""",
         ),
         _CALLS_UNKNOWN,
@@ -231,8 +246,8 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
     QuestionAsked: (
         Write(
             "turn.asking",
-            """UPDATE turns SET state = 'asking', content_at = :at
-               WHERE id = :turn AND session = :session AND attempts = :attempt
+            f"""UPDATE turns SET state = 'asking', content_at = :at
+               WHERE {_THE_TURN} AND attempts = :attempt
                    AND state = CASE :call WHEN '' THEN 'queued' ELSE 'running' END""",
         ),
         Sweep(
@@ -261,8 +276,8 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
         ),
         Write(
             "turn.answered",
-            """UPDATE turns SET state = 'queued', content_at = :at
-               WHERE id = :turn AND session = :session AND state = 'asking' AND attempts = :attempt""",
+            f"""UPDATE turns SET state = 'queued', content_at = :at
+               WHERE {_THE_TURN} AND state = 'asking' AND attempts = :attempt""",
         ),
         Sweep(
             """UPDATE tool_calls SET state = 'finished', ok = 1, ms = 0, result = :text
@@ -293,7 +308,7 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
         Write(
             "turn.interrupted",
             f"""UPDATE turns SET state = 'interrupted', ended_at = :at, ended_by = :by, killed = :killed_json
-                WHERE id = :turn AND session = :session {_AS_ATTEMPT_ALLOWS}
+                WHERE {_THE_TURN} {_AS_ATTEMPT_ALLOWS}
                     AND NOT EXISTS (SELECT 1 FROM attempts WHERE turn = :turn AND number = :attempt
                         AND (state = 'open' OR (state = 'stopped' AND verdict <> 'interrupted')))""",
         ),
@@ -310,7 +325,7 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
             "turn.failed",
             f"""UPDATE turns
                 SET state = 'failed', ended_at = :at, error = :error, hint = :hint, poison = :poison
-                WHERE id = :turn AND session = :session {_AS_ATTEMPT_ALLOWS}
+                WHERE {_THE_TURN} {_AS_ATTEMPT_ALLOWS}
                     AND NOT EXISTS (SELECT 1 FROM attempts WHERE turn = :turn AND number = :attempt
                         AND state = 'stopped' AND verdict <> 'failed')""",
         ),
@@ -332,6 +347,8 @@ def parameters(record: Record) -> dict[str, Any]:
     """What the statements of a record may name: its fields, and the parts of those that are not plain."""
     kind = type(record)
     values: dict[str, Any] = dict(zip(_NAMES[kind], _VALUES[kind](record), strict=True))
+    if "turn" in values:
+        values["turn_number"] = turn_number(values["turn"])
     match record:
         case AttemptOpened(who=who):
             values.update(epoch=who.epoch, seat=who.seat, incarnation=who.incarnation)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from supervisor.core.records import Record
+from supervisor.journal import begun as beginnings
+from supervisor.journal.begun import BEGUN, EVENTS_BEGUN, FIRST_BEGUN, NEXT_BEGUN, Begun, folded
 from supervisor.journal.errors import JournalError, JournalFenced, named
 from supervisor.journal.statements import (
     EVENT,
@@ -46,8 +48,11 @@ class Writer:
         run = self._connection.execute
         try:
             run("BEGIN IMMEDIATE")
-            for record in records:
-                self._apply(record)
+            for record in folded(records):
+                if isinstance(record, Begun):
+                    self._begin(record)
+                else:
+                    self._apply(record)
             run("COMMIT")
         except (sqlite3.Error, UnicodeError, OverflowError) as error:
             self._undo()
@@ -85,6 +90,16 @@ class Writer:
             self._run(statement, record, values)
         characters = sum(len(value) for value in values.values() if isinstance(value, str))
         self.pages += _PAGES_PER_RECORD + characters // _CHARACTERS_PER_PAGE
+
+    def _begin(self, begun: Begun) -> None:
+        values = beginnings.parameters(begun)
+        for statement in (*(FIRST_BEGUN if begun.accepted.seq == 1 else NEXT_BEGUN), *BEGUN):
+            self._run(statement, begun.accepted, values)
+        told: list[Any] = []
+        for record in begun.records:
+            told += (record.session, record.seq, record.at, record.type, _ENCODE(record.fields()))
+        self._connection.execute(EVENTS_BEGUN, told)
+        self.pages += 2 * _PAGES_PER_RECORD + len(begun.accepted.text) // _CHARACTERS_PER_PAGE
 
     def _run(self, statement: Statement, record: Record, values: dict[str, Any]) -> None:
         if isinstance(statement, Write):

@@ -12,8 +12,8 @@ from tests.checker import check_history
 from tests.fake_model import FakeModel
 from tests.service import Listener, Service
 
-# A quarter of a second is the promise; a machine with other things to do may be a little late.
-LAST_MOMENT_SECONDS = 0.5
+# The promise; how late the machine itself was is seen and added.
+LAST_MOMENT_SECONDS = 0.25
 
 
 def begin(service: Service, text: str) -> Listener:
@@ -52,11 +52,16 @@ def test_d11_all_but_the_last_moment_survives_the_death_of_the_supervisor(
     killed_at = time.monotonic()
     service.kill()
     service.start()
-    safe = max(length for at, length in heard if at <= killed_at - LAST_MOMENT_SECONDS)
+    safe = max(length for at, length in heard if at <= killed_at - LAST_MOMENT_SECONDS - lateness(heard))
     assert safe > 0
     assert listener.words[:safe].strip() in told_again(model)
     service.interrupt("demo")
     check_history(service.places.journal)
+
+
+def lateness(heard: list[tuple[float, int]]) -> float:
+    """The longest that words which were spoken every 20 ms kept everybody waiting."""
+    return max(after - before for (before, _), (after, _) in pairwise(heard))
 
 
 def words_of(listener: Listener, attempt: int) -> str:

@@ -15,7 +15,18 @@ from supervisor.core.records import Record
 from tests.world import World
 
 # The sentences a story may use; each is a method of the world.
-_PEOPLE = ("says", "interrupts", "drops", "clears", "resumes", "drains", "undrains", "answers", "says_again")
+_PEOPLE = (
+    "says",
+    "interrupts",
+    "drops",
+    "clears",
+    "resumes",
+    "drains",
+    "undrains",
+    "answers",
+    "says_again",
+    "has_read",
+)
 _VOICE = ("speaks_clip", "understands", "does_not_understand")
 _PROCESSES = ("starts", "ready", "worker_ready", "dies", "falls_silent", "beats", "unreachable")
 _FRAMES = ("speaks", "begins_tool", "ends_tool", "notes", "takes_in", "finishes", "fails", "asks")

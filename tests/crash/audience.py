@@ -22,12 +22,13 @@ from ipc.messages import (
     Refused,
     Respond,
     Retry,
+    Seen,
     Submit,
 )
 from tests.checker import Sight
 
 Condition = Callable[[list[Event]], bool]
-Ask = Submit | Interrupt | Queue | Respond | Retry
+Ask = Submit | Interrupt | Queue | Respond | Retry | Seen
 Step = Ask | Condition
 Play = Generator[Step, Answer | None, None]
 _LOOK_SECONDS = 0.01

@@ -1,6 +1,6 @@
 """What puppets and people do between them: short sessions that together pass every point there is."""
 
-from ipc.messages import Accepted, Event, Interrupt, Queue, Respond, Retry, Submit
+from ipc.messages import Accepted, Event, Interrupt, Queue, Respond, Retry, Seen, Submit
 from tests.crash.audience import Condition, Play
 from tests.service import ENDINGS
 
@@ -105,6 +105,14 @@ def asked(session: str) -> Play:
     yield ended(3)
 
 
+def read(session: str) -> Play:
+    """Acknowledged as it goes; the second time the cursor stands already."""
+    yield Submit(session, "say finish", "first")
+    yield ended(1)
+    yield Seen("audience", session, 2)
+    yield Seen("audience", session, 4)
+
+
 def spoken(session: str) -> Play:
     """A clip, and a text that may not overtake it."""
     yield Submit(session, "", "first", clip="words")
@@ -143,7 +151,7 @@ def unwanted(session: str) -> Play:
     yield ended(2)
 
 
-_TYPED = (plain, tools, cut, overtaken, steered, collected, lost, poisoned, failed, refused, asked)
+_TYPED = (plain, tools, cut, overtaken, steered, collected, lost, poisoned, failed, refused, asked, read)
 _SPOKEN = (spoken, spoken_over, unheard, unwanted)
 PLAYS = (*_TYPED, *_SPOKEN)
 

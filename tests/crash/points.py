@@ -7,6 +7,7 @@ from typing import get_args
 from supervisor import engine
 from supervisor.core import effects
 from supervisor.core.records import Record
+from supervisor.journal.begun import BEGUN, EVENTS_BEGUN, FIRST_BEGUN, NEXT_BEGUN
 from supervisor.journal.migrate import steps
 from supervisor.journal.statements import EVENT, FIRST_TOLD, NEXT_TOLD, STATEMENTS, Statement, Sweep
 
@@ -36,7 +37,13 @@ _WRITING = ("INSERT", "UPDATE", "DELETE", "REPLACE", "CREATE", "DROP", "ALTER", 
 @cache
 def statement_points() -> dict[tuple[type[Record] | None, str], str]:
     """(record, SQL) -> name. What all told records share has no record of its own."""
-    found: dict[tuple[type[Record] | None, str], str] = {(None, EVENT): "told: event"}
+    found: dict[tuple[type[Record] | None, str], str] = {
+        (None, EVENT): "told: event",
+        (None, EVENTS_BEGUN): "begun: events",
+    }
+    begun: tuple[Statement, ...] = (*FIRST_BEGUN, *NEXT_BEGUN, *BEGUN)
+    for index, statement in enumerate(begun):
+        found[None, statement.sql] = f"begun: {_name(statement, index)}"
     shared: tuple[Statement, ...] = (*FIRST_TOLD, *NEXT_TOLD)
     for index, statement in enumerate(shared):
         found[None, statement.sql] = f"told: {_name(statement, index)}"

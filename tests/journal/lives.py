@@ -1,8 +1,5 @@
 """The rules and a journal without doors: events go through `decide`, records to disk, nothing is done."""
 
-from collections.abc import Sequence
-from typing import Protocol
-
 from supervisor.core.decide import decide
 from supervisor.core.effects import Decision
 from supervisor.core.events import (
@@ -15,23 +12,10 @@ from supervisor.core.events import (
     WorkerStarted,
 )
 from supervisor.core.inbox import put_to_rest
-from supervisor.core.model import BusyMode, ModelState, Policy, Proof, Session, State, Who
+from supervisor.core.model import BusyMode, ModelState, Policy, Proof, Who
 from supervisor.core.records import MessageAccepted, Record
+from supervisor.journal.contract import Keeper
 from supervisor.journal.snapshot import durable
-
-
-class Keeps(Protocol):
-    """What both journals can do."""
-
-    epoch: int
-
-    def load(self, policy: Policy) -> State: ...
-
-    def wake(self, session: str) -> Session | None: ...
-
-    def commit_now(self, records: Sequence[Record]) -> None: ...
-
-    def message_seq(self, message: str) -> int | None: ...
 
 
 def accepted(number: int, session: str = "s", text: str = "hello", seq: int | None = None) -> MessageAccepted:
@@ -51,7 +35,7 @@ def accepted(number: int, session: str = "s", text: str = "hello", seq: int | No
 class Life:
     """One life of the supervisor. After every event, memory and journal must agree."""
 
-    def __init__(self, journal: Keeps, policy: Policy | None = None, now: float = 1000.0) -> None:
+    def __init__(self, journal: Keeper, policy: Policy | None = None, now: float = 1000.0) -> None:
         self.journal = journal
         self.policy = policy or Policy(busy_seats=1, spares=1)
         self.state = journal.load(self.policy)

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from supervisor.core.model import Proof, TurnState, Verdict, Who
+from supervisor.core.model import Policy, Proof, TurnState, Verdict, Who
 from supervisor.core.records import (
     AttemptLost,
     AttemptOpened,
     AttemptSpoke,
     AttemptStopped,
+    CursorMoved,
     MessageDropped,
     Record,
     SessionHeld,
@@ -23,7 +24,8 @@ from supervisor.core.records import (
     TurnSteered,
 )
 from supervisor.journal.errors import JournalFenced
-from supervisor.journal.journal import Journal
+from supervisor.journal.snapshot import durable
+from tests.journal.conftest import Shelf
 from tests.journal.lives import accepted
 
 WHO = Who(1, 0, 1)
@@ -73,6 +75,7 @@ def renumbered(record: Record, seq: int) -> Record:
     return replace(record, seq=seq)
 
 
+MOVED = CursorMoved(session="s", at=3.0, cursor="bridge", seen=2, before=0)
 REFUSED: dict[str, tuple[tuple[Record, ...], Record]] = {
     "a gap in the feed": (WAITING, accepted(3)),
     "a number twice in the feed": (WAITING, accepted(2, seq=1)),
@@ -154,6 +157,12 @@ REFUSED: dict[str, tuple[tuple[Record, ...], Record]] = {
         replace(STEERED, seq=6, message="m_s_4"),
     ),
     "an interrupt of a lost attempt's successor": (AGAIN, renumbered(INTERRUPTED, 6)),
+    "a cursor that moves back": ((*RUNNING, MOVED), replace(MOVED, seen=1, before=2)),
+    "a cursor that stays": ((*RUNNING, MOVED), replace(MOVED, before=2)),
+    "a cursor that was elsewhere": ((*RUNNING, MOVED), replace(MOVED, seen=3, before=1)),
+    "a cursor that is not new": ((*RUNNING, MOVED), replace(MOVED, seen=3)),
+    "a cursor beyond the feed": (RUNNING, replace(MOVED, seen=4)),
+    "a cursor in a session that nobody spoke to": (RUNNING, replace(MOVED, session="nowhere")),
     **{
         f"an echo of the first attempt: {type(echo).__name__}": (AGAIN, renumbered(echo, seq))
         for echo, seq in (
@@ -192,20 +201,25 @@ REFUSED: dict[str, tuple[tuple[Record, ...], Record]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_record_that_does_not_fit_is_refused_whole(journal: Journal, case: str) -> None:
+def test_a_record_that_does_not_fit_is_refused_whole(shelf: Shelf, case: str) -> None:
     before, refused = REFUSED[case]
+    journal = shelf.open()
     if before:
         journal.commit_now(before)
-    counted = journal.read.counts()
+    known = durable(journal.load(Policy()))
     other = accepted(1, session="bystander")
     with pytest.raises(JournalFenced):
         journal.commit_now([other, refused])
-    assert journal.read.counts() == counted
+    assert durable(journal.load(Policy())) == known
+    assert journal.cursors("s") == ({"bridge": 2} if MOVED in before else {})
     assert journal.message_seq(other.message) is None
-    assert journal.read.last_position() == sum(record.seq > 0 for record in before)
+    for session in ("s", "t"):
+        told = sum(record.seq > 0 and record.session == session for record in before)
+        assert len(journal.read.events_after(session, 0, 100)) == journal.read.session_seq(session) == told
 
 
-def test_a_refusal_does_not_tell_what_was_said(journal: Journal) -> None:
+def test_a_refusal_does_not_tell_what_was_said(shelf: Shelf) -> None:
+    journal = shelf.open()
     journal.commit_now([accepted(1, text="the secret")])
     for record in (renumbered(accepted(1, text="the secret"), 2), accepted(2, text="the secret \ud800")):
         with pytest.raises(JournalFenced) as refusal:
@@ -213,9 +227,14 @@ def test_a_refusal_does_not_tell_what_was_said(journal: Journal) -> None:
         assert "secret" not in str(refusal.value)
 
 
-def test_the_same_key_twice_is_one_message(journal: Journal) -> None:
+def test_the_same_message_twice_is_one_also_when_it_begins_at_once(shelf: Shelf) -> None:
+    """A message's id is made from its session and key, so this is the same key sent twice."""
+    journal = shelf.open()
     first = accepted(1)
     journal.commit_now([first])
     assert journal.message_seq(first.message) == 1
+    again = replace(accepted(2), message=first.message)
+    opened = replace(OPENED, seq=3)
     with pytest.raises(JournalFenced):
-        journal.commit_now([replace(accepted(2), key=first.key)])
+        journal.commit_now([again, opened, replace(ATTEMPT, seq=4)])
+    assert journal.read.session_seq("s") == 1

@@ -8,9 +8,12 @@ import pytest
 
 from supervisor.journal import migrate
 from supervisor.journal.errors import JournalError
-from supervisor.journal.journal import epoch_of
+from supervisor.journal.journal import Journal, epoch_of
+from supervisor.journal.snapshot import durable
 from tests.journal.conftest import open_in
+from tests.journal.lives import Life
 from tests.journal.test_opening import ended
+from tests.journal.test_round_trip import live_through_a_day
 
 STEP = "CREATE TABLE extra (id INTEGER PRIMARY KEY, words TEXT NOT NULL) STRICT;"
 
@@ -36,6 +39,38 @@ def test_an_older_journal_is_migrated_with_all_that_is_in_it(
     assert journal._reading.execute("SELECT count(*) FROM extra").fetchone() == (0,)
     assert [event.seq for event in journal.read.events_after("s", 0, 100)] == list(range(1, 58))
     journal.close()
+
+
+def test_the_first_shape_is_migrated_row_by_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was written by the first version reads the same in this one, and its open turn goes on."""
+    with monkeypatch.context() as patched:
+        first = migrate.steps()[:1]
+        patched.setattr(migrate, "steps", lambda: first)
+        journal = open_in(tmp_path)
+        life = live_through_a_day(journal)
+        life.say("m_open", "still open", session="t")
+        assert migrate.version(journal._reading) == 1
+        before, feed = contents(journal), journal.read.events_after("s", 0, 1000)
+        journal.close()
+    journal = open_in(tmp_path)
+    assert migrate.version(journal._reading) == migrate.newest()
+    assert contents(journal) == before
+    assert journal.read.events_after("s", 0, 1000) == feed
+    assert durable(journal.load(life.policy)) == durable(life.state)
+    assert journal.check() == ()
+    again = Life(journal, now=life.now)
+    assert again.state.sessions["t"].turn is not None
+    journal.close()
+
+
+def contents(journal: Journal) -> dict[str, list[dict[str, object]]]:
+    """Every row of every table that the first version had."""
+    found: dict[str, list[dict[str, object]]] = {}
+    for table in ("sessions", "messages", "turns", "attempts", "speech", "tool_calls", "questions", "events"):
+        rows = journal._rows.all(f"SELECT * FROM {table}")
+        plain = [{name: value for name, value in dict(row).items() if name != "position"} for row in rows]
+        found[table] = sorted(plain, key=repr)
+    return found
 
 
 def test_a_step_that_fails_leaves_the_older_journal_as_it_was(

@@ -18,8 +18,6 @@ def test_the_feed_has_every_told_record_once_and_without_a_gap(journal: Journal)
     ]
     assert journal.read.events_after("s", 5, 3) == events[5:8]
     assert journal.read.events_after("s", len(told), 10) == []
-    assert journal.read.events_of_all_after(0, 1000) == events
-    assert journal.read.last_position() == events[-1].position
 
 
 def test_a_page_of_long_events_ends_early_and_the_next_goes_on(journal: Journal) -> None:

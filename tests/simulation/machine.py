@@ -233,6 +233,13 @@ class Cruelty(RuleBasedStateMachine):
     def falls_silent(self, data: st.DataObject) -> None:
         self.world.falls_silent(data.draw(st.sampled_from(self._processes())).who.seat)
 
+    @precondition(lambda self: self.world.witness.seqs)
+    @rule(data=st.data(), cursor=st.sampled_from(["bridge", "watcher"]), off=st.sampled_from([0, 0, -2, 1]))
+    def reads(self, data: st.DataObject, cursor: str, off: int) -> None:
+        """A named client acknowledges what it has read, late or twice too; or what was never told."""
+        session = data.draw(st.sampled_from(sorted(self.world.witness.seqs)))
+        self.world.has_read(cursor, session, max(1, self.world.witness.seqs[session] + off))
+
     # --- frames ---------------------------------------------------------------------------------------------
 
     def _jobs(self) -> list[str]:

@@ -1,11 +1,24 @@
 """The guards of the rules, each with what the source would be without it; no test may stay green then."""
 
 from tests.simulation.mutant import Mutant, mutants
+from tests.simulation.mutants_of_cursors import MUTANTS_OF_CURSORS
 from tests.simulation.mutants_of_scale import MUTANTS_OF_SCALE
 from tests.simulation.mutants_of_voice import MUTANTS_OF_VOICE
 
 MUTANTS: tuple[Mutant, ...] = (
+    *MUTANTS_OF_CURSORS,
     *MUTANTS_OF_SCALE,
+    *mutants(
+        "recovery",
+        (
+            "old_messages_are_answered",
+            "    if session.turn or session.held or not session.waiting:",
+            "    if True:",
+        ),
+        ("held_messages_grow_old", "if session.turn or session.held or not", "if session.turn or not"),
+        ("the_oldest_message_counts", "max(message.at for message in", "min(message.at for message in"),
+        ("messages_behind_a_turn_grow_old", "if session.turn or session.held", "if session.held"),
+    ),
     *MUTANTS_OF_VOICE,
     *mutants(
         "pool",

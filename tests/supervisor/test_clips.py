@@ -10,7 +10,7 @@ import pytest
 from supervisor.clips import CLIP_BYTES_MAX, ClipStore, Stored, fault, superfluous
 from supervisor.clock import Clock
 from supervisor.core.records import MessageAccepted
-from supervisor.journal.memory import MemoryJournal
+from supervisor.journal.journal import Journal
 from supervisor.live import Live
 from supervisor.log import Log
 from supervisor.settings import Settings
@@ -65,13 +65,15 @@ def test_the_old_go_and_then_the_oldest_of_what_is_too_much() -> None:
 
 @pytest.mark.parametrize("known", ["known", "unknown"])
 def test_pruning_spares_what_is_in_use_and_takes_what_nobody_submitted(tmp_path: Path, known: str) -> None:
-    journal = MemoryJournal()
+    folder = tmp_path / "clips"
+    folder.mkdir()
+    journal = Journal.open(tmp_path / "journal.db", tmp_path / "lock")
     clock = Clock(not_before=0.0)
     ages = {"fresh": 0.01, "aged": 2.0, "old": 9.0, "busy": 9.0, ".part": 2.0}
     for name, days in ages.items():
-        (tmp_path / name).write_bytes(b"sound")
+        (folder / name).write_bytes(b"sound")
         at = clock.now() - days * DAY
-        os.utime(tmp_path / name, (at, at))
+        os.utime(folder / name, (at, at))
     if known == "known":
         journal.commit_now(
             [spoken(name, seq) for seq, name in enumerate(("fresh", "aged", "old", "busy"), 1)]
@@ -80,7 +82,7 @@ def test_pruning_spares_what_is_in_use_and_takes_what_nobody_submitted(tmp_path:
     async def story() -> None:
         written = io.StringIO()
         store = ClipStore(
-            folder=tmp_path,
+            folder=folder,
             live=Live(Settings()),
             known=journal.read,
             in_use=lambda: {"busy"},
@@ -92,6 +94,6 @@ def test_pruning_spares_what_is_in_use_and_takes_what_nobody_submitted(tmp_path:
         store.close()
 
     asyncio.run(story())
-    left = {path.name for path in tmp_path.iterdir()}
+    left = {path.name for path in folder.iterdir()}
     assert left == ({"fresh", "aged", "busy"} if known == "known" else {"fresh", "busy"})
     journal.close()

@@ -1,0 +1,33 @@
+"""`hermesctl cursors`: how far clients that have a name have read."""
+
+import click
+
+from hermesctl.render import Column, ago, cut_middle
+from hermesctl.rows import as_json, print_rows, read
+from ipc.endpoints import Places
+from ipc.messages import Show
+
+_COLUMNS = (
+    Column("session", "session", wide=True, shorten=cut_middle),
+    Column("cursor", "cursor", wide=True, shorten=cut_middle),
+    Column("seq", "seq", right=True),
+    Column("behind", "behind", right=True),
+    Column("at", "moved", ago, right=True, rank=1),
+)
+_EXAMPLES = """\b
+Examples:
+  hermesctl cursors
+  hermesctl cursors demo --json
+  hermesctl tail demo --cursor bridge
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("session", required=False)
+@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Rows at most.")
+@as_json
+@click.pass_obj
+def cursors(places: Places, session: str | None, limit: int, form: str) -> None:
+    """List how far clients that have a name have read."""
+    rows = read(places, Show("cursors", session=session, limit=limit))
+    print_rows(form, rows, _COLUMNS, "no cursors; try: hermesctl tail SESSION --cursor NAME")

@@ -1,0 +1,27 @@
+"""How far a named client has read a feed: moved forward by what it acknowledges, never back."""
+
+from supervisor.core.effects import Carried, Denied
+from supervisor.core.events import EventsSeen
+from supervisor.core.ledger import Ledger
+from supervisor.core.records import CursorMoved
+
+# A client keeps its name for ever. One that makes up a new name each time is told so before it fills the
+# journal.
+CURSORS_PER_SESSION_MAX = 64
+
+
+def seen(ledger: Ledger, event: EventsSeen) -> None:
+    """Remember it, so that this client goes on behind it in every later life."""
+    session = ledger.state.sessions.get(event.session)
+    if session is None or event.seq > session.seq:
+        there = session.seq if session else 0
+        error = f"session {event.session} has told {there} events, so nobody can have seen number {event.seq}"
+        ledger.answer = Denied(error, "acknowledge the seq of the last event that was read")
+    elif event.seq <= event.stands_at:
+        ledger.answer = Carried(note=f"cursor {event.cursor} stands at {event.stands_at}")
+    elif event.stands_at == 0 and event.cursors >= CURSORS_PER_SESSION_MAX:
+        error = f"session {event.session} has {event.cursors} cursors already"
+        ledger.answer = Denied(error, "let a client use the same cursor each time it comes")
+    else:
+        ledger.note(session, CursorMoved, cursor=event.cursor, seen=event.seq, before=event.stands_at)
+        ledger.answer = Carried(note=f"cursor {event.cursor} stands at {event.seq}")

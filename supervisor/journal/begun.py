@@ -1,0 +1,110 @@
+"""A message that opens its turn and is given to a worker at once: three records, written as one.
+
+It is the commonest batch of all, and the one somebody waits for. Row by row nothing is inserted only to be
+changed twice; its fences are those of the three records together.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from supervisor.core.records import AttemptOpened, MessageAccepted, Record, TurnOpened
+from supervisor.journal.statements import SESSION_COUNTED, Write
+
+FIRST_BEGUN = (
+    Write(
+        "session.made",
+        """INSERT INTO sessions (name, seq, turns, held, created_at, last_at)
+           VALUES (:session, 3, 1, 0, :at, :opened_at)""",
+    ),
+    SESSION_COUNTED,
+)
+NEXT_BEGUN = (
+    Write(
+        "session.told",
+        """UPDATE sessions SET seq = :seq + 2, turns = :number, last_at = :opened_at
+           WHERE name = :session AND seq = :seq - 1 AND turns = :number - 1 AND held = 0""",
+    ),
+)
+BEGUN = (
+    Write(
+        "message.taken",
+        """INSERT INTO messages (id, session, key, kind, text, busy, state, turn, seq, at)
+           VALUES (:message, :session, :key, :kind, :text, :busy, 'taken', :turn, :seq, :at)""",
+    ),
+    Write(
+        "turn.running",
+        """INSERT INTO turns (id, session, number, state, messages, opened_at, content_at, attempts)
+           VALUES (:turn, :session, :number, 'running', :messages_json, :opened_at, :at, 1)""",
+    ),
+    Write(
+        "attempt.opened",
+        """INSERT INTO attempts (turn, number, epoch, seat, incarnation, pid, state, opened_at)
+           VALUES (:turn, 1, :epoch, :seat, :incarnation, :pid, 'open', :begun_at)""",
+    ),
+)
+EVENTS_BEGUN = """
+    INSERT INTO events (session, seq, at, type, body)
+    VALUES (?, ?, ?, ?, ?), (?, ?, ?, ?, ?), (?, ?, ?, ?, ?)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A fresh text, its own turn, and the first attempt at it."""
+
+    accepted: MessageAccepted
+    opened: TurnOpened
+    attempt: AttemptOpened
+
+    @property
+    def records(self) -> tuple[Record, Record, Record]:
+        return self.accepted, self.opened, self.attempt
+
+
+def folded(records: Sequence[Record]) -> Iterator[Record | Begun]:
+    """The same records in the same order, three that belong together as one."""
+    at = 0
+    while at < len(records):
+        begun = _begun(records, at) if isinstance(records[at], MessageAccepted) else None
+        yield begun or records[at]
+        at += 3 if begun else 1
+
+
+def _begun(records: Sequence[Record], at: int) -> Begun | None:
+    match records[at : at + 3]:
+        case [MessageAccepted(clip="") as accepted, TurnOpened() as opened, AttemptOpened() as attempt]:
+            fits = (
+                opened.messages == (accepted.message,)
+                and attempt.turn == opened.turn == f"{accepted.session}/{opened.number}"
+                and attempt.attempt == 1
+                and accepted.session == opened.session == attempt.session
+                and accepted.seq + 2 == opened.seq + 1 == attempt.seq
+                and (accepted.seq > 1 or opened.number == 1)
+            )
+            return Begun(accepted, opened, attempt) if fits else None
+    return None
+
+
+def parameters(begun: Begun) -> dict[str, Any]:
+    """What the statements above may name."""
+    accepted, opened, attempt = begun.accepted, begun.opened, begun.attempt
+    return {
+        "session": accepted.session,
+        "seq": accepted.seq,
+        "at": accepted.at,
+        "message": accepted.message,
+        "key": accepted.key,
+        "kind": accepted.kind,
+        "text": accepted.text,
+        "busy": accepted.busy,
+        "turn": opened.turn,
+        "number": opened.number,
+        "messages_json": json.dumps(opened.messages),
+        "opened_at": opened.at,
+        "begun_at": attempt.at,
+        "epoch": attempt.who.epoch,
+        "seat": attempt.who.seat,
+        "incarnation": attempt.who.incarnation,
+        "pid": attempt.pid,
+    }

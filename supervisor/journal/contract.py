@@ -1,0 +1,59 @@
+"""What a journal promises, whatever keeps it: a file, memory, or one day a server that several hosts share.
+
+- A commit is all of its records or none, and durable when it returns.
+- Every write names its fence: the state it was decided on, session and seq, turn and attempt. One that finds
+  another state is refused (JournalFenced), and with it everything beside it. So of two writers that believe
+  to own a session one is refused, without either asking the other.
+- A new life has a higher epoch than every one before it.
+- What is loaded is what was committed, whoever committed it.
+
+`tests/journal/test_contract.py` holds every implementation to it.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from supervisor.core.model import Policy, Session, State
+from supervisor.core.records import Record
+
+
+class Told(Protocol):
+    """A durable event of a session's feed."""
+
+    @property
+    def session(self) -> str: ...
+    @property
+    def seq(self) -> int: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def at(self) -> float: ...
+    @property
+    def fields(self) -> dict[str, Any]: ...
+
+
+class Feeds(Protocol):
+    """Only an empty page means that there is no more."""
+
+    def events_after(self, session: str, seq: int, limit: int) -> Sequence[Told]: ...
+    def session_seq(self, session: str) -> int: ...
+
+
+class Keeper(Protocol):
+    """A journal, opened for one life of a supervisor."""
+
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def transactions(self) -> int: ...
+    @property
+    def read(self) -> Feeds: ...
+
+    def load(self, policy: Policy) -> State: ...
+    def wake(self, session: str) -> Session | None: ...
+    def message_seq(self, message: str) -> int | None: ...
+    def cursors(self, session: str) -> dict[str, int]: ...
+    def commit(self, records: Sequence[Record]) -> "asyncio.Future[None]": ...
+    def commit_now(self, records: Sequence[Record]) -> None: ...
+    def close(self) -> None: ...
