@@ -18,6 +18,7 @@ COMMANDS = {
     "stop": "Stop the supervisor and return when it has ended.",
     "status": "Show how the supervisor is doing.",
     "send": "Say something to a session and stream the answer.",
+    "chat": "Talk to a session in the terminal.",
     "interrupt": "Stop a running turn now, with everything it has started.",
     "queue": "Show or change what waits behind a running turn.",
     "questions": "List what agents wait for a human to answer.",

@@ -169,6 +169,7 @@ class App:
             cautions=cautions(self._settings),
             trouble=lambda: self._engine.trouble,
             voice=self._voice_hint,
+            busy_mode=lambda session: self._settings.for_session(session).busy,
         )
         return Views(
             state=state,

@@ -62,6 +62,8 @@ class Host:
     trouble: Callable[[], Trouble | None]
     # What a person who speaks should know, or nothing.
     voice: Callable[[], str]
+    # The busy mode that is set for a session.
+    busy_mode: Callable[[str], str]
 
 
 class Views:
@@ -86,7 +88,7 @@ class Views:
         limit = max(1, min(request.limit, _ROWS_MAX))
         match request.what:
             case "status":
-                return (self._status(),)
+                return (self._status() | self._busy_mode(request.session),)
             case "sessions":
                 return self._sessions(limit)
             case "turns":
@@ -154,6 +156,10 @@ class Views:
             "memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             "hints": [*host.cautions, *self._hints()],
         }
+
+    def _busy_mode(self, session: str | None) -> Row:
+        """What a message does to a running turn of this session unless it says otherwise."""
+        return {} if session is None else {"busy_mode": self._host.busy_mode(session)}
 
     def _state_of_the_service(self) -> str:
         if self._host.trouble() is not None:
