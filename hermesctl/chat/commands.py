@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
-from hermesctl.chat.transcript import Message
+from hermesctl.chat.transcript import Item, Message
 from hermesctl.chat.turn import Turn
 from hermesctl.errors import CommandError
 from hermesctl.render import Column, age, ago, cut, one_line, plain, table
@@ -168,17 +168,17 @@ def _busy(desk: "Desk", rest: str) -> None:
 
 def _retry(desk: "Desk", rest: str) -> None:
     if not rest:
-        items = desk.current.transcript.items
-        rest = next((item.id for item in reversed(items) if _is_retryable(item)), "")
+        rest = next(filter(None, map(_retryable, reversed(desk.current.transcript.items))), "")
     if not rest:
         raise Wrong("nothing here has failed or was interrupted", "/retry TURN names an older turn")
     desk.retry(rest)
 
 
-def _is_retryable(item: object) -> bool:
-    if isinstance(item, Turn):
-        return item.state in ("failed", "interrupted")
-    return isinstance(item, Message) and item.state == "not understood"
+def _retryable(item: Item) -> str:
+    """The id under which an item can be tried again, or nothing."""
+    if isinstance(item, Turn | Message) and item.state in ("failed", "interrupted", "not understood"):
+        return item.id
+    return ""
 
 
 def _why(desk: "Desk", rest: str) -> None:
@@ -240,11 +240,12 @@ def _status(desk: "Desk", rest: str) -> None:
 
 
 def _status_lines(row: dict[str, Any]) -> Iterable[str]:
-    yield f"{plain(row.get('state'))}, version {plain(row.get('version'))}, up {age(row.get('uptime_seconds'))}"
-    yield f"model    {plain(row.get('model'))}"
-    yield f"workers  {plain(row.get('busy'))} busy, {plain(row.get('idle'))} idle, {plain(row.get('seats'))} seats"
-    running, asking = plain(row.get("running")), plain(row.get("asking"))
-    yield f"turns    {running} running, {asking} asking; {plain(row.get('waiting'))} messages waiting"
+    shown = {name: plain(value) for name, value in row.items()}
+    yield f"{shown.get('state')}, version {shown.get('version')}, up {age(row.get('uptime_seconds'))}"
+    yield f"model    {shown.get('model')}"
+    yield f"workers  {shown.get('busy')} busy, {shown.get('idle')} idle, {shown.get('seats')} seats"
+    waiting = f"{shown.get('waiting')} messages waiting"
+    yield f"turns    {shown.get('running')} running, {shown.get('asking')} asking; {waiting}"
     yield from (f"! {one_line(hint)}" for hint in row.get("hints") or ())
 
 

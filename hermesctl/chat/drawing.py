@@ -1,8 +1,12 @@
 """From the transcript to styled lines of a given width. Pure: the same state makes the same lines."""
 
+import re
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
+
+import msgspec
 
 from hermesctl.chat.conversation import Conversation
 from hermesctl.chat.desk import Notice
@@ -24,11 +28,12 @@ _WAITING_SHOWN = 6
 
 @dataclass(frozen=True)
 class Look:
-    """How to draw: the width there is, whether tools are unfolded, and the time for what is still going on."""
+    """How to draw: the width there is, whether tools are unfolded, and the time now."""
 
     width: int
     is_unfolded: bool
     now: float
+    is_away: bool = False
 
     @property
     def text_width(self) -> int:
@@ -36,12 +41,12 @@ class Look:
 
 
 def item_lines(item: Item, transcript: Transcript, look: Look) -> list[Line]:
-    """One item of the transcript, with a blank line after it."""
+    """One item of the transcript; a turn stands between blank lines."""
     match item:
         case Turn():
-            return [*_turn_lines(item, transcript, look), []]
+            return _spaced(_turn_lines(item, transcript, look))
         case Message():
-            return [*_ended_message(item, look), []]
+            return list(_ended_message(item, look))
         case Gap():
             return [
                 *_wrapped("⋯ ", f"the journal was repaired; {item.lost} events are missing", look, "dim"),
@@ -73,6 +78,15 @@ def beginning_line(transcript: Transcript) -> Line:
     return [("class:dim", "⋯ PageUp shows what was said earlier")] if transcript.first_seq > 1 else []
 
 
+def _spaced(lines: Iterable[Line]) -> list[Line]:
+    """Never two blank lines in a row, and one at the end."""
+    spaced: list[Line] = []
+    for line in (*lines, []):
+        if line or (spaced and spaced[-1]):
+            spaced.append(line)
+    return spaced
+
+
 def _turn_lines(turn: Turn, transcript: Transcript, look: Look) -> Iterator[Line]:
     for name in turn.messages:
         yield from _said(transcript.messages.get(name), look)
@@ -86,6 +100,7 @@ def _turn_lines(turn: Turn, transcript: Transcript, look: Look) -> Iterator[Line
             again = "; it is tried again" if is_last and turn.is_open else ""
             yield from _wrapped("  ⟳ ", number + again, look, "dim")
             yield []
+    yield []
     yield from _ending(turn, look)
 
 
@@ -123,14 +138,27 @@ def _tool_lines(tool: Tool, look: Look) -> Iterator[Line]:
     ms = {"running": "", "cut": "stopped"}.get(tool.state, f"{tool.ms:,} ms")
     name = cut(one_line(tool.name), 24)
     room = look.text_width - len(name) - len(ms) - 9
-    summary = one_line(tool.summary)
+    summary = _arguments(tool.summary)
     sign = (_SIGN_STYLES[tool.state], f"  {_SIGNS[tool.state]} ")
     if not look.is_unfolded:
         yield [sign, ("", name), ("class:dim", f"  {cut(summary, max(room, 8))}  {ms}".rstrip())]
         return
     yield [sign, ("", name), ("class:dim", f"  {ms}".rstrip())]
-    for text in (summary, *map(one_line, tool.notes)):
-        yield from _wrapped("      ", text, look, "dim")
+    yield from _wrapped("    ", summary, look, "dim")
+    if tool.note:
+        yield from _wrapped("    │ ", tool.note.rstrip(), look, "dim")
+
+
+def _arguments(summary: str) -> str:
+    """A tool's arguments without the signs of JSON: the value alone where there is one, else each by name."""
+    try:
+        found = msgspec.json.decode(summary, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        # Long ones come cut off; the beginning is what a person recognises.
+        return one_line(re.sub(r'^\{"\w+": "', "", summary))
+    if len(found) == 1:
+        return one_line(*found.values())
+    return ", ".join(f"{one_line(name)}: {one_line(value)}" for name, value in found.items())
 
 
 def _question_lines(question: Question, look: Look) -> Iterator[Line]:
@@ -138,9 +166,9 @@ def _question_lines(question: Question, look: Look) -> Iterator[Line]:
     yield from _wrapped("? ", question.text, look, "question")
     for number, choice in enumerate(question.choices, 1):
         yield from _wrapped(f"  {number}  ", one_line(choice), look, "")
-    if question.answer:
+    if question.state == "answered":
         yield from _wrapped("❯ ", question.answer, look, "you")
-    else:
+    elif question.state == "open":
         ways = "a number, or your own words" if question.choices else "your words"
         asked = "y or n" if question.kind == "approve" else ways
         yield [("class:dim", f"  answer with {asked} · Esc withdraws")]
@@ -176,6 +204,8 @@ def _sign_of_life(turn: Turn, conversation: Conversation, look: Look) -> Line:
     seconds = max(0.0, look.now - turn.opened_at) if turn.opened_at else 0.0
     spinner = _SPINNER[int(look.now * _TICKS_A_SECOND) % len(_SPINNER)]
     tool = turn.running_tool
+    if look.is_away:
+        return [("class:dim", f"⋯ {age(int(seconds))} · goes on when the supervisor is back")]
     if conversation.interrupting == turn.id:
         doing = "interrupting"
     elif turn.state == "queued":
@@ -216,7 +246,7 @@ def _wrapped(prefix: str, text: str, look: Look, style: str) -> Iterator[Line]:
     first = prefix
     for part in _wrap(text, look.text_width - len(prefix)) or [""]:
         yield [(shown, first), (shown, part)]
-        first = " " * len(prefix)
+        first = prefix if prefix.endswith("│ ") else " " * len(prefix)
 
 
 def _wrap(text: str, width: int) -> list[str]:

@@ -1,7 +1,7 @@
 """The chat's line to the supervisor, in a thread of its own: it comes back by itself and loses no message.
 
-A request with a key of its own is the same message however often it is sent, so it is kept until it is answered
-and sent again on every new connection. Any other request that a loss leaves unanswered is answered here.
+A request with a key of its own is the same message however often it is sent, so it is kept until it is
+answered and sent again on every new connection. Any other that a loss leaves unanswered is answered here.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Markdown as calm terminal lines: the terminal's own colours, nothing centred, no text that can command it."""
+"""Markdown as calm lines: the terminal's own colours, nothing centred, no text that can command it."""
 
 import re
 from collections.abc import Iterator
@@ -164,20 +164,7 @@ def _style(style: Style | None) -> str:
 
 
 _ANSI = [
-    "ansiblack",
-    "ansired",
-    "ansigreen",
-    "ansiyellow",
-    "ansiblue",
-    "ansimagenta",
-    "ansicyan",
-    "ansigray",
-    "ansibrightblack",
-    "ansibrightred",
-    "ansibrightgreen",
-    "ansibrightyellow",
-    "ansibrightblue",
-    "ansibrightmagenta",
-    "ansibrightcyan",
-    "ansiwhite",
+    *("ansiblack", "ansired", "ansigreen", "ansiyellow", "ansiblue", "ansimagenta", "ansicyan", "ansigray"),
+    *("ansibrightblack", "ansibrightred", "ansibrightgreen", "ansibrightyellow"),
+    *("ansibrightblue", "ansibrightmagenta", "ansibrightcyan", "ansiwhite"),
 ]

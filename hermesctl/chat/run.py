@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from hermesctl.chat.composing import PrivateHistory
@@ -12,6 +12,7 @@ from hermesctl.chat.screen import Screen
 from hermesctl.errors import CommandError
 from hermesctl.render import cut, one_line
 from ipc.endpoints import Places
+from ipc.errors import WireError
 
 # How often the sign of life moves and other sessions may be looked at.
 _TICK_SECONDS = 0.25
@@ -24,10 +25,16 @@ def talk(places: Places, session: str) -> list[str]:
 
 async def _talk(places: Places, session: str) -> list[str]:
     loop = asyncio.get_running_loop()
-    line = Line(places, session, lambda: loop.call_soon_threadsafe(drain))
+
+    def notify() -> None:
+        loop.call_soon_threadsafe(drain)
+
+    line = Line(places, session, notify)
     line.connect()
-    desk = Desk(places, session, line, _Apart(lambda: screen.refresh()))
+    apart = _Apart()
+    desk = Desk(places, session, line, apart)
     screen = Screen(desk, PrivateHistory(places))
+    apart.changed = screen.refresh
 
     def drain() -> None:
         for happening in line.arrived():
@@ -35,12 +42,15 @@ async def _talk(places: Places, session: str) -> list[str]:
         screen.refresh()
 
     def fail(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        error = context.get("exception") or RuntimeError(context["message"])
-        if screen.application.is_running and not screen.application.is_done:
-            screen.application.exit(exception=error)
+        screen.give_up(context.get("exception") or RuntimeError(context["message"]))
+
+    def ended(thread: asyncio.Future[None]) -> None:
+        if (error := thread.exception()) is not None:
+            screen.give_up(error)
 
     loop.set_exception_handler(fail)
     thread = loop.run_in_executor(None, line.run)
+    thread.add_done_callback(ended)
     ticking = asyncio.create_task(_tick(desk, screen))
     try:
         await screen.application.run_async(set_exception_handler=False)
@@ -63,8 +73,9 @@ async def _tick(desk: Desk, screen: Screen) -> None:
 class _Apart:
     """Runs what may wait for a disk or a socket in a thread, and brings the result back to the loop."""
 
-    def __init__(self, refresh: Any) -> None:
-        self._refresh = refresh
+    def __init__(self) -> None:
+        # Called after each result; set once there is a screen to draw it on.
+        self.changed: Callable[[], None] = lambda: None
         # The loop keeps no hold of its tasks; without this they could vanish half-way.
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -78,9 +89,11 @@ class _Apart:
             result = await asyncio.get_running_loop().run_in_executor(None, work)
         except CommandError as error:
             then(error)
+        except WireError as error:
+            then(CommandError(error.fault, error.hint))
         else:
             then(result)
-        self._refresh()
+        self.changed()
 
 
 def _farewell(desk: Desk) -> Iterator[str]:

@@ -1,5 +1,6 @@
-"""The terminal side of the chat: where things stand on the screen and what a key does. It decides nothing else."""
+"""The terminal side of the chat: where things stand on the screen, and what a key does there."""
 
+import sys
 import time
 
 from prompt_toolkit.application import Application
@@ -68,10 +69,8 @@ _STYLE = Style.from_dict(
 
 class Screen:
     def __init__(self, desk: Desk, history: History) -> None:
-        import sys
-
-        self.desk = desk
-        self.view = View(desk, time.time)
+        self.desk: Desk = desk
+        self.view: View = View(desk, time.time)
         self.buffer = Buffer(
             multiline=True,
             history=history,
@@ -93,9 +92,14 @@ class Screen:
 
     def refresh(self) -> None:
         """Draws what has changed; leaves when the desk says so."""
-        if self.desk.is_leaving and self.application.is_running and not self.application.is_done:
+        if self.desk.is_leaving and self._is_shown:
             self.application.exit()
         self.application.invalidate()
+
+    def give_up(self, error: BaseException) -> None:
+        """Ends the chat with a fault of ours."""
+        if self._is_shown:
+            self.application.exit(exception=error)
 
     def enter(self) -> None:
         typed = self.buffer.text
@@ -151,6 +155,10 @@ class Screen:
 
     def suspend(self) -> None:
         self.application.suspend_to_background()
+
+    @property
+    def _is_shown(self) -> bool:
+        return self.application.is_running and not self.application.is_done
 
     def _layout(self) -> Layout:
         search = SearchToolbar(backward_search_prompt="search: ", forward_search_prompt="search: ")

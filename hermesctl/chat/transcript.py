@@ -147,12 +147,18 @@ class Transcript:
         message = self._message(event)
         message.state = "not understood"
         message.reason, message.hint = str(event.fields.get("reason")), str(event.fields.get("hint") or "")
-        self.items.append(message)
+        self._put_aside(message)
 
     def _drop(self, event: Event) -> None:
         message = self._message(event)
         message.state, message.by = "dropped", str(event.fields.get("by") or "")
-        self.items.append(message)
+        self._put_aside(message)
+
+    def _put_aside(self, message: Message) -> None:
+        """A message without a turn stands before the open one: what is being said stays at the end."""
+        is_open = bool(self.items) and self.items[-1] is self.open_turn
+        self.items.insert(len(self.items) - is_open, message)
+        self._forget()
 
     def _message(self, event: Event) -> Message:
         name = str(event.fields.get("message"))

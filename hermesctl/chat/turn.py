@@ -1,14 +1,12 @@
 """One turn as a chat shows it: words, tools and questions in their order. No I/O; every word counts once."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 Fields = dict[str, Any]
 TurnState = Literal["queued", "running", "asking", "done", "failed", "interrupted"]
 ToolState = Literal["running", "ok", "failed", "cut"]
 ENDED = frozenset({"done", "failed", "interrupted"})
-# Lines a running tool has told of itself that are kept for unfolding: about a screen.
-_NOTES_MAX = 20
 
 
 @dataclass(slots=True)
@@ -20,22 +18,24 @@ class Tool:
     summary: str
     state: ToolState = "running"
     ms: int = 0
-    notes: list[str] = field(default_factory=list)
+    # The last it told of itself while it ran: a piece of its output.
+    note: str = ""
 
 
 @dataclass(slots=True)
 class Question:
-    """Something only a person can answer; `answer` is empty until somebody has."""
+    """Something only a person can answer; the end of its turn withdraws it."""
 
     id: str
     kind: str
     text: str
     choices: tuple[str, ...]
+    state: Literal["open", "answered", "withdrawn"] = "open"
     answer: str = ""
     by: str = ""
 
     def meant_by(self, typed: str) -> str:
-        """What a typed line says: a choice by its number, yes or no by a letter, else the words themselves."""
+        """What a typed line says: a choice by its number, yes or no by a letter, else itself."""
         words = typed.strip()
         if self.choices and words.isdecimal() and 1 <= int(words) <= len(self.choices):
             return self.choices[int(words) - 1]
@@ -51,6 +51,7 @@ class Steered:
 
 
 Mark = Tool | Question | Steered
+_Kind = TypeVar("_Kind", Tool, Question)
 
 
 @dataclass(slots=True)
@@ -64,7 +65,7 @@ class Attempt:
     lost: str = ""
 
     def add(self, offset: int, text: str) -> None:
-        """A piece of the stream. What is known is not said twice; after a gap only a piece that closes it fits."""
+        """A piece of the stream: nothing is said twice, and after a gap only a piece that closes it fits."""
         position = len(self.text)
         if offset <= position:
             self.text += text[position - offset :]
@@ -111,14 +112,11 @@ class Turn:
     @property
     def question(self) -> Question | None:
         """The question that is waiting for an answer."""
-        if self.state != "asking":
-            return None
-        asked = [mark for _, mark in self.attempts[-1].marks if isinstance(mark, Question)]
-        return asked[-1] if asked and not asked[-1].answer else None
+        return next((each for each in self._marks(Question) if each.state == "open"), None)
 
     @property
     def running_tool(self) -> Tool | None:
-        return next((tool for tool in reversed(self._tools()) if tool.state == "running"), None)
+        return next((tool for tool in self._marks(Tool) if tool.state == "running"), None)
 
     def begin_attempt(self, number: int) -> None:
         self.attempts.append(Attempt(number))
@@ -135,19 +133,19 @@ class Turn:
         self.note = ""
 
     def remark(self, text: str) -> None:
-        """A fleeting word about what goes on; a running tool keeps the last few."""
+        """A fleeting word about what goes on; a running tool keeps the last."""
         if not self.is_open:
             return
         self.note = text
         if (tool := self.running_tool) is not None:
-            tool.notes = [*tool.notes, text][-_NOTES_MAX:]
+            tool.note = text
 
     def start_tool(self, fields: Fields) -> None:
         tool = Tool(str(fields.get("call")), str(fields.get("name")), str(fields.get("summary") or ""))
         self._mark(tool)
 
     def finish_tool(self, fields: Fields) -> None:
-        for tool in self._tools():
+        for tool in self._marks(Tool):
             if tool.call == fields.get("call") and tool.state == "running":
                 tool.state = "ok" if fields.get("ok") else "failed"
                 tool.ms = int(fields.get("ms") or 0)
@@ -165,10 +163,10 @@ class Turn:
         self.state = "asking"
 
     def answer(self, fields: Fields) -> None:
-        for attempt in self.attempts:
-            for _, mark in attempt.marks:
-                if isinstance(mark, Question) and mark.id == fields.get("question"):
-                    mark.answer, mark.by = str(fields.get("text") or "…"), str(fields.get("by") or "")
+        for question in self._marks(Question):
+            if question.id == fields.get("question"):
+                question.state = "answered"
+                question.answer, question.by = str(fields.get("text")), str(fields.get("by") or "")
         self.state = "queued"
 
     def steer(self, message: str) -> None:
@@ -186,6 +184,8 @@ class Turn:
             self._attempt.lost = ""
             self._attempt.settle(whole)
         self._cut_tools()
+        if (question := self.question) is not None:
+            question.state = "withdrawn"
         self.state, self.ended_at, self.ending, self.note = state, at, fields, ""
 
     @property
@@ -197,10 +197,12 @@ class Turn:
     def _mark(self, mark: Mark) -> None:
         self._attempt.marks.append((len(self._attempt.text), mark))
 
-    def _tools(self) -> list[Tool]:
-        return [mark for attempt in self.attempts for _, mark in attempt.marks if isinstance(mark, Tool)]
+    def _marks(self, kind: type[_Kind]) -> list[_Kind]:
+        """The newest first."""
+        marks = [mark for attempt in self.attempts for _, mark in attempt.marks]
+        return [mark for mark in reversed(marks) if isinstance(mark, kind)]
 
     def _cut_tools(self) -> None:
-        for tool in self._tools():
+        for tool in self._marks(Tool):
             if tool.state == "running":
                 tool.state = "cut"

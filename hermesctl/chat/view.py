@@ -1,4 +1,4 @@
-"""The scroll of the chat: it draws each item once, shows the newest lines, and stays put when a person reads back."""
+"""The scroll of the chat: each item is drawn once; the end is shown, unless a person reads back."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ class View(UIControl):
         self._desk = desk
         self._now = now
         self._drawn: dict[str, tuple[tuple[int, int, bool], list[Line]]] = {}
-        # Lines below the last one that is shown; None follows the end.
+        # The first line that is shown; None follows the end.
         self._top: int | None = None
         self._height = 1
         self._count = 0
@@ -35,7 +35,8 @@ class View(UIControl):
 
     def create_content(self, width: int, height: int | None) -> UIContent:
         # One column stays free, so that no terminal wraps a full line by itself.
-        lines = self._lines(Look(max(1, width - 1), self._desk.is_unfolded, self._now()))
+        desk = self._desk
+        lines = self._lines(Look(max(1, width - 1), desk.is_unfolded, self._now(), desk.is_away))
         self._height = height or 1
         self._keep_place(len(lines), width)
         bottom = max(0, len(lines) - self._height)
@@ -68,7 +69,7 @@ class View(UIControl):
         return False
 
     def _keep_place(self, count: int, width: int) -> None:
-        """Lines put in front move what is read down by as many; another width or session begins at the end."""
+        """Lines put in front move what is read down by as many; another width or session goes to the end."""
         transcript = self._desk.current.transcript
         shape = (self._desk.current.session, width, transcript.first_seq)
         if self._top is not None and shape[:2] != self._shape[:2]:
@@ -84,7 +85,11 @@ class View(UIControl):
         if beginning := beginning_line(transcript):
             lines += [beginning, []]
         for item in transcript.items:
+            if isinstance(item, Turn) and lines and lines[-1]:
+                lines.append([])
             lines += self._drawn_item(item, look)
+        if lines and lines[-1]:
+            lines.append([])
         lines += tail_lines(conversation, look)
         if self._desk.notice is not None:
             lines += notice_lines(self._desk.notice, look)
