@@ -114,6 +114,7 @@ def _pieces(attempt: Attempt, look: Look, is_last: bool) -> Iterable[str | Mark]
 def _piece_lines(piece: str | Mark, transcript: Transcript, look: Look) -> Iterator[Line]:
     match piece:
         case str():
+            yield []
             yield from markdown_lines(piece, look.text_width)
             yield []
         case Tool():

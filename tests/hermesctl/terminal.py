@@ -25,11 +25,18 @@ KEYS = {
 }  # fmt: skip
 
 
+class _Screen(pyte.Screen):
+    """The emulator knows no faint letters; grey ones stand for them."""
+
+    def select_graphic_rendition(self, *attrs: int, **options: object) -> None:
+        super().select_graphic_rendition(*(90 if each == 2 else each for each in attrs))
+
+
 class Terminal:
     """`raw` is every byte the command has written; `screen` is what it looks like now."""
 
     def __init__(self, home: Path, *line: str, columns: int = 80, rows: int = 24, **more: str) -> None:
-        self._screen = pyte.Screen(columns, rows)
+        self._screen = _Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
         self._lock = threading.Lock()
         self.raw = b""
