@@ -59,9 +59,8 @@ def _find(name: str) -> Command:
 def _help(desk: "Desk", rest: str) -> None:
     from hermesctl.chat.keys import KEYS
 
-    width = max(len(f"{each.name} {each.arguments}") for each in COMMANDS.values())
-    lines = [f"{each.name + ' ' + each.arguments:{width}}  {each.says}" for each in COMMANDS.values()]
-    lines += ["", *(f"{key.name:{width}}  {key.says}" for key in KEYS)]
+    lines = [f"{each.name + ' ' + each.arguments:20}  {each.says}" for each in COMMANDS.values()]
+    lines += ["", *(f"{key.name:20}  {key.says}" for key in KEYS)]
     desk.say(*lines, "", "// sends a line that begins with a slash")
 
 
@@ -69,7 +68,7 @@ def _interrupt(desk: "Desk", rest: str) -> None:
     if rest not in ("", "drop"):
         raise Wrong(f"/interrupt does not know {one_line(rest)}", "/interrupt, or /interrupt drop")
     if not desk.interrupt(drop=rest == "drop"):
-        desk.say("nothing runs")
+        desk.say("the supervisor is away" if desk.is_away else "nothing runs, or it is being stopped")
 
 
 def _queue(desk: "Desk", rest: str) -> None:

@@ -165,13 +165,11 @@ class Desk:
         return True
 
     def interrupt(self, *, drop: bool = False) -> bool:
-        """Asks for the end of what runs; False when nothing does."""
-        turn = self.current.transcript.open_turn
-        if turn is None:
-            return False
+        """Asks for the end of what runs; False when there is nothing more to ask for, or nobody to ask."""
         conversation = self.current
-        if conversation.interrupting == turn.id and not drop:
-            return True
+        turn = conversation.transcript.open_turn
+        if turn is None or self.is_away or (conversation.interrupting == turn.id and not drop):
+            return False
         conversation.interrupting = turn.id
 
         def answered(answer: Answer) -> None:

@@ -22,6 +22,8 @@ _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TICKS_A_SECOND = 4
 _SIGNS = {"running": "·", "ok": "✔", "failed": "✘", "cut": "■"}
 _SIGN_STYLES = {"running": "class:dim", "ok": "class:ok", "failed": "class:fault", "cut": "class:cut"}
+# A first column up to here keeps the second one in line; a wider one would leave it no room.
+_COLUMN_MAX = 24
 # What waits is shown up to here; /queue lists it all.
 _WAITING_SHOWN = 6
 
@@ -69,9 +71,16 @@ def notice_lines(notice: Notice, look: Look) -> list[Line]:
     lines: list[Line] = []
     for index, text in enumerate(notice.lines):
         shown = style if notice.tone == "plain" or index == 0 else "class:dim"
-        for part in _wrap(text, look.width - 2) or [""]:
-            lines.append([("class:dim", "┆ "), (shown, part)])
+        lines += [[("class:dim", "┆ "), (shown, part)] for part in _hanging(text, look.width - 2)]
     return [*lines, []]
+
+
+def _hanging(text: str, width: int) -> list[str]:
+    """Wrapped so that a second column stays one: what goes on stands under where it began."""
+    column = re.match(r"\S.*?\s{2,}", text)
+    indent = column.end() if column and column.end() <= _COLUMN_MAX else 0
+    first, *rest = _wrap(text[indent:], width - indent) or [""]
+    return [text[:indent] + first, *(" " * indent + part for part in rest)]
 
 
 def beginning_line(transcript: Transcript) -> Line:

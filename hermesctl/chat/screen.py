@@ -5,7 +5,7 @@ import time
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.filters import Condition, is_searching
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import History
 from prompt_toolkit.layout import (
@@ -24,6 +24,7 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
+from hermesctl.chat.cells import steady
 from hermesctl.chat.composing import CommandCompleter
 from hermesctl.chat.desk import Desk
 from hermesctl.chat.keys import bindings
@@ -121,7 +122,7 @@ class Screen:
         self.refresh()
 
     def ctrl_c(self) -> None:
-        """Stops what runs; then empties the line; then, pressed again, leaves."""
+        """Stops what runs; when there is nothing to stop, empties the line; pressed again, leaves."""
         if self.desk.interrupt():
             self.refresh()
             return
@@ -131,7 +132,8 @@ class Screen:
         if again:
             self.desk.leave()
         else:
-            self.desk.say("nothing runs; Ctrl-C again leaves")
+            is_idle = self.desk.current.transcript.open_turn is None
+            self.desk.say("nothing runs; Ctrl-C again leaves" if is_idle else "Ctrl-C again leaves")
         self.refresh()
 
     def ctrl_d(self) -> None:
@@ -168,7 +170,7 @@ class Screen:
             search_buffer_control=search.control,
             preview_search=True,
             input_processors=[
-                ConditionalProcessor(placeholder, Condition(lambda: not self.buffer.text)),
+                ConditionalProcessor(placeholder, Condition(lambda: not self.buffer.text) & ~is_searching),
             ],
         )
         input_window = Window(
@@ -178,19 +180,12 @@ class Screen:
             wrap_lines=True,
             get_line_prefix=lambda number, wrapped: [("class:you", "❯ " if number + wrapped == 0 else "  ")],
         )
-        body = HSplit(
-            [
-                Window(self.view, always_hide_cursor=True),
-                Window(height=1, char="─", style="class:rule"),
-                input_window,
-                search,
-                Window(FormattedTextControl(self._status), height=1),
-            ]
-        )
-        menu = Float(
-            CompletionsMenu(max_height=_INPUT_LINES_MAX, scroll_offset=1), xcursor=True, ycursor=True
-        )
-        return Layout(FloatContainer(body, [menu]), focused_element=input_window)
+        rule = Window(height=1, char="─", style="class:rule")
+        body = HSplit([Window(self.view, always_hide_cursor=True), rule, input_window])
+        menu = CompletionsMenu(max_height=_INPUT_LINES_MAX, scroll_offset=1)
+        floating = FloatContainer(body, [Float(menu, xcursor=True, ycursor=True)])
+        status = Window(FormattedTextControl(self._status), height=1)
+        return Layout(HSplit([floating, search, status]), focused_element=input_window)
 
     def _placeholder(self) -> StyleAndTextTuples:
         transcript = self.desk.current.transcript
@@ -208,7 +203,7 @@ class Screen:
         """One line: where we are and how it stands at the left, news at the right; what does not fit goes."""
         room = self.application.output.get_size().columns - 1
         left: StyleAndTextTuples = [
-            ("class:status.session", cut_middle(one_line(self.desk.current.session), 24))
+            ("class:status.session", cut_middle(steady(one_line(self.desk.current.session)), 24))
         ]
         if self.desk.is_away:
             left.append(("class:status.away", " · away, trying to reach the supervisor"))
@@ -234,7 +229,7 @@ class Screen:
         if self.view.is_reading_back:
             return "class:status.news", "↓ Ctrl-End: newest"
         if unread := self.desk.unread:
-            return "class:status.news", " ".join(f"• {one_line(name)}" for name in unread[:3])
+            return "class:status.news", " ".join(f"• {steady(one_line(name))}" for name in unread[:3])
         return "class:status", "/help"
 
 

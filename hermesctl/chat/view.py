@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 
+from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.layout.controls import UIContent, UIControl
 from prompt_toolkit.mouse_events import MouseEvent, MouseEventType
 
+from hermesctl.chat.cells import steady
 from hermesctl.chat.desk import Desk
 from hermesctl.chat.drawing import Look, beginning_line, item_lines, notice_lines, tail_lines
 from hermesctl.chat.markdown import Line
@@ -16,6 +18,10 @@ _DRAWN_MAX = 1100
 _WHEEL_LINES = 3
 
 
+def _steadied(line: Line) -> StyleAndTextTuples:
+    return [(style, steady(text)) for style, text in line]
+
+
 class View(UIControl):
     """Lines of the current conversation. `is_reading_back` while it does not show the end."""
 
@@ -25,6 +31,10 @@ class View(UIControl):
         self._drawn: dict[str, tuple[tuple[int, int, bool], list[Line]]] = {}
         # The first line that is shown; None follows the end.
         self._top: int | None = None
+        # Where the view rests when nobody scrolls: at the end, or where a notice too long for it begins.
+        self._home = 0
+        self._bottom = 0
+        self._notice_at = 0
         self._height = 1
         self._count = 0
         self._shape: tuple[str, int, int] = ("", 0, 0)
@@ -39,18 +49,19 @@ class View(UIControl):
         lines = self._lines(Look(max(1, width - 1), desk.is_unfolded, self._now(), desk.is_away))
         self._height = height or 1
         self._keep_place(len(lines), width)
-        bottom = max(0, len(lines) - self._height)
-        top = bottom if self._top is None else min(self._top, bottom)
-        shown = lines[top : top + self._height]
-        return UIContent(lambda number: list(shown[number]), len(shown), show_cursor=False)
+        self._bottom = max(0, len(lines) - self._height)
+        self._home = min(self._bottom, self._notice_at)
+        top = self._home if self._top is None else min(self._top, self._bottom)
+        shown = [_steadied(line) for line in lines[top : top + self._height]]
+        return UIContent(shown.__getitem__, len(shown), show_cursor=False)
 
     def scroll(self, lines: int) -> None:
         """Down, or up when negative. At the top, what was said earlier is fetched."""
-        bottom = max(0, self._count - self._height)
-        top = (bottom if self._top is None else min(self._top, bottom)) + lines
+        top = (self._home if self._top is None else self._top) + lines
         if top < 0:
             self._desk.read_earlier()
-        self._top = None if top >= bottom else max(0, top)
+        is_home = top >= self._bottom == self._home
+        self._top = None if is_home else max(0, min(top, self._bottom))
 
     def page(self, pages: int) -> None:
         self.scroll(pages * max(1, self._height - 2))
@@ -91,6 +102,7 @@ class View(UIControl):
         if lines and lines[-1]:
             lines.append([])
         lines += tail_lines(conversation, look)
+        self._notice_at = len(lines)
         if self._desk.notice is not None:
             lines += notice_lines(self._desk.notice, look)
         return lines

@@ -3,6 +3,8 @@
 import json
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 
 from ipc.messages import Accepted, Done, Queue, Submit
 from tests.fake_model import FakeModel
-from tests.hermesctl.hand import hermesctl
+from tests.hermesctl.hand import ROOT, environment, hermesctl
 from tests.hermesctl.terminal import Terminal
 from tests.service import Service, settings_for
 
@@ -304,3 +306,11 @@ def test_without_a_supervisor_it_says_so(tmp_path: Path) -> None:
     with Terminal(tmp_path, "chat", "demo") as terminal:
         assert terminal.ends() == 69
         assert "the supervisor is not running" in terminal.screen
+
+
+def test_other_commands_do_not_pay_for_the_chat(tmp_path: Path) -> None:
+    line = [sys.executable, "-X", "importtime", "-m", "hermesctl", "--home", str(tmp_path), "status"]
+    imported = subprocess.run(line, capture_output=True, text=True, cwd=ROOT, env=environment()).stderr
+    assert "hermesctl.rows" in imported
+    for module in ("prompt_toolkit", "rich", "markdown_it", "asyncio", "hermesctl.chat"):
+        assert not re.search(rf"\| +{module}$", imported, re.MULTILINE)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from hermesctl.chat.cells import steady
 from hermesctl.chat.conversation import Conversation
 from hermesctl.chat.drawing import Look, item_lines, tail_lines
 from hermesctl.chat.transcript import TURNS_MAX, Transcript
@@ -293,3 +294,11 @@ def test_a_tool_ends_by_its_call(talk: Talk) -> None:
     states = [mark.state for _, mark in talk.turn.attempts[-1].marks if isinstance(mark, Tool)]
     assert states == ["failed", "running"]
     assert "✘ shell  ls  1,234 ms" in talk.drawn()
+
+
+def test_the_last_gate_lets_nothing_through_that_terminals_disagree_about() -> None:
+    assert steady("plain \x1b[5m") == "plain �[5m"
+    assert steady("🎙\ufe0f ok ✔\ufe0f") == "🎙 ok ✔"
+    assert steady("👩\u200d🚀") == "👩🚀"
+    assert steady("abc\u202edef") == "abcdef"
+    assert steady("नमस्\u200dते") == "नमस्\u200dते"
