@@ -4,7 +4,7 @@ import re
 
 from hermesctl.render import harmless
 
-# Selectors of a sign's form (U+FE0E, U+FE0F) change the width of an emoji in some terminals and not in others,
+# Selectors of a form (U+FE0E, U+FE0F) change the width of an emoji in some terminals and in others not,
 # and then whole lines are drawn in the wrong place. Directions of writing (U+202A…, U+2066…) show text in an
 # order that nobody wrote.
 _UNSTEADY = re.compile("[\ufe0e\ufe0f\u200e\u200f\u202a-\u202e\u2066-\u2069]")

@@ -7,6 +7,7 @@ from io import StringIO
 from typing import ClassVar
 
 from markdown_it import MarkdownIt
+from rich.cells import chop_cells
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
 from rich.padding import Padding
@@ -44,6 +45,8 @@ _THEME = Theme(
 )
 # Below this the layout itself needs the room; text is cut by the window instead.
 _WIDTH_MIN = 20
+# Some hundred lines of code are drawn in hundredths of a second; an endless block must not stall the keys.
+_BLOCK_CHARACTERS_MAX = 20_000
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)", re.MULTILINE)
 
 
@@ -83,29 +86,33 @@ class _Calm(Markdown):
                 child.type = "hardbreak" if child.type == "softbreak" else child.type
 
 
-# Drawn blocks of answers: a long scroll is redrawn from here, and a stream draws only its last block anew.
-@lru_cache(maxsize=2000)
-def block_lines(text: str, width: int) -> tuple[Line, ...]:
-    """A block of Markdown as lines no wider than `width`."""
+def markdown_lines(text: str, width: int) -> list[Line]:
+    """A whole text, block by block: of one that grows, only the last block is drawn anew."""
+    lines: list[Line] = []
+    *finished, last = [*_blocks(text)] or [""]
+    for block in finished:
+        lines += [*_kept_lines(block, width), []]
+    return lines + _block_lines(last, width)
+
+
+# Blocks that are finished: a screenful of answers a few times over. The one that grows would only fill it up.
+@lru_cache(maxsize=1000)
+def _kept_lines(text: str, width: int) -> tuple[Line, ...]:
+    return tuple(_block_lines(text, width))
+
+
+def _block_lines(text: str, width: int) -> list[Line]:
+    """A block of Markdown as lines no wider than `width`; one too long for that is shown as it is written."""
+    if len(text) > _BLOCK_CHARACTERS_MAX:
+        return [[("", piece)] for line in harmless(text).split("\n") for piece in _chopped(line, width)]
     console = Console(
         file=StringIO(), width=max(width, _WIDTH_MIN), theme=_THEME, legacy_windows=False, emoji=False
     )
-    rendered = console.render_lines(_Calm(harmless(text)), pad=False)
-    lines = [_fragments(segments) for segments in rendered]
+    lines = [_fragments(segments) for segments in console.render_lines(_Calm(harmless(text)), pad=False)]
     while lines and not lines[-1]:
         lines.pop()
     while lines and not lines[0]:
         lines.pop(0)
-    return tuple(lines)
-
-
-def markdown_lines(text: str, width: int) -> list[Line]:
-    """A whole text, block by block, so that a growing one costs no more than its last block."""
-    lines: list[Line] = []
-    for block in _blocks(text):
-        if lines:
-            lines.append([])
-        lines += block_lines(block, width)
     return lines
 
 
@@ -113,6 +120,12 @@ def plain_lines(text: str, width: int) -> list[str]:
     """Text as it was typed, wrapped by the cells it takes on the screen."""
     console = Console(file=StringIO(), width=width, legacy_windows=False)
     return [line.plain.rstrip() for line in Text(text).wrap(console, width)]
+
+
+def _chopped(line: str, width: int) -> list[str]:
+    if line.isascii():
+        return [line[begin : begin + width] for begin in range(0, len(line), width)] or [""]
+    return chop_cells(line, width)
 
 
 def _blocks(text: str) -> Iterator[str]:

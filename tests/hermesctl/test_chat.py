@@ -221,14 +221,16 @@ def test_lines_typed_before_come_back_and_are_found(service: Service) -> None:
         terminal.type("two")
         terminal.press("alt-enter")
         terminal.type("lines")
-        terminal.shows("❯ two\n  lines\n")
+        terminal.press("ctrl-j")
+        terminal.type("more")
+        terminal.shows("❯ two\n  lines\n  more\n")
         terminal.press("enter")
         terminal.shows("You said: two", "lines")
         terminal.press("ctrl-d")
         assert terminal.ends() == 0
     history = service.home / "chat.history"
     assert history.stat().st_mode & 0o777 == 0o600
-    assert json.loads(history.read_bytes().splitlines()[-1]) == "two\nlines"
+    assert json.loads(history.read_bytes().splitlines()[-1]) == "two\nlines\nmore"
 
 
 def test_commands_are_completed_and_wrong_ones_explained(service: Service) -> None:
@@ -283,8 +285,10 @@ def test_what_was_said_before_is_there_and_older_on_demand(service: Service, mod
         terminal.shows("taken back: number 299")
         terminal.becomes(lambda screen: _read_back(terminal, screen), "the very first")
         terminal.press("ctrl-end")
-        terminal.shows("taken back: number 299", "Esc interrupts")
-        terminal.press("escape")
+        terminal.shows("taken back: number 299", "Esc interrupts", "/help")
+        terminal.press("wheel-up", "wheel-up")
+        terminal.shows("↓ Ctrl-End: newest")
+        terminal.press("ctrl-end", "escape")
         terminal.becomes(lambda screen: "Esc interrupts" not in screen)
 
 

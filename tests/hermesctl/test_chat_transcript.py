@@ -1,5 +1,6 @@
 """Events fold into what a chat shows: every word once, every ending named. No terminal, no socket."""
 
+import time
 from typing import Any
 
 import pytest
@@ -285,6 +286,13 @@ def test_no_line_is_wider_than_the_window(talk: Talk, width: int) -> None:
     talk.happens("turn.failed", turn="demo/1", error="e " * 100, hint="h " * 100, poison=False)
     for is_unfolded in (False, True):
         assert max(map(len, talk.drawn(width=width, is_unfolded=is_unfolded).splitlines())) <= width
+
+
+def test_an_endless_block_is_drawn_in_no_time(talk: Talk) -> None:
+    talk.speaks(0, "```python\n" + "value = compute(value)\n" * 20_000)
+    began = time.monotonic()
+    assert talk.drawn().count("compute") == 20_000
+    assert time.monotonic() - began < 5
 
 
 def test_a_tool_ends_by_its_call(talk: Talk) -> None:
