@@ -27,10 +27,11 @@ Ctrl-R searches what was typed, Ctrl-O unfolds tools, /help lists everything els
 @click.argument("session", default=_DEFAULT_SESSION)
 @click.pass_obj
 def chat(places: Places, session: str) -> None:
-    """Talk to a session in the terminal; SESSION is main unless named.
+    """Talk to a session in the terminal.
 
-    Answers stream, tools are folded to a line, questions are answered in place. What is typed while a turn
-    runs follows the busy mode. A restart of the supervisor is waited out: nothing is lost or comes twice.
+    SESSION is main unless named. Answers stream, tools are folded to a line, questions are answered in
+    place. What is typed while a turn runs follows the busy mode. A restart of the supervisor is waited out:
+    nothing is lost or comes twice.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM", "dumb") == "dumb":
         raise CommandError(

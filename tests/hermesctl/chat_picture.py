@@ -74,7 +74,7 @@ def _talk(terminal: Terminal, model: FakeModel) -> None:
     terminal.shows("none left")
     model.set_mode("slow", interval=0.2, text=REASON)
     terminal.say("Never mind. Why can nobody?")
-    terminal.shows("answering", "without a last step")
+    terminal.shows("answering", "counting is")
     terminal.say("/busy queue")
     terminal.shows("queue when busy")
     terminal.say("And who tried?")
