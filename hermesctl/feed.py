@@ -45,6 +45,11 @@ class Feed:
 
     def next(self) -> Answer | None:
         """The next event, delta or note, or the answer to a posted request; None after a short silence."""
+        arrived = self.arrival()
+        return None if arrived is None else arrived[1]
+
+    def arrival(self) -> tuple[int, Answer] | None:
+        """The same with the number of the request that it answers."""
         arrived = self.client.receive(SILENCE_SECONDS)
         if arrived is None:
             self._doubt_silence()
@@ -56,7 +61,7 @@ class Feed:
             return None
         if isinstance(answer, Event | Delta | Noted) and not self._is_new(number, answer):
             return None
-        return answer
+        return arrived
 
     def rewind(self, after: int) -> None:
         """Reads the session again from an earlier place."""

@@ -22,6 +22,7 @@ COMMANDS = {
     "undrain": "Begin turns again after `hermesctl drain`.",
     "scale": "Change how many turns may run at once, or show it.",
     "send": "Say something to a session and stream the answer.",
+    "chat": "Talk to a session in the terminal.",
     "interrupt": "Stop a running turn now, with everything it has started.",
     "queue": "Show or change what waits behind a running turn.",
     "questions": "List what agents wait for a human to answer.",

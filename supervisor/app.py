@@ -210,6 +210,7 @@ class App:
             waits_for=self._ending.waits_for,
             drain_seconds=lambda: self._live.settings.turns.drain_seconds,
             health=self._health,
+            busy_mode=lambda session: self._live.settings.for_session(session).busy,
         )
         return Views(
             state=state,

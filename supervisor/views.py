@@ -87,6 +87,8 @@ class Host:
     # What a stop that drains first may wait for turns to end.
     drain_seconds: Callable[[], float]
     health: Health
+    # The busy mode that is set for a session.
+    busy_mode: Callable[[str], str]
 
 
 class Views:
@@ -113,7 +115,7 @@ class Views:
         limit = max(1, min(request.limit, _ROWS_MAX))
         match request.what:
             case "status":
-                return (self._status(),)
+                return (self._status() | self._busy_mode(request.session),)
             case "sessions":
                 return self._sessions(limit)
             case "turns":
@@ -193,6 +195,10 @@ class Views:
             "late": host.health.late(),
             "hints": [*host.cautions(), *self._hints()],
         }
+
+    def _busy_mode(self, session: str | None) -> Row:
+        """What a message does to a running turn of this session unless it says otherwise."""
+        return {} if session is None else {"busy_mode": self._host.busy_mode(session)}
 
     def _state_of_the_service(self) -> str:
         if self._host.trouble() is not None:

@@ -7,6 +7,8 @@ from pathlib import Path
 import click
 import pytest
 
+from hermesctl.chat.commands import COMMANDS, Command
+from hermesctl.chat.keys import KEYS, Key
 from hermesctl.main import hermesctl
 from ipc import children, hearing, messages, parts
 from supervisor.core.records import Record
@@ -90,6 +92,18 @@ def test_readme_names_the_two_commands() -> None:
 @pytest.mark.parametrize("command", sorted(_commands(hermesctl, "hermesctl")))
 def test_every_command_is_documented(command: str) -> None:
     assert re.search(re.escape(command) + r"(?![\w-])", (DOCS / "commands.md").read_text())
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
+def test_every_command_of_the_chat_is_documented(command: Command) -> None:
+    arguments = command.arguments.replace("|", "\\|")
+    line = f"{command.name} {arguments}".strip()
+    assert f"| `{line}` |" in (DOCS / "chat.md").read_text()
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
+def test_every_key_of_the_chat_is_documented(key: Key) -> None:
+    assert f"| {key.name} |" in (DOCS / "chat.md").read_text()
 
 
 def test_every_setting_is_documented_with_its_default() -> None:

@@ -1,0 +1,263 @@
+"""From the transcript to styled lines of a given width. Pure: the same state makes the same lines."""
+
+import re
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from hermesctl.chat.conversation import Conversation
+from hermesctl.chat.desk import Notice
+from hermesctl.chat.markdown import Line, markdown_lines, plain_lines
+from hermesctl.chat.transcript import Gap, Item, Message, Transcript
+from hermesctl.chat.turn import Attempt, Mark, Question, Steered, Tool, Turn
+from hermesctl.events import proof
+from hermesctl.render import age, cut, harmless, one_line
+
+# Longer lines are hard to read, whatever the terminal could show.
+_TEXT_WIDTH_MAX = 100
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_TICKS_A_SECOND = 4
+_SIGNS = {"running": "·", "ok": "✔", "failed": "✘", "cut": "■"}
+_SIGN_STYLES = {"running": "class:dim", "ok": "class:ok", "failed": "class:fault", "cut": "class:cut"}
+# A first column up to here keeps the second one in line; a wider one would leave it no room.
+_COLUMN_MAX = 24
+# What waits is shown up to here; /queue lists it all.
+_WAITING_SHOWN = 6
+
+
+@dataclass(frozen=True)
+class Look:
+    """How to draw: the width there is, whether tools are unfolded, and the time now."""
+
+    width: int
+    is_unfolded: bool
+    now: float
+    is_away: bool = False
+
+    @property
+    def text_width(self) -> int:
+        return min(self.width, _TEXT_WIDTH_MAX)
+
+
+def item_lines(item: Item, transcript: Transcript, look: Look) -> list[Line]:
+    """One item of the transcript; a turn stands between blank lines."""
+    match item:
+        case Turn():
+            return _spaced(_turn_lines(item, transcript, look))
+        case Message():
+            return list(_ended_message(item, look))
+        case Gap():
+            return [
+                *_wrapped("⋯ ", f"the journal was repaired; {item.lost} events are missing", look, "dim"),
+                [],
+            ]
+
+
+def tail_lines(conversation: Conversation, look: Look) -> list[Line]:
+    """What goes on at this moment: the one sign of life of the running turn, and what waits."""
+    lines: list[Line] = []
+    turn = conversation.transcript.open_turn
+    if turn is not None and turn.state != "asking":
+        lines += [_sign_of_life(turn, conversation, look), []]
+    waiting = list(_waiting_lines(conversation, look))
+    return [*lines, *waiting, []] if waiting else lines
+
+
+def notice_lines(notice: Notice, look: Look) -> list[Line]:
+    style = "class:fault" if notice.tone == "fault" else "class:notice"
+    lines: list[Line] = []
+    for index, text in enumerate(notice.lines):
+        shown = style if notice.tone == "plain" or index == 0 else "class:dim"
+        lines += [[("class:dim", "┆ "), (shown, part)] for part in _hanging(text, look.width - 2)]
+    return [*lines, []]
+
+
+def _hanging(text: str, width: int) -> list[str]:
+    """Wrapped so that a second column stays one: what goes on stands under where it began."""
+    column = re.match(r"\S.*?\s{2,}", text)
+    indent = column.end() if column and column.end() <= _COLUMN_MAX else 0
+    first, *rest = _wrap(text[indent:], width - indent) or [""]
+    return [text[:indent] + first, *(" " * indent + part for part in rest)]
+
+
+def beginning_line(transcript: Transcript) -> Line:
+    return [("class:dim", "⋯ PageUp shows what was said earlier")] if transcript.first_seq > 1 else []
+
+
+def _spaced(lines: Iterable[Line]) -> list[Line]:
+    """Never two blank lines in a row, and one at the end."""
+    spaced: list[Line] = []
+    for line in (*lines, []):
+        if line or (spaced and spaced[-1]):
+            spaced.append(line)
+    return spaced
+
+
+def _turn_lines(turn: Turn, transcript: Transcript, look: Look) -> Iterator[Line]:
+    for name in turn.messages:
+        yield from _said(transcript.messages.get(name), look)
+    yield []
+    for attempt in turn.attempts:
+        is_last = attempt is turn.attempts[-1]
+        for piece in _pieces(attempt, look, is_last):
+            yield from _piece_lines(piece, transcript, look)
+        if attempt.lost:
+            number = f"attempt {attempt.number} was lost: {one_line(attempt.lost)}"
+            again = "; it is tried again" if is_last and turn.is_open else ""
+            yield from _wrapped("  ⟳ ", number + again, look, "dim")
+            yield []
+    yield []
+    yield from _ending(turn, look)
+
+
+def _pieces(attempt: Attempt, look: Look, is_last: bool) -> Iterable[str | Mark]:
+    """Words of a lost attempt are said again by the next one; only its tools have left a trace."""
+    if attempt.lost and not (is_last or look.is_unfolded):
+        return [piece for piece in attempt.pieces() if not isinstance(piece, str)]
+    return attempt.pieces()
+
+
+def _piece_lines(piece: str | Mark, transcript: Transcript, look: Look) -> Iterator[Line]:
+    match piece:
+        case str():
+            yield []
+            yield from markdown_lines(piece, look.text_width)
+            yield []
+        case Tool():
+            yield from _tool_lines(piece, look)
+        case Question():
+            yield from _question_lines(piece, look)
+        case Steered():
+            yield from _said(transcript.messages.get(piece.message), look)
+            yield []
+
+
+def _said(message: Message | None, look: Look) -> Iterator[Line]:
+    if message is None or not (message.text or message.kind == "voice"):
+        yield [("class:you", "❯ "), ("class:dim", "(said earlier)")]
+        return
+    microphone = "🎙️ " if message.kind == "voice" else ""
+    words = message.text or "(spoken)"
+    yield from _wrapped("❯ ", microphone + words, look, "you")
+
+
+def _tool_lines(tool: Tool, look: Look) -> Iterator[Line]:
+    ms = {"running": "", "cut": "stopped"}.get(tool.state, f"{tool.ms:,} ms")
+    name = cut(one_line(tool.name), 24)
+    room = look.text_width - len(name) - len(ms) - 9
+    summary = _arguments(tool.summary)
+    sign = (_SIGN_STYLES[tool.state], f"  {_SIGNS[tool.state]} ")
+    if not look.is_unfolded:
+        yield [sign, ("", name), ("class:dim", f"  {cut(summary, max(room, 8))}  {ms}".rstrip())]
+        return
+    yield [sign, ("", name), ("class:dim", f"  {ms}".rstrip())]
+    yield from _wrapped("    ", summary, look, "dim")
+    if tool.note:
+        yield from _wrapped("    │ ", tool.note.rstrip(), look, "dim")
+
+
+def _arguments(summary: str) -> str:
+    """A tool's arguments without the signs of JSON: the value alone where there is one, else each by name."""
+    try:
+        found = msgspec.json.decode(summary, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        # Long ones come cut off; the beginning is what a person recognises.
+        return one_line(re.sub(r'^\{"\w+": "', "", summary))
+    if len(found) == 1:
+        return one_line(*found.values())
+    return ", ".join(f"{one_line(name)}: {one_line(value)}" for name, value in found.items())
+
+
+def _question_lines(question: Question, look: Look) -> Iterator[Line]:
+    yield []
+    yield from _wrapped("? ", question.text, look, "question")
+    for number, choice in enumerate(question.choices, 1):
+        yield from _wrapped(f"  {number}  ", one_line(choice), look, "")
+    if question.state == "answered":
+        yield from _wrapped("❯ ", question.answer, look, "you")
+    elif question.state == "open":
+        ways = "a number, or your own words" if question.choices else "your words"
+        asked = "y or n" if question.kind == "approve" else ways
+        yield [("class:dim", f"  answer with {asked} · Esc withdraws")]
+    yield []
+
+
+def _ending(turn: Turn, look: Look) -> Iterator[Line]:
+    """One line that says how it ended, and when; words that were cut off say so."""
+    fields = turn.ending
+    at = time.strftime("%H:%M", time.localtime(turn.ended_at))
+    match turn.state:
+        case "done":
+            tokens = (fields.get("usage") or {}).get("output_tokens")
+            spent = [at, age(float(max(0.0, turn.ended_at - turn.opened_at)))] if turn.opened_at else [at]
+            yield [("class:dim", " · ".join([*spent, f"{tokens} tokens"] if tokens else spent))]
+        case "interrupted":
+            yield from _wrapped("■ ", f"cut off {at} · {proof(fields)}", look, "cut")
+        case "failed":
+            yield from _wrapped("✘ ", f"failed {at} · {one_line(fields.get('error'))}", look, "fault")
+            hint = one_line(fields.get("hint") or "/why tells the story")
+            yield from _wrapped("  ", f"hint: {hint} · /retry asks again", look, "dim")
+
+
+def _ended_message(message: Message, look: Look) -> Iterator[Line]:
+    if message.state == "not understood":
+        yield from _wrapped("🎙️ ", f"not understood: {one_line(message.reason)}", look, "fault")
+        yield from _wrapped("  ", f"hint: {one_line(message.hint)} · /retry listens again", look, "dim")
+    else:
+        yield from _wrapped("– ", f"taken back: {one_line(message.text) or 'a clip'}", look, "dim")
+
+
+def _sign_of_life(turn: Turn, conversation: Conversation, look: Look) -> Line:
+    seconds = max(0.0, look.now - turn.opened_at) if turn.opened_at else 0.0
+    spinner = _SPINNER[int(look.now * _TICKS_A_SECOND) % len(_SPINNER)]
+    tool = turn.running_tool
+    if look.is_away:
+        return [("class:dim", f"⋯ {age(int(seconds))} · goes on when the supervisor is back")]
+    if conversation.interrupting == turn.id:
+        doing = "interrupting"
+    elif turn.state == "queued":
+        doing = "accepted, waits for a worker"
+    elif turn.note:
+        doing = one_line(turn.note)
+    else:
+        doing = f"{one_line(tool.name)} is running" if tool else "answering"
+    words = cut(f"{age(int(seconds))} · {doing}", max(8, look.width - 22))
+    return [("class:life", f"{spinner} "), ("class:dim", f"{words} · Esc interrupts")]
+
+
+def _waiting_lines(conversation: Conversation, look: Look) -> Iterator[Line]:
+    waiting = conversation.transcript.waiting
+    if waiting and conversation.transcript.is_held:
+        yield [("class:question", "  held"), ("class:dim", " · /queue resume lets them go")]
+    for number, message in enumerate(waiting[:_WAITING_SHOWN], 1):
+        words = message.text or (message.note or "🎙️ listening …" if message.kind == "voice" else "…")
+        yield _waiting_line(f"{number}", words, "accepted, waits", look)
+    if len(waiting) > _WAITING_SHOWN:
+        yield [("class:dim", f"    and {len(waiting) - _WAITING_SHOWN} more · /queue lists them")]
+    for outgoing in conversation.outgoing:
+        yield _waiting_line("↑", outgoing.text, outgoing.state, look)
+
+
+def _waiting_line(sign: str, words: str, state: str, look: Look) -> Line:
+    room = max(8, look.text_width - len(state) - 8)
+    return [
+        ("class:dim", f"  {sign} "),
+        ("class:you-waiting", cut(one_line(words), room)),
+        ("class:dim", f"  {state}"),
+    ]
+
+
+def _wrapped(prefix: str, text: str, look: Look, style: str) -> Iterator[Line]:
+    """The text beside its prefix; further lines stand under the first."""
+    shown = f"class:{style}" if style else ""
+    first = prefix
+    for part in _wrap(text, look.text_width - len(prefix)) or [""]:
+        yield [(shown, first), (shown, part)]
+        first = prefix if prefix.endswith("│ ") else " " * len(prefix)
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    return plain_lines(harmless(text).expandtabs(4), max(8, width))

@@ -1,0 +1,54 @@
+"""The keys of the chat: one table, which binds them, makes /help and is held by the documents."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.filters import has_focus, is_searching
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+if TYPE_CHECKING:
+    from hermesctl.chat.screen import Screen
+
+
+@dataclass(frozen=True)
+class Key:
+    """`sequences` are empty where the line editor has the key already."""
+
+    name: str
+    says: str
+    sequences: tuple[tuple[str, ...], ...] = ()
+    press: Callable[["Screen"], None] = lambda screen: None
+
+
+def bindings(screen: "Screen") -> KeyBindings:
+    bound = KeyBindings()
+    usual = has_focus(screen.buffer) & ~is_searching
+    for key in KEYS:
+        for sequence in key.sequences:
+            bound.add(*sequence, filter=usual)(_pressing(screen, key))
+    return bound
+
+
+def _pressing(screen: "Screen", key: Key) -> Callable[[KeyPressEvent], None]:
+    return lambda event: key.press(screen)
+
+
+KEYS = (
+    Key("Enter", "send", (("enter",),), lambda screen: screen.enter()),
+    Key("Alt-Enter, Ctrl-J", "a new line", (("escape", "enter"), ("c-j",)), lambda screen: screen.new_line()),
+    Key("Esc", "interrupt what runs", (("escape",),), lambda screen: screen.escape()),
+    Key("Ctrl-C", "the same; when nothing runs, twice leaves", (("c-c",),), lambda screen: screen.ctrl_c()),
+    Key("Ctrl-D", "leave; what runs goes on", (("c-d",),), lambda screen: screen.ctrl_d()),
+    Key("Up, Down", "lines typed before"),
+    Key("Ctrl-R", "search in them"),
+    Key("Tab", "complete a command", (("tab",),), lambda screen: screen.complete()),
+    Key("PageUp, wheel up", "read back; at the top, fetch more", (("pageup",),), lambda s: s.view.page(-1)),
+    Key("PageDown, wheel down", "read on", (("pagedown",),), lambda screen: screen.view.page(1)),
+    Key("Ctrl-End", "to the newest line", (("c-end",),), lambda screen: screen.view.follow()),
+    Key("Ctrl-O", "unfold or fold tools", (("c-o",),), lambda screen: screen.fold()),
+    Key("Ctrl-T", "to the next session with news", (("c-t",),), lambda screen: screen.desk.next_unread()),
+    Key("Ctrl-X Ctrl-E", "write in your editor", (("c-x", "c-e"),), lambda screen: screen.edit()),
+    Key("Ctrl-L", "draw the screen again"),
+    Key("Ctrl-Z", "to the shell; fg comes back", (("c-z",),), lambda screen: screen.suspend()),
+)

@@ -1,0 +1,241 @@
+"""The terminal side of the chat: where things stand on the screen, and what a key does there."""
+
+import sys
+import time
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.filters import Condition, is_searching
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.history import History
+from prompt_toolkit.layout import (
+    BufferControl,
+    CompletionsMenu,
+    Float,
+    FloatContainer,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    Window,
+)
+from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.layout.processors import AfterInput, ConditionalProcessor
+from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.styles import Style
+from prompt_toolkit.widgets import SearchToolbar
+
+from hermesctl.chat.cells import steady
+from hermesctl.chat.composing import CommandCompleter
+from hermesctl.chat.desk import Desk
+from hermesctl.chat.keys import bindings
+from hermesctl.chat.view import View
+from hermesctl.render import cut, cut_middle, is_coloured, one_line, width
+
+# The input grows with what is typed, up to here; a small terminal keeps room to read.
+_INPUT_LINES_MAX = 8
+# Two presses of Ctrl-C within this time leave.
+_TWICE_SECONDS = 3.0
+# Between two drawings: a fast stream costs no more than this many a second, over ssh too.
+_REDRAW_SECONDS = 0.04
+# How long a lone Esc may turn out to be the beginning of another key; terminals send those in one piece.
+_ESCAPE_SECONDS = 0.05
+_CHAIN_SECONDS = 0.2
+_STYLE = Style.from_dict(
+    {
+        "you": "bold ansicyan",
+        "you-waiting": "ansicyan",
+        "dim": "dim",
+        "ok": "ansigreen",
+        "fault": "ansired",
+        "cut": "ansimagenta",
+        "question": "bold ansiyellow",
+        "life": "ansicyan",
+        "notice": "",
+        "rule": "dim",
+        "status": "dim",
+        "status.session": "bold",
+        "status.away": "bold ansiyellow",
+        "status.news": "ansiyellow",
+        "placeholder": "dim",
+        "completion-menu": "bg:default",
+        "completion-menu.completion": "bg:default",
+        "completion-menu.completion.current": "reverse",
+        "completion-menu.meta.completion": "bg:default dim",
+        "completion-menu.meta.completion.current": "reverse",
+        "scrollbar.background": "",
+        "scrollbar.button": "reverse",
+    }
+)
+
+
+class Screen:
+    def __init__(self, desk: Desk, history: History) -> None:
+        self.desk: Desk = desk
+        self.view: View = View(desk, time.time)
+        self.buffer = Buffer(
+            multiline=True,
+            history=history,
+            completer=CommandCompleter(lambda: list(desk.sessions)),
+            complete_while_typing=Condition(lambda: self.buffer.text.startswith("/")),
+        )
+        self._ctrl_c_at = 0.0
+        self.application: Application[None] = Application(
+            layout=self._layout(),
+            key_bindings=bindings(self),
+            style=_STYLE,
+            color_depth=ColorDepth.DEPTH_4_BIT if is_coloured(sys.stdout) else ColorDepth.DEPTH_1_BIT,
+            full_screen=True,
+            mouse_support=True,
+            min_redraw_interval=_REDRAW_SECONDS,
+        )
+        self.application.ttimeoutlen = _ESCAPE_SECONDS
+        self.application.timeoutlen = _CHAIN_SECONDS
+
+    def refresh(self) -> None:
+        """Draws what has changed; leaves when the desk says so."""
+        if self.desk.is_leaving and self._is_shown:
+            self.application.exit()
+        self.application.invalidate()
+
+    def give_up(self, error: BaseException) -> None:
+        """Ends the chat with a fault of ours."""
+        if self._is_shown:
+            self.application.exit(exception=error)
+
+    def enter(self) -> None:
+        typed = self.buffer.text
+        if self.desk.enter(typed):
+            self.buffer.reset(append_to_history=True)
+        elif not typed.strip():
+            self.buffer.reset()
+        self.view.follow()
+        self.refresh()
+
+    def new_line(self) -> None:
+        self.buffer.newline()
+
+    def escape(self) -> None:
+        if self.buffer.complete_state is not None:
+            self.buffer.cancel_completion()
+        elif not self.desk.interrupt():
+            self.desk.notice = None
+        self.refresh()
+
+    def ctrl_c(self) -> None:
+        """Stops what runs; when there is nothing to stop, empties the line; pressed again, leaves."""
+        if self.desk.interrupt():
+            self.refresh()
+            return
+        again = time.monotonic() - self._ctrl_c_at < _TWICE_SECONDS
+        self._ctrl_c_at = time.monotonic()
+        self.buffer.reset()
+        if again:
+            self.desk.leave()
+        else:
+            is_idle = self.desk.current.transcript.open_turn is None
+            self.desk.say("nothing runs; Ctrl-C again leaves" if is_idle else "Ctrl-C again leaves")
+        self.refresh()
+
+    def ctrl_d(self) -> None:
+        if self.buffer.text:
+            self.buffer.delete()
+        else:
+            self.desk.leave()
+            self.refresh()
+
+    def complete(self) -> None:
+        if self.buffer.complete_state is not None:
+            self.buffer.complete_next()
+        else:
+            self.buffer.start_completion(insert_common_part=True)
+
+    def fold(self) -> None:
+        self.desk.is_unfolded = not self.desk.is_unfolded
+
+    def edit(self) -> None:
+        self.buffer.open_in_editor()
+
+    def suspend(self) -> None:
+        self.application.suspend_to_background()
+
+    @property
+    def _is_shown(self) -> bool:
+        return self.application.is_running and not self.application.is_done
+
+    def _layout(self) -> Layout:
+        search = SearchToolbar(backward_search_prompt="search: ", forward_search_prompt="search: ")
+        placeholder = AfterInput(self._placeholder, style="class:placeholder")
+        typing = BufferControl(
+            self.buffer,
+            search_buffer_control=search.control,
+            preview_search=True,
+            input_processors=[
+                ConditionalProcessor(placeholder, Condition(lambda: not self.buffer.text) & ~is_searching),
+            ],
+        )
+        input_window = Window(
+            typing,
+            height=Dimension(min=1, max=_INPUT_LINES_MAX),
+            dont_extend_height=True,
+            wrap_lines=True,
+            get_line_prefix=lambda number, wrapped: [("class:you", "❯ " if number + wrapped == 0 else "  ")],
+        )
+        rule = Window(height=1, char="─", style="class:rule")
+        body = HSplit([Window(self.view, always_hide_cursor=True), rule, input_window])
+        menu = CompletionsMenu(max_height=_INPUT_LINES_MAX, scroll_offset=1)
+        floating = FloatContainer(body, [Float(menu, xcursor=True, ycursor=True)])
+        status = Window(FormattedTextControl(self._status), height=1)
+        return Layout(HSplit([floating, search, status]), focused_element=input_window)
+
+    def _placeholder(self) -> StyleAndTextTuples:
+        transcript = self.desk.current.transcript
+        if self.desk.is_away:
+            words = "away; what you type is sent when it is back"
+        elif transcript.question is not None:
+            words = "your answer"
+        elif transcript.open_turn is not None and self.desk.current.mode:
+            words = _WHILE_BUSY.get(self.desk.current.mode, "")
+        else:
+            words = "say something, or /help" if not transcript.items else ""
+        return [("", words)]
+
+    def _status(self) -> StyleAndTextTuples:
+        """One line: where we are and how it stands at the left, news at the right; what does not fit goes."""
+        room = self.application.output.get_size().columns - 1
+        left: StyleAndTextTuples = [
+            ("class:status.session", cut_middle(steady(one_line(self.desk.current.session)), 24))
+        ]
+        if self.desk.is_away:
+            left.append(("class:status.away", " · away, trying to reach the supervisor"))
+        else:
+            left += [("class:status", f" · {part}") for part in self._standing()]
+        right = self._news()
+        used = sum(width(fragment[1]) for fragment in left)
+        words = cut(right[1], max(0, room - used - 2)) if room - used > 6 else ""
+        gap = " " * max(0, room - used - width(words))
+        return [*left, ("", gap), (right[0], words)]
+
+    def _standing(self) -> list[str]:
+        conversation = self.desk.current
+        transcript = conversation.transcript
+        parts = [f"{conversation.mode} when busy"] if conversation.mode else []
+        if count := len(transcript.waiting):
+            parts.append(f"{count} {'held' if transcript.is_held else 'waiting'}")
+        if self.desk.is_unfolded:
+            parts.append("unfolded")
+        return parts
+
+    def _news(self) -> tuple[str, str]:
+        if self.view.is_reading_back:
+            return "class:status.news", "↓ Ctrl-End: newest"
+        if unread := self.desk.unread:
+            return "class:status.news", " ".join(f"• {steady(one_line(name))}" for name in unread[:3])
+        return "class:status", "/help"
+
+
+_WHILE_BUSY = {
+    "interrupt": "a message interrupts what runs",
+    "queue": "a message waits its turn",
+    "steer": "a message steers what runs",
+    "collect": "messages are collected for the next turn",
+}

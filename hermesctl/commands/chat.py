@@ -1,0 +1,45 @@
+"""`hermesctl chat`: a conversation in the terminal; what it needs is loaded only here."""
+
+import os
+import sys
+
+import click
+
+from hermesctl.errors import CommandError
+from hermesctl.exits import Exit
+from hermesctl.render import aside
+from ipc.endpoints import Places
+
+_DEFAULT_SESSION = "main"
+_EXAMPLES = """\b
+Examples:
+  hermesctl chat
+  hermesctl chat demo
+  hermesctl --home ~/try chat demo
+
+\b
+In it: Enter sends, Alt-Enter makes a new line, Esc or Ctrl-C interrupts, Ctrl-D leaves,
+Ctrl-R searches what was typed, Ctrl-O unfolds tools, /help lists everything else.
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("session", default=_DEFAULT_SESSION)
+@click.pass_obj
+def chat(places: Places, session: str) -> None:
+    """Talk to a session in the terminal.
+
+    SESSION is main unless named. Answers stream, tools are folded to a line, questions are answered in
+    place. What is typed while a turn runs follows the busy mode. A restart of the supervisor is waited out:
+    nothing is lost or comes twice.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM", "dumb") == "dumb":
+        raise CommandError(
+            "a chat needs a terminal, and this is none",
+            'hermesctl send SESSION "…" works without one; - reads standard input',
+            Exit.USAGE,
+        )
+    from hermesctl.chat.run import talk
+
+    for line in talk(places, session):
+        aside(line)
