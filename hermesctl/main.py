@@ -30,6 +30,7 @@ COMMANDS = {
     "turns": "List the turns.",
     "workers": "List the workers: what each one does and costs.",
     "services": "List the services beside the workers.",
+    "top": "Watch seats, sessions, queue, services and costs live.",
     "why": "Tell the whole story of a message or a turn.",
     "journal": "Care for the journal, where everything is kept.",
     "models": "List and fetch the weights of the embedded models.",

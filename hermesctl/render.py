@@ -8,6 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
+# A piece of a line and the name of its colour, if it has one.
+Span = tuple[str, str]
+Line = tuple[Span, ...]
+
 NOTHING = "–"
 _GAP = "  "
 # Everything a terminal could take for a command; line breaks and tabs stay.
@@ -25,7 +29,19 @@ _COLOUR_OF = {
     **dict.fromkeys(("ready", "idle", "done", "free", "alive", "ok"), "green"),
     **dict.fromkeys(("running", "busy", "occupied"), "cyan"),
     **dict.fromkeys(
-        ("starting", "warming", "queued", "waiting", "asking", "held", "stopping", "late", "silent"), "yellow"
+        (
+            "starting",
+            "warming",
+            "queued",
+            "waiting",
+            "asking",
+            "held",
+            "stopping",
+            "draining",
+            "late",
+            "silent",
+        ),
+        "yellow",
     ),
     **dict.fromkeys(("failed", "lost", "dying", "refused", "dead", "stuck"), "red"),
     "interrupted": "magenta",
@@ -42,7 +58,12 @@ def paint(text: str, colour: str, stream: IO[str]) -> str:
 
 
 def paint_state(text: str, stream: IO[str]) -> str:
-    return paint(text, _COLOUR_OF.get(text.strip(), ""), stream)
+    return paint(text, colour_of(text), stream)
+
+
+def colour_of(state: str) -> str:
+    """The colour of a state's word, or none."""
+    return _COLOUR_OF.get(state.strip(), "")
 
 
 def aside(text: str) -> None:
@@ -160,17 +181,27 @@ _CONCESSIONS = ((24, 3), (12, 1), (6, 1))
 
 def table(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> str:
     """The rows under their headings; on a terminal no wider than it is."""
+    room = (os.get_terminal_size(stream.fileno()).columns or 80) if stream.isatty() else None
+    return "\n".join(paint_line(line, stream) for line in grid(columns, rows, room))
+
+
+def grid(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], room: int | None) -> list[Line]:
+    """The headings, then a line for each row, within so many cells where `room` is given."""
     cells = {column: [column.show(row.get(column.key)) for row in rows] for column in columns}
     shown = [column for column in columns if not _is_spare(column, cells[column])]
     widths = {column: max(map(width, (column.heading, *cells[column]))) for column in shown}
-    if stream.isatty():
-        _fit(widths, os.get_terminal_size(stream.fileno()).columns or 80)
+    if room is not None:
+        _fit(widths, room)
     heads = [_pad(column.heading.upper(), widths[column], column.right) for column in widths]
-    lines = [paint(_GAP.join(heads).rstrip(), "dim", stream)]
+    lines: list[Line] = [((_GAP.join(heads).rstrip(), "dim"),)]
     for index in range(len(rows)):
-        row = [_cell(column, cells[column][index], widths[column], stream) for column in widths]
-        lines.append(_GAP.join(row).rstrip())
-    return "\n".join(lines)
+        row = [_cell(column, cells[column][index], widths[column]) for column in widths]
+        lines.append(tuple(span for each in row for span in ((_GAP, ""), each))[1:])
+    return lines
+
+
+def paint_line(line: Line, stream: IO[str]) -> str:
+    return "".join(paint(text, colour, stream) for text, colour in line).rstrip()
 
 
 def _is_spare(column: Column, cells: Sequence[str]) -> bool:
@@ -191,11 +222,11 @@ def _fit(widths: dict[Column, int], room: int) -> None:
             del widths[least]
 
 
-def _cell(column: Column, text: str, room: int, stream: IO[str]) -> str:
+def _cell(column: Column, text: str, room: int) -> Span:
     padded = _pad(column.shorten(text, room), room, column.right)
     if text == NOTHING:
-        return paint(padded, "dim", stream)
-    return paint(padded, _COLOUR_OF.get(text, ""), stream) if column.state else padded
+        return padded, "dim"
+    return padded, _COLOUR_OF.get(text, "") if column.state else ""
 
 
 def _pad(text: str, room: int, right: bool) -> str:

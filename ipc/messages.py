@@ -257,7 +257,36 @@ class Stop(Message, frozen=True, tag="stop"):
     """End the service; running turns are left for resume."""
 
 
-Request = Submit | Interrupt | Queue | Respond | Retry | Follow | Unfollow | Show | Care | Stop
+class Scale(Message, frozen=True, tag="scale"):
+    """Change the number of busy seats now: so many, or so many for each CPU."""
+
+    seats: int | None = None
+    per_cpu: float | None = None
+
+
+class Drain(Message, frozen=True, tag="drain"):
+    """Take no new turns; the running ones go on to their end."""
+
+
+class Undrain(Message, frozen=True, tag="undrain"):
+    """Take new turns again."""
+
+
+Request = (
+    Submit
+    | Interrupt
+    | Queue
+    | Respond
+    | Retry
+    | Follow
+    | Unfollow
+    | Show
+    | Care
+    | Stop
+    | Scale
+    | Drain
+    | Undrain
+)
 
 
 # --- supervisor -> client (first part: the request number) --------------------------------------------------

@@ -106,6 +106,8 @@ class Control:
                 reply(wire.Table(self._views.show(request)))
             case wire.Care():
                 self._care.request_arrived(request, reply)
+            case wire.Scale() | wire.Drain() | wire.Undrain():
+                reply(wire.Refused("this supervisor cannot scale or drain", "change [workers] and restart"))
             case _:
                 self._change(request, reply)
 
