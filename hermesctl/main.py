@@ -34,6 +34,7 @@ COMMANDS = {
     "why": "Tell the whole story of a message or a turn.",
     "journal": "Care for the journal, where everything is kept.",
     "models": "List and fetch the weights of the embedded models.",
+    "doctor": "Look for what is wrong on this host, and say how to mend it.",
     "version": "Print the version.",
 }
 _EXAMPLES = """\b
