@@ -80,6 +80,16 @@ def one_line(value: object) -> str:
     return " ".join(harmless(str(value)).split())
 
 
+def folded(text: str, indent: int, stream: IO[str]) -> str:
+    """A long text goes on under its own beginning, where a terminal would break it anywhere."""
+    if not stream.isatty():
+        return text
+    import textwrap
+
+    room = max(20, os.get_terminal_size(stream.fileno()).columns - indent)
+    return ("\n" + " " * indent).join(textwrap.wrap(text, room) or [text])
+
+
 def plain(value: object) -> str:
     if value is None or value == "":
         return NOTHING

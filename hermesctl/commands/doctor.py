@@ -1,4 +1,4 @@
-"""`hermesctl doctor`: what is wrong and how to mend it, one line each; looks at everything, changes nothing."""
+"""`hermesctl doctor`: what is wrong and how to mend it, one line each; it changes nothing."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hermesctl.exits import Exit
-from hermesctl.render import one_line, paint
+from hermesctl.render import folded, one_line, paint
 from hermesctl.rows import as_json, print_json
 
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ _SIGNS: "dict[Verdict, tuple[str, str]]" = {
     "care": ("!", "yellow"),
     "bad": ("✘", "red"),
 }
-_NAME_WIDTH = 20
+# Facts stand under each other, behind the sign and the longest name.
+_INDENT = 23
 _EXAMPLES = """\b
 Examples:
   hermesctl doctor
@@ -52,10 +53,12 @@ def doctor(ctx: click.Context, form: str) -> int:
 
 def _line(finding: "Finding") -> str:
     sign, colour = _SIGNS[finding.verdict]
-    line = f"{paint(sign, colour, sys.stdout)} {finding.check:<{_NAME_WIDTH}} {one_line(finding.fact)}"
+    fact = folded(one_line(finding.fact), _INDENT, sys.stdout)
+    line = f"{paint(sign, colour, sys.stdout)} {finding.check:<{_INDENT - 3}} {fact}"
     if not finding.remedy:
         return line
-    return f"{line}\n  {'':<{_NAME_WIDTH}} {paint(f'→ {one_line(finding.remedy)}', 'bold', sys.stdout)}"
+    remedy = folded(f"→ {one_line(finding.remedy)}", _INDENT, sys.stdout)
+    return f"{line}\n{'':<{_INDENT}}{paint(remedy, 'bold', sys.stdout)}"
 
 
 def _summary(found: "list[Finding]") -> str:

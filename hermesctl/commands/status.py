@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from hermesctl.errors import NotRunning
-from hermesctl.render import age, one_line, paint, paint_state, plain, size
+from hermesctl.render import age, folded, one_line, paint, paint_state, plain, size
 from hermesctl.rows import as_json, print_json, read
 from ipc.endpoints import Places
 from ipc.messages import Show
@@ -56,17 +56,9 @@ def _lines(row: dict[str, Any]) -> list[str]:
         ("epoch", of("epoch")),
     )
     lines = [f"{paint_state(state, sys.stdout)} · {head}"]
-    lines += [f"  {paint(f'{name:<9}', 'dim', sys.stdout)} {_folded(value)}" for name, value in facts]
+    lines += [
+        f"  {paint(f'{name:<9}', 'dim', sys.stdout)} {folded(value, _VALUE_INDENT, sys.stdout)}"
+        for name, value in facts
+    ]
     hints = row.get("hints") or ()
     return lines + [paint(f"  hint: {one_line(hint)}", "yellow", sys.stdout) for hint in hints]
-
-
-def _folded(value: str) -> str:
-    """A long value goes on under its own beginning, where a terminal would break it anywhere."""
-    if not sys.stdout.isatty():
-        return value
-    import os
-    import textwrap
-
-    room = max(20, os.get_terminal_size(sys.stdout.fileno()).columns - _VALUE_INDENT)
-    return ("\n" + " " * _VALUE_INDENT).join(textwrap.wrap(value, room) or [value])

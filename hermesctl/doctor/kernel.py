@@ -1,4 +1,4 @@
-"""What the kernel lets this user do: each feature is tried, in a process of its own, not read from a version."""
+"""What the kernel lets this user do: each feature is tried in a process of its own, not read from a list."""
 
 import ctypes
 import os
@@ -72,6 +72,8 @@ def cell(around: Surroundings) -> Finding:
         return bad("cell", fault, found.get("hint") or "hermesctl run shows why")
     passed_over = "; ".join(f"not {kind}: {why}" for kind, why in found.get("why_not_better", {}).items())
     fact = f"{found['kind']}: {found['description']}" + (f" ({passed_over})" if passed_over else "")
+    if found["kind"] == "pidns" and os.geteuid() == 0:
+        return care("cell", fact, "run the service as an ordinary user")
     if found["kind"] == "pidns":
         return good("cell", fact)
     return care("cell", fact, "mend namespaces, see above: then a worker sees nothing of the supervisor")

@@ -1,4 +1,4 @@
-"""The service itself: whether it runs and is well, who has the journal, and what an earlier life left behind."""
+"""The service itself: whether it runs and is well, who has the journal, what an earlier life left behind."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hermesctl.doctor.finding import Finding, Surroundings, bad, care, good
 from hermesctl.errors import CommandError
-from hermesctl.render import one_line
+from hermesctl.render import one_line, plain
 
 # Looking at every page of a large journal takes longer than anybody waits for a doctor.
 _CHECK_SECONDS = 20.0
@@ -59,7 +59,7 @@ def journal(around: Surroundings) -> Finding:
         return care("journal", "could not be looked at", "hermesctl journal check")
     if not found["ok"]:
         remedy = "hermesctl journal backup FILE, hermesctl stop, hermesctl journal check --repair"
-        return bad("journal", f"damaged: {one_line(found['findings'][0])}", remedy)
+        return bad("journal", f"damaged: {plain(found['findings'])}", remedy)
     return good("journal", f"sound, {around.places.journal}")
 
 

@@ -1,4 +1,4 @@
-"""The settings in the service's own words, and what they name: endpoints that answer, weights that are there."""
+"""The settings in the service's own words, and what they name: endpoints that answer, weights that exist."""
 
 import json
 import os
@@ -15,6 +15,9 @@ _ANSWER_SECONDS = 5.0
 # A list of models is a page; more than this is something else.
 _LIST_BYTES_MAX = 4 * 1024 * 1024
 _REFUSED_KEY = (401, 403)
+_WRONG_PATH = "is base_url right? it often ends in /v1"
+# Enough to see what kind of names that server has.
+_NAMES_MAX = 5
 _SPEECH_REMEDY = "without it nobody is understood who speaks: hermesctl models pull {name}"
 
 
@@ -79,11 +82,9 @@ def _endpoint(check: str, found: dict[str, Any]) -> Finding:
         remedy = "start that server, or correct [model] base_url"
         return bad(check, f"{found['base_url']} does not answer: {reason}", remedy)
     except ValueError:
-        return care(
-            check, f"{url} answers, but with no list of models", "is base_url right? it often ends in /v1"
-        )
+        return care(check, f"{url} answers, but with no list of models", _WRONG_PATH)
     if names and found["name"] not in names:
-        listed = ", ".join(one_line(name) for name in names[:5])
+        listed = ", ".join(one_line(name) for name in names[:_NAMES_MAX])
         return care(
             check, f"{found['base_url']} does not list {found['name']}", f"it lists {listed}: name one"
         )
@@ -96,7 +97,7 @@ def _status(check: str, found: dict[str, Any], status: int) -> Finding:
         remedy = f"correct the key in {where}" if where else "name a key: api_key_env or api_key_file"
         return bad(check, f"{found['base_url']} refuses the key (HTTP {status})", remedy)
     fact = f"{found['base_url']} answers, but lists no models (HTTP {status})"
-    return care(check, fact, "is base_url right? it often ends in /v1")
+    return care(check, fact, _WRONG_PATH)
 
 
 def _models(url: str, key: str) -> list[str]:
