@@ -1,6 +1,7 @@
 """How things look: sizes, ages, colours, tables that fit the terminal; plain where nobody watches."""
 
 import os
+import re
 import sys
 import time
 import unicodedata
@@ -112,6 +113,11 @@ def size(value: object) -> str:
     return f"{amount:.1f} GiB"
 
 
+def megabytes(value: object) -> str:
+    """Bytes as downloads are counted."""
+    return f"{value / 1_000_000:,.0f} MB" if isinstance(value, int) else plain(value)
+
+
 def age(value: object) -> str:
     """Seconds as a person reads them: 45s, 3m 20s, 2h 5m, 4d 1h."""
     if not isinstance(value, int | float):
@@ -138,6 +144,11 @@ def percent(value: object) -> str:
 def liveness(value: object) -> str:
     """A kind of life: its word, or how long ago its last sign was."""
     return age(value) if isinstance(value, int | float) and not isinstance(value, bool) else plain(value)
+
+
+def bare(text: str) -> str:
+    """A painted text without its paint."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 def width(text: str) -> int:

@@ -4,6 +4,7 @@ import sys
 
 import click
 
+from hermesctl import completing
 from hermesctl.events import clock, gist, json_line
 from hermesctl.feed import Feed
 from hermesctl.render import aside, one_line, paint
@@ -29,7 +30,7 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("session", required=False)
+@click.argument("session", required=False, shell_complete=completing.sessions)
 @click.option(
     "--after", type=click.IntRange(min=0), metavar="SEQ", help="Begin after this seq; 0 is the beginning."
 )

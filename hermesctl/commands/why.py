@@ -2,8 +2,10 @@
 
 import click
 
+from hermesctl import completing
 from hermesctl.errors import CommandError
 from hermesctl.exits import Exit
+from hermesctl.pager import show
 from hermesctl.rows import as_json, print_json, read
 from hermesctl.story import sentences, without_texts
 from ipc.endpoints import Places
@@ -18,7 +20,7 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("id", metavar="ID")
+@click.argument("id", metavar="ID", shell_complete=completing.turns)
 @click.option(
     "--text", "texts", flag_value="shown", default="hidden", help="Show what people and agents said."
 )
@@ -38,4 +40,4 @@ def why(places: Places, id: str, texts: str, form: str) -> None:
     if form == "json":
         print_json(rows)
     else:
-        print("\n".join(sentences(rows)))
+        show("\n".join(sentences(rows)))
