@@ -6,9 +6,10 @@ from typing import ClassVar
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.events import Resize
+from textual.events import Key, Resize
 from textual.message import Message
-from textual.widgets import Input, Static
+from textual.screen import ModalScreen
+from textual.widgets import Static
 
 from hermesctl.render import Line, cut, grid, one_line
 from hermesctl.top.dialogs import Confirm, Reading
@@ -31,7 +32,7 @@ KEYS = (
     ("?", "this help"),
     ("q", "quit"),
 )
-_SHORT = "i interrupt · w why · d drain · + - seats · s order · / filter · ? help · q quit"
+_SHORT = "i interrupt · w why · d drain · +- seats · s order · / only · ? help · q quit"
 
 
 def coloured(line: Line) -> Text:
@@ -63,12 +64,8 @@ class Top(App[None]):
     Screen { layout: vertical; }
     #head, #tabs, #note, #keys { height: auto; padding: 0 1; }
     #rows { height: 1fr; padding: 0 1; }
-    #filter { display: none; height: 1; border: none; padding: 0 1; }
-    #filter.open { display: block; }
     """
     ENABLE_COMMAND_PALETTE = False
-    # The filter takes keys only while it is open.
-    AUTO_FOCUS = None
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "quit"),
         Binding("ctrl+c", "quit", "quit", priority=True),
@@ -100,6 +97,7 @@ class Top(App[None]):
         self._sample: Sample | None = None
         self._missing = "looking for the supervisor …"
         self._note: Line = ()
+        self._is_typing = False
         self._watch = Watch(
             places,
             interval_seconds,
@@ -108,10 +106,7 @@ class Top(App[None]):
         )
 
     def compose(self) -> ComposeResult:
-        for name in ("head", "tabs", "rows"):
-            yield Static(id=name, markup=False)
-        yield Input(id="filter", placeholder="words of the rows to show", compact=True)
-        for name in ("note", "keys"):
+        for name in ("head", "tabs", "rows", "note", "keys"):
             yield Static(id=name, markup=False)
 
     def on_mount(self) -> None:
@@ -141,12 +136,21 @@ class Top(App[None]):
         else:
             self._tell(heard.sentence, "green" if heard.went_well else "red")
 
-    def on_input_changed(self, event: Input.Changed) -> None:
-        self._view.filter = event.value.strip()
+    def on_key(self, event: Key) -> None:
+        """While the filter is typed, keys are letters of it; the very next one may already be."""
+        if not self._is_typing or isinstance(self.screen, ModalScreen):
+            return
+        event.stop()
+        event.prevent_default()
+        if event.key in ("enter", "escape"):
+            self._is_typing = False
+        if event.key in ("escape", "ctrl+u"):
+            self._view.filter = ""
+        elif event.key == "backspace":
+            self._view.filter = self._view.filter[:-1]
+        elif event.is_printable and event.character:
+            self._view.filter += event.character
         self._draw()
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        self._close_filter()
 
     def action_move(self, by: int) -> None:
         self._view.move(self._rows(), by)
@@ -165,13 +169,12 @@ class Top(App[None]):
         self._draw()
 
     def action_filter(self) -> None:
-        field = self.query_one("#filter", Input)
-        field.add_class("open")
-        field.focus()
+        self._is_typing = True
+        self._draw()
 
     def action_all(self) -> None:
-        self.query_one("#filter", Input).value = ""
-        self._close_filter()
+        self._view.filter = ""
+        self._draw()
 
     def action_help(self) -> None:
         lines = [f"{keys:<10} {what}" for keys, what in KEYS]
@@ -237,17 +240,12 @@ class Top(App[None]):
         turn = row.get("turn") if row else None
         return str(turn) if turn else None
 
-    def _close_filter(self) -> None:
-        field = self.query_one("#filter", Input)
-        field.remove_class("open")
-        self.set_focus(None)
-        self._draw()
-
     def _draw(self) -> None:
         room = max(20, self.size.width - 2)
         self._put("head", self._head(room))
         self._put("tabs", [tabs(self._view, self._sample, room)])
-        self._put("note", [cut_line(self._note, room)])
+        typed: Line = (("only rows with: ", "dim"), (self._view.filter, ""), ("▏", "bold"))
+        self._put("note", [cut_line(typed if self._is_typing else self._note, room)])
         self._put("keys", [((cut(_SHORT, room), "dim"),)])
         self._put("rows", self._table(room))
 

@@ -27,8 +27,8 @@ _COLUMNS: dict[Tab, tuple[Column, ...]] = {
         Column("seat", "seat", right=True, rank=4),
         Column("pid", "pid", right=True, rank=3),
         Column("memory_bytes", "memory", size, right=True, rank=2),
-        Column("cpu_percent", "cpu", percent, right=True),
-        Column("since_at", "since", ago, right=True),
+        Column("cpu_percent", "cpu", percent, right=True, rank=1),
+        Column("since_at", "since", ago, right=True, rank=1),
     ),
     "seats": (
         Column("seat", "seat", right=True),

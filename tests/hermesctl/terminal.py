@@ -17,7 +17,7 @@ import pyte
 from tests.hermesctl.hand import ROOT, environment
 from tests.hermesctl.peer import DEADLINE_SECONDS
 
-CTRL_U, DOWN, ENTER, ESCAPE, TAB = "\x15", "\x1b[B", "\r", "\x1b", "\t"
+CTRL_U, ENTER, ESCAPE, TAB = "\x15", "\r", "\x1b", "\t"
 
 
 class Terminal:
