@@ -88,7 +88,9 @@ def folded(text: str, indent: int, stream: IO[str]) -> str:
     import textwrap
 
     room = max(20, os.get_terminal_size(stream.fileno()).columns - indent)
-    return ("\n" + " " * indent).join(textwrap.wrap(text, room) or [text])
+    # Paths, addresses and ids stay whole: they are copied.
+    lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
+    return ("\n" + " " * indent).join(lines or [text])
 
 
 def plain(value: object) -> str:

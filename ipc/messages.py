@@ -253,23 +253,26 @@ class Care(Message, frozen=True, tag="care"):
     keep: str | None = None
 
 
-class Stop(Message, frozen=True, tag="stop"):
-    """End the service; running turns are left for resume."""
+class Drain(Message, frozen=True, tag="drain"):
+    """Begin no turn from now on; those that run finish, and what is said is accepted and waits."""
+
+
+class Undrain(Message, frozen=True, tag="undrain"):
+    """Begin turns again."""
 
 
 class Scale(Message, frozen=True, tag="scale"):
-    """Change the number of busy seats now: so many, or so many for each CPU."""
+    """So many turns at once from now on: `seats` in all, or `per_cpu` of the CPUs there are.
+
+    With neither, nothing changes and the answer tells how many there are.
+    """
 
     seats: int | None = None
     per_cpu: float | None = None
 
 
-class Drain(Message, frozen=True, tag="drain"):
-    """Take no new turns; the running ones go on to their end."""
-
-
-class Undrain(Message, frozen=True, tag="undrain"):
-    """Take new turns again."""
+class Stop(Message, frozen=True, tag="stop"):
+    """End the service; running turns are left for resume."""
 
 
 Request = (
@@ -282,10 +285,10 @@ Request = (
     | Unfollow
     | Show
     | Care
-    | Stop
-    | Scale
     | Drain
     | Undrain
+    | Scale
+    | Stop
 )
 
 

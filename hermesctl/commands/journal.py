@@ -154,7 +154,7 @@ def stats(ctx: click.Context, form: str) -> None:
     print(f"{row['file']} · schema {row['schema']} · epoch {row['epoch']}")
     free = f" ({size(row['free_bytes'])} of it free for reuse)" if row["free_bytes"] else ""
     print(f"  size      {size(row['bytes'])}{free} + {size(row['log_bytes'])} of log")
-    print(f"  oldest    {ago(row['oldest_at'])} · newest {ago(row['newest_at'])}")
+    print(f"  oldest    {ago(row['oldest_at'])} ago · newest {ago(row['newest_at'])} ago")
     print(f"  open      {row['turns_open']} turns")
     for table, number in row["rows"].items():
         print(f"  {number:>9} {table}")

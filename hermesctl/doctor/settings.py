@@ -18,7 +18,7 @@ _REFUSED_KEY = (401, 403)
 _WRONG_PATH = "is base_url right? it often ends in /v1"
 # Enough to see what kind of names that server has.
 _NAMES_MAX = 5
-_SPEECH_REMEDY = "without it nobody is understood who speaks: hermesctl models pull {name}"
+_SPEECH_REMEDY = "hermesctl models pull {name}; until then nobody who speaks is understood"
 
 
 def settings(around: Surroundings) -> Finding:

@@ -32,6 +32,8 @@ KEYS = (
     ("?", "this help"),
     ("q", "quit"),
 )
+# From this many lines on the head stands apart from the table.
+_ROOMY = 30
 _SHORT = "i interrupt · w why · d drain · +- seats · s order · / only · ? help · q quit"
 
 
@@ -242,6 +244,7 @@ class Top(App[None]):
 
     def _draw(self) -> None:
         room = max(20, self.size.width - 2)
+        self.query_one("#tabs").styles.margin = (1 if self.size.height >= _ROOMY else 0, 0, 0, 0)
         self._put("head", self._head(room))
         self._put("tabs", [tabs(self._view, self._sample, room)])
         typed: Line = (("only rows with: ", "dim"), (self._view.filter, ""), ("▏", "bold"))
@@ -266,7 +269,7 @@ class Top(App[None]):
         at = self._view.place(rows) - self._view.first
         if self._missing:
             return [heading, *map(faded, lines)]
-        lines[at] = tuple((text, f"{colour} reverse".strip()) for text, colour in lines[at])
+        lines[at] = (("".join(text for text, _ in lines[at]), "reverse"),)
         return [heading, *lines]
 
     def _put(self, name: str, lines: Iterable[Line]) -> None:

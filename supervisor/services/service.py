@@ -136,7 +136,7 @@ class Service:
             "detail": f"tries again; last time: {again.detail}" if again else changed.detail,
             "hint": again.hint if again else changed.hint,
             "restarts": max(0, self._incarnation - 1),
-            "age_seconds": round(monotonic() - self._started_at, 3) if child else 0.0,
+            "age_seconds": round(monotonic() - self._started_at, 3) if child else None,
         }
 
     def _kill_for(self, end: _End) -> None:
