@@ -30,12 +30,16 @@ class Terminal:
         self._stream = pyte.ByteStream(self._screen)
         self._changed = threading.Condition()
         self.raw = b""
+        # Parallel runs of tests export a size of their own, which would count for more than the terminal's.
+        without_size = {
+            name: value for name, value in environment(**more).items() if name not in ("COLUMNS", "LINES")
+        }
         self.process = subprocess.Popen(
             line,
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
-            env=environment(TERM="xterm-256color", **more),
+            env={**without_size, "TERM": "xterm-256color"},
             cwd=ROOT,
             start_new_session=True,
         )
