@@ -4,12 +4,16 @@ import os
 import sys
 from importlib import import_module
 from types import TracebackType
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from hermesctl.errors import CommandError
 from hermesctl.exits import Exit
+from hermesctl.pager import no_pager
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 # Name and one-line help, in the order people meet them; `--help` needs no module to show this.
 COMMANDS = {
@@ -36,6 +40,7 @@ COMMANDS = {
     "turns": "List the turns.",
     "workers": "List the workers: what each one does and costs.",
     "services": "List the services beside the workers.",
+    "top": "Watch seats, sessions, queue, services and costs live.",
     "reload": "Read hermes.toml again, live where that is possible.",
     "metrics": "Print what is counted and measured, in Prometheus' text format.",
     "traces": "Send a trace of every turn that ends to an OpenTelemetry collector.",
@@ -43,8 +48,10 @@ COMMANDS = {
     "journal": "Care for the journal, where everything is kept.",
     "models": "List and fetch the weights of the embedded models.",
     "logs": "Show what the supervisor wrote to its log.",
+    "doctor": "Look for what is wrong on this host, and say how to mend it.",
     "install": "Install the supervisor as a systemd service and start it.",
     "uninstall": "Stop the systemd service and remove its units; data stays.",
+    "completion": "Print the script that makes a shell complete hermesctl's commands, sessions and ids.",
     "version": "Print the version.",
 }
 _EXAMPLES = """\b
@@ -67,6 +74,14 @@ class LazyGroup(click.Group):
         command = getattr(import_module(f"hermesctl.commands.{cmd_name}"), cmd_name)
         assert isinstance(command, click.Command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem[Any]]":
+        """Without a command's module: nobody waits for twenty imports after Tab."""
+        from click.shell_completion import CompletionItem
+
+        offered = [CompletionItem(name, help=text) for name, text in COMMANDS.items()]
+        matching = [item for item in offered if item.value.startswith(incomplete)]
+        return matching + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -98,6 +113,7 @@ class LazyGroup(click.Group):
     envvar="HERMES_SUPERVISOR_HOME",
     help="Folder that holds config, state and sockets of one instance.  [env: HERMES_SUPERVISOR_HOME]",
 )
+@no_pager
 @click.pass_context
 def hermesctl(ctx: click.Context, home: str | None) -> None:
     """Control the hermes supervisor: sessions, turns and the workers that answer them."""
@@ -116,6 +132,8 @@ def main() -> NoReturn:
 def _run() -> int:
     from ipc.errors import WireError
 
+    if "_HERMESCTL_COMPLETE" in os.environ:
+        import_module("hermesctl.shells")
     try:
         code = hermesctl.main(prog_name="hermesctl", standalone_mode=False)
         sys.stdout.flush()

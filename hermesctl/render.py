@@ -1,12 +1,17 @@
 """How things look: sizes, ages, colours, tables that fit the terminal; plain where nobody watches."""
 
 import os
+import re
 import sys
 import time
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
+
+# A piece of a line and the name of its colour, if it has one.
+Span = tuple[str, str]
+Line = tuple[Span, ...]
 
 NOTHING = "–"
 _GAP = "  "
@@ -54,7 +59,12 @@ def paint(text: str, colour: str, stream: IO[str]) -> str:
 
 
 def paint_state(text: str, stream: IO[str]) -> str:
-    return paint(text, _COLOUR_OF.get(text.strip(), ""), stream)
+    return paint(text, colour_of(text), stream)
+
+
+def colour_of(state: str) -> str:
+    """The colour of a state's word, or none."""
+    return _COLOUR_OF.get(state.strip(), "")
 
 
 def aside(text: str) -> None:
@@ -69,6 +79,18 @@ def harmless(text: str) -> str:
 
 def one_line(value: object) -> str:
     return " ".join(harmless(str(value)).split())
+
+
+def folded(text: str, indent: int, stream: IO[str]) -> str:
+    """A long text goes on under its own beginning, where a terminal would break it anywhere."""
+    if not stream.isatty():
+        return text
+    import textwrap
+
+    room = max(20, os.get_terminal_size(stream.fileno()).columns - indent)
+    # Paths, addresses and ids stay whole: they are copied.
+    lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
+    return ("\n" + " " * indent).join(lines or [text])
 
 
 def plain(value: object) -> str:
@@ -91,6 +113,11 @@ def size(value: object) -> str:
             return f"{amount:.0f} {unit}" if amount >= 10 or unit == "B" else f"{amount:.1f} {unit}"
         amount /= 1024
     return f"{amount:.1f} GiB"
+
+
+def megabytes(value: object) -> str:
+    """Bytes as downloads are counted."""
+    return f"{value / 1_000_000:,.0f} MB" if isinstance(value, int) else plain(value)
 
 
 def age(value: object) -> str:
@@ -119,6 +146,11 @@ def percent(value: object) -> str:
 def liveness(value: object) -> str:
     """A kind of life: its word, or how long ago its last sign was."""
     return age(value) if isinstance(value, int | float) and not isinstance(value, bool) else plain(value)
+
+
+def bare(text: str) -> str:
+    """A painted text without its paint."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 def width(text: str) -> int:
@@ -172,17 +204,27 @@ _CONCESSIONS = ((24, 3), (12, 1), (6, 1))
 
 def table(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> str:
     """The rows under their headings; on a terminal no wider than it is."""
+    room = (os.get_terminal_size(stream.fileno()).columns or 80) if stream.isatty() else None
+    return "\n".join(paint_line(line, stream) for line in grid(columns, rows, room))
+
+
+def grid(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], room: int | None) -> list[Line]:
+    """The headings, then a line for each row, within so many cells where `room` is given."""
     cells = {column: [column.show(row.get(column.key)) for row in rows] for column in columns}
     shown = [column for column in columns if not _is_spare(column, cells[column])]
     widths = {column: max(map(width, (column.heading, *cells[column]))) for column in shown}
-    if stream.isatty():
-        _fit(widths, os.get_terminal_size(stream.fileno()).columns or 80)
+    if room is not None:
+        _fit(widths, room)
     heads = [_pad(column.heading.upper(), widths[column], column.right) for column in widths]
-    lines = [paint(_GAP.join(heads).rstrip(), "dim", stream)]
+    lines: list[Line] = [((_GAP.join(heads).rstrip(), "dim"),)]
     for index in range(len(rows)):
-        row = [_cell(column, cells[column][index], widths[column], stream) for column in widths]
-        lines.append(_GAP.join(row).rstrip())
-    return "\n".join(lines)
+        row = [_cell(column, cells[column][index], widths[column]) for column in widths]
+        lines.append(tuple(span for each in row for span in ((_GAP, ""), each))[1:])
+    return lines
+
+
+def paint_line(line: Line, stream: IO[str]) -> str:
+    return "".join(paint(text, colour, stream) for text, colour in line).rstrip()
 
 
 def _is_spare(column: Column, cells: Sequence[str]) -> bool:
@@ -203,11 +245,11 @@ def _fit(widths: dict[Column, int], room: int) -> None:
             del widths[least]
 
 
-def _cell(column: Column, text: str, room: int, stream: IO[str]) -> str:
+def _cell(column: Column, text: str, room: int) -> Span:
     padded = _pad(column.shorten(text, room), room, column.right)
     if text == NOTHING:
-        return paint(padded, "dim", stream)
-    return paint(padded, _COLOUR_OF.get(text, ""), stream) if column.state else padded
+        return padded, "dim"
+    return padded, _COLOUR_OF.get(text, "") if column.state else ""
 
 
 def _pad(text: str, room: int, right: bool) -> str:

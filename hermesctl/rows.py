@@ -1,23 +1,28 @@
 """A reading command in one step: ask for rows, then print them as JSON or as a table."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
 from hermesctl.client import ANSWER_SECONDS, Client
+from hermesctl.pager import no_pager, show
 from hermesctl.render import Column, paint, table
 from ipc.endpoints import Places
 from ipc.messages import Show, Table
 
-as_json = click.option("--json", "form", flag_value="json", default="table", help="Print JSON.")
+
+def as_json(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a reading command its options: --json and --no-pager."""
+    option = click.option("--json", "form", flag_value="json", default="table", help="Print JSON.")
+    return option(no_pager(command))
 
 
-def read(places: Places, show: Show, timeout_seconds: float = ANSWER_SECONDS) -> tuple[dict[str, Any], ...]:
+def read(places: Places, what: Show, timeout_seconds: float = ANSWER_SECONDS) -> tuple[dict[str, Any], ...]:
     client = Client(places)
     try:
-        return client.ask(show, Table, timeout_seconds).rows
+        return client.ask(what, Table, timeout_seconds).rows
     finally:
         client.close()
 
@@ -27,7 +32,7 @@ def print_rows(form: str, rows: Sequence[dict[str, Any]], columns: Sequence[Colu
     if form == "json":
         print_json(list(rows))
     elif rows:
-        print(table(columns, rows, sys.stdout))
+        show(table(columns, rows, sys.stdout))
     else:
         print(paint(nothing, "dim", sys.stdout))
 

@@ -15,6 +15,7 @@ from typing import IO, Literal, Protocol
 
 from hermesctl.errors import CommandError
 from hermesctl.exits import Exit
+from hermesctl.render import megabytes
 from ipc.endpoints import make_private
 
 _CHUNK_BYTES = 1024 * 1024
@@ -310,7 +311,3 @@ def _sync(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def megabytes(size_bytes: int) -> str:
-    return f"{size_bytes / 1_000_000:,.0f} MB"

@@ -4,6 +4,7 @@ import sys
 
 import click
 
+from hermesctl import completing
 from hermesctl.asking import respond
 from ipc.endpoints import Places
 
@@ -15,7 +16,7 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("question", metavar="ID")
+@click.argument("question", metavar="ID", shell_complete=completing.questions)
 @click.argument("text")
 @click.pass_obj
 def answer(places: Places, question: str, text: str) -> None:

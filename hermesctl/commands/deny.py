@@ -2,6 +2,7 @@
 
 import click
 
+from hermesctl import completing
 from hermesctl.asking import respond
 from ipc.endpoints import Places
 
@@ -12,7 +13,7 @@ Example:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("question", metavar="ID")
+@click.argument("question", metavar="ID", shell_complete=completing.questions)
 @click.pass_obj
 def deny(places: Places, question: str) -> None:
     """Answer a question with "no"."""

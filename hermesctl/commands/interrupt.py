@@ -4,6 +4,7 @@ import time
 
 import click
 
+from hermesctl import completing
 from hermesctl.errors import CommandError
 from hermesctl.events import proof
 from hermesctl.exits import Exit
@@ -24,7 +25,7 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("session", required=False)
+@click.argument("session", required=False, shell_complete=completing.sessions)
 @click.option("--all", "scope", flag_value="all", default="one", help="Every session.")
 @click.option("--drop", "waiting", flag_value="drop", default="keep", help="Empty the queue too.")
 @click.option("--expect-turn", metavar="TURN", help="Only if this turn is the running one.")

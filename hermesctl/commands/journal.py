@@ -9,6 +9,7 @@ from typing import Any
 import click
 import msgspec
 
+from hermesctl import completing
 from hermesctl.client import Client
 from hermesctl.errors import CommandError, NotRunning
 from hermesctl.exits import Exit
@@ -112,7 +113,12 @@ def backup(ctx: click.Context, file: Path, form: str) -> None:
 
 
 @journal.command(epilog=_EXPORT_EXAMPLES)
-@click.option("--session", metavar="SESSION", help="Only what belongs to this session.")
+@click.option(
+    "--session",
+    metavar="SESSION",
+    shell_complete=completing.sessions,
+    help="Only what belongs to this session.",
+)
 @click.pass_context
 def export(ctx: click.Context, session: str | None) -> None:
     """Print everything as JSON, one row a line; the texts of people are in it."""
@@ -148,7 +154,7 @@ def stats(ctx: click.Context, form: str) -> None:
     print(f"{row['file']} · schema {row['schema']} · epoch {row['epoch']}")
     free = f" ({size(row['free_bytes'])} of it free for reuse)" if row["free_bytes"] else ""
     print(f"  size      {size(row['bytes'])}{free} + {size(row['log_bytes'])} of log")
-    print(f"  oldest    {ago(row['oldest_at'])} · newest {ago(row['newest_at'])}")
+    print(f"  oldest    {ago(row['oldest_at'])} ago · newest {ago(row['newest_at'])} ago")
     print(f"  open      {row['turns_open']} turns")
     for table, number in row["rows"].items():
         print(f"  {number:>9} {table}")

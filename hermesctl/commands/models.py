@@ -7,10 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hermesctl import completing
+from hermesctl.render import Column, megabytes
+from hermesctl.rows import as_json, print_rows
+
 if TYPE_CHECKING:
     from hermesctl.weights import Weights
     from ipc.endpoints import Places
 
+_COLUMNS = (
+    Column("name", "name"),
+    Column("kind", "kind", rank=2),
+    Column("size_bytes", "size", megabytes, right=True),
+    Column("state", "state", state=True),
+    Column("licence", "licence", rank=3),
+    Column("purpose", "for", wide=True, rank=1),
+)
 _EXAMPLES = """\b
 Examples:
   hermesctl models list
@@ -44,23 +56,18 @@ def models() -> None:
 
 
 @models.command("list", epilog=_LIST_EXAMPLES)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
+@as_json
 @click.pass_obj
-def list_models(places: "Places", as_json: bool) -> None:
+def list_models(places: "Places", form: str) -> None:
     """Show the weights that can be pulled, and which are there and verified."""
     from hermesctl.weights import CATALOGUE, presence
 
     rows = [_row(weights, presence(weights, places.models)) for weights in CATALOGUE]
-    if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.encode(rows).decode())
-        return
-    _print_table(rows)
+    print_rows(form, rows, _COLUMNS, "no weights are known")
 
 
 @models.command("pull", epilog=_PULL_EXAMPLES)
-@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=completing.weights)
 @click.pass_obj
 def pull_models(places: "Places", names: tuple[str, ...]) -> None:
     """Fetch weights, compare them with their pinned checksum, and put them in the models folder."""
@@ -86,20 +93,6 @@ def _row(weights: "Weights", presence: str) -> dict[str, Any]:
         "licence": weights.licence,
         "purpose": weights.purpose,
     }
-
-
-def _print_table(rows: list[dict[str, Any]]) -> None:
-    from hermesctl.weights import megabytes
-
-    header = ("NAME", "KIND", "SIZE", "STATE", "LICENCE", "FOR")
-    lines = [
-        (row["name"], row["kind"], megabytes(row["size_bytes"]), row["state"], row["licence"], row["purpose"])
-        for row in rows
-    ]
-    widths = [max(len(line[column]) for line in (header, *lines)) for column in range(len(header) - 1)]
-    for line in (header, *lines):
-        cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=False)]
-        click.echo("  ".join([*cells, line[-1]]))
 
 
 def _end_orderly(number: int, frame: FrameType | None) -> None:

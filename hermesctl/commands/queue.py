@@ -4,6 +4,7 @@ from typing import Literal, get_args
 
 import click
 
+from hermesctl import completing
 from hermesctl.client import Client
 from hermesctl.render import Column, ago, one_line
 from hermesctl.rows import as_json, print_json, print_rows
@@ -31,7 +32,7 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("session")
+@click.argument("session", shell_complete=completing.sessions)
 @click.argument("act", type=click.Choice(get_args(Act)), default="list")
 @click.argument("message", required=False)
 @as_json

@@ -4,6 +4,7 @@ import os
 
 import click
 
+from hermesctl import completing
 from hermesctl.ctrlc import CtrlC
 from hermesctl.errors import CommandError
 from hermesctl.exits import Exit
@@ -26,7 +27,7 @@ Exit codes: 0 answered, 3 interrupted, 4 the turn failed or the clip was not und
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("what", metavar="TURN|MESSAGE")
+@click.argument("what", metavar="TURN|MESSAGE", shell_complete=completing.unhappy_turns)
 @click.option(
     "--no-wait", "until", flag_value="accepted", default="end", help="Print the message's id and leave."
 )

@@ -6,7 +6,7 @@ from typing import get_args
 
 import click
 
-from hermesctl import clips
+from hermesctl import clips, completing
 from hermesctl.ctrlc import CtrlC
 from hermesctl.errors import CommandError
 from hermesctl.exits import Exit
@@ -31,7 +31,7 @@ Exit codes: 0 answered, 3 interrupted, 4 the turn failed or the clip was not und
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("session")
+@click.argument("session", shell_complete=completing.sessions)
 @click.argument("text", required=False)
 @click.option("--audio", metavar="FILE", help="Send a sound file instead of a text; - is standard input.")
 @click.option("--busy", type=click.Choice(_MODES), help="What to do to a running turn.")

@@ -7,7 +7,7 @@ import click
 
 from hermesctl.client import ANSWER_SECONDS
 from hermesctl.errors import NotRunning
-from hermesctl.render import age, ago, one_line, paint, paint_state, plain, size
+from hermesctl.render import age, ago, folded, one_line, paint, paint_state, plain, size
 from hermesctl.rows import as_json, print_json, read
 from hermesctl.systemd import installed_unit
 from ipc.endpoints import Places
@@ -68,7 +68,10 @@ def _lines(row: dict[str, Any]) -> list[str]:
         ("epoch", of("epoch")),
     )
     lines = [f"{paint_state(state, sys.stdout)} · {head}"]
-    lines += [f"  {paint(f'{name:<9}', 'dim', sys.stdout)} {_folded(value)}" for name, value in facts]
+    lines += [
+        f"  {paint(f'{name:<9}', 'dim', sys.stdout)} {folded(value, _VALUE_INDENT, sys.stdout)}"
+        for name, value in facts
+    ]
     for late in row.get("late") or ():
         text = f"late: {one_line(late['what'])} for {age(late['seconds'])}: {one_line(late['detail'])}"
         lines.append(paint(f"  {text}", "red", sys.stdout))
@@ -81,14 +84,3 @@ def _draining(row: dict[str, Any]) -> tuple[tuple[str, str], ...]:
         return ()
     since = f"since {ago(row.get('draining_since'))}, no new turn begins"
     return (("draining", f"{since}; {plain(row.get('running'))} still running"),)
-
-
-def _folded(value: str) -> str:
-    """A long value goes on under its own beginning, where a terminal would break it anywhere."""
-    if not sys.stdout.isatty():
-        return value
-    import os
-    import textwrap
-
-    room = max(20, os.get_terminal_size(sys.stdout.fileno()).columns - _VALUE_INDENT)
-    return ("\n" + " " * _VALUE_INDENT).join(textwrap.wrap(value, room) or [value])

@@ -6,6 +6,7 @@ from typing import NoReturn
 
 import click
 
+from hermesctl import completing
 from hermesctl.acknowledging import Acknowledging
 from hermesctl.errors import CommandError
 from hermesctl.events import clock, gist, json_line
@@ -34,7 +35,7 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("session", required=False)
+@click.argument("session", required=False, shell_complete=completing.sessions)
 @click.option(
     "--after", type=click.IntRange(min=0), metavar="SEQ", help="Begin after this seq; 0 is the beginning."
 )

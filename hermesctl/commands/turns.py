@@ -2,6 +2,7 @@
 
 import click
 
+from hermesctl import completing
 from hermesctl.render import Column, ago, cut_middle
 from hermesctl.rows import as_json, print_rows, read
 from ipc.endpoints import Places
@@ -31,7 +32,9 @@ Examples:
 
 @click.command(epilog=_EXAMPLES)
 @click.option("--state", type=click.Choice(_STATES), help="Only turns in this state.")
-@click.option("--session", metavar="SESSION", help="Only turns of this session.")
+@click.option(
+    "--session", metavar="SESSION", shell_complete=completing.sessions, help="Only turns of this session."
+)
 @click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Rows at most.")
 @as_json
 @click.pass_obj

@@ -5,13 +5,18 @@ import click
 _EXAMPLES = """\b
 Examples:
   hermesctl version
+  hermesctl version --json
 """
 
 
 @click.command(epilog=_EXAMPLES)
-def version() -> None:
+@click.option("--json", "form", flag_value="json", default="words", help="Print JSON.")
+def version(form: str) -> None:
     """Print the version."""
-    click.echo(f"hermes-supervisor {installed_version()}")
+    if form == "json":
+        click.echo(f'{{"version": "{installed_version()}"}}')
+    else:
+        click.echo(f"hermes-supervisor {installed_version()}")
 
 
 def installed_version() -> str:

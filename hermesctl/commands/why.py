@@ -1,14 +1,21 @@
 """`hermesctl why`: what became of a message or a turn, from its arrival to now, one sentence a line."""
 
+import sys
+
 import click
 
+from hermesctl import completing
 from hermesctl.errors import CommandError
 from hermesctl.exits import Exit
+from hermesctl.pager import show
+from hermesctl.render import folded
 from hermesctl.rows import as_json, print_json, read
 from hermesctl.story import sentences, without_texts
 from ipc.endpoints import Places
 from ipc.messages import Show
 
+# What stands before a sentence: the time and a space.
+_CLOCK_WIDTH = 13
 _EXAMPLES = """\b
 Examples:
   hermesctl why demo/3
@@ -18,7 +25,7 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("id", metavar="ID")
+@click.argument("id", metavar="ID", shell_complete=completing.turns)
 @click.option(
     "--text", "texts", flag_value="shown", default="hidden", help="Show what people and agents said."
 )
@@ -38,4 +45,4 @@ def why(places: Places, id: str, texts: str, form: str) -> None:
     if form == "json":
         print_json(rows)
     else:
-        print("\n".join(sentences(rows)))
+        show("\n".join(folded(line, _CLOCK_WIDTH, sys.stdout) for line in sentences(rows)))

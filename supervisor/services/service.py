@@ -48,6 +48,8 @@ class Service:
         self._changed = ServiceChanged(spec.name, "stopped", "", "", "")
         self._child: Child | None = None
         self._end: _End | None = None
+        # Why the last process ended; forgotten when a later one serves.
+        self._last_end: _End | None = None
         # The one thing this service waits for besides frames: start deadline, next look, or next start.
         self._timer: asyncio.TimerHandle | None = None
         self._incarnation = 0
@@ -135,6 +137,7 @@ class Service:
         elif message.state == "ready":
             self._ready_at = self._heard_at
             self._down_at = None
+            self._last_end = None
             self._change("ready", message.detail, message.hint, message.address)
             self._look_later()
         elif self._ready_at is None:
@@ -169,16 +172,18 @@ class Service:
             self._child.kill()
 
     def row(self) -> dict[str, Any]:
-        child = self._child
+        """While it tries again its last fault stays visible: a person may look between two tries."""
+        child, changed, last = self._child, self._changed, self._last_end
+        again = last if changed.state in ("starting", "warming") else None
         return {
             "service": self._spec.name,
-            "state": self._changed.state,
+            "state": changed.state,
             "pid": child.pid if child else None,
-            "address": self._changed.address,
-            "detail": self._changed.detail,
-            "hint": self._changed.hint,
+            "address": changed.address,
+            "detail": f"tries again; last time: {again.detail}" if again else changed.detail,
+            "hint": again.hint if again else changed.hint,
             "restarts": max(0, self._incarnation - 1),
-            "age_seconds": round(monotonic() - self._started_at, 3) if child else 0.0,
+            "age_seconds": round(monotonic() - self._started_at, 3) if child else None,
             "down_seconds": None if self._down_at is None else round(monotonic() - self._down_at, 3),
         }
 
@@ -224,6 +229,7 @@ class Service:
 
     def _rest(self, end: _End) -> None:
         policy = self._spec.restart
+        self._last_end = end
         if self._ready_at is not None and monotonic() - self._ready_at >= policy.steady_seconds:
             self._failures = 0
         self._failures += 1

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from tests.fake_model import FakeModel
 from tests.hermesctl.hand import ROOT
-from tests.hermesctl.terminal import Terminal
+from tests.hermesctl.terminal import Terminal, hermesctl_in
 from tests.service import Service, settings_for
 
 PICTURE = ROOT / "docs" / "pictures" / "chat.svg"
@@ -50,7 +50,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, FakeModel() as model:
         settings = settings_for(model, workers="count = 1")
         with Service(Path(folder) / "home", settings) as service:
-            terminal = Terminal(service.home, "chat", "demo", columns=COLUMNS, rows=ROWS)
+            terminal = hermesctl_in(service.home, "chat", "demo", columns=COLUMNS, rows=ROWS)
             with terminal:
                 _talk(terminal, model)
                 picture = _svg(terminal)

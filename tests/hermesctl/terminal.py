@@ -8,7 +8,7 @@ import subprocess
 import sys
 import termios
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyte
@@ -18,6 +18,7 @@ from tests.waiting import DEADLINE_SECONDS, until
 
 # The first terminal that the leader of a new session opens is its own: keys become signals for it alone.
 _IN_THE_FOREGROUND = "import os, sys; os.open(os.ttyname(0), os.O_RDWR); os.execv(sys.argv[1], sys.argv[1:])"
+CTRL_U, ENTER, ESCAPE, TAB = "\x15", "\r", "\x1b", "\t"
 KEYS = {
     "enter": "\r", "escape": "\x1b", "ctrl-c": "\x03", "ctrl-d": "\x04", "ctrl-o": "\x0f", "ctrl-r": "\x12",
     "ctrl-j": "\n", "ctrl-t": "\x14", "alt-enter": "\x1b\r", "up": "\x1b[A", "down": "\x1b[B", "tab": "\t",
@@ -35,21 +36,23 @@ class _Screen(pyte.Screen):
 class Terminal:
     """`raw` is every byte the command has written; `screen` is what it looks like now."""
 
-    def __init__(self, home: Path, *line: str, columns: int = 80, rows: int = 24, **more: str) -> None:
+    def __init__(self, line: Sequence[str], columns: int = 80, rows: int = 24, **more: str) -> None:
         self._screen = _Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
         self._lock = threading.Lock()
         self.raw = b""
         self._ours, theirs = pty.openpty()
         self._set_size(columns, rows)
-        command = [sys.executable, "-m", "hermesctl", "--home", str(home), *line]
+        # Parallel runs of tests export a size of their own, which would count for more than the terminal's.
+        wanted = environment(TERM="xterm-256color", **more)
+        surroundings = {name: value for name, value in wanted.items() if name not in ("COLUMNS", "LINES")}
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _IN_THE_FOREGROUND, *command],
+            [sys.executable, "-c", _IN_THE_FOREGROUND, *line],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
             start_new_session=True,
-            env=environment(TERM="xterm-256color", **more),
+            env=surroundings,
             cwd=ROOT,
         )
         os.close(theirs)
@@ -133,3 +136,7 @@ class Terminal:
             with self._lock:
                 self.raw += piece
                 self._stream.feed(piece)
+
+
+def hermesctl_in(home: Path, *line: str, columns: int = 80, rows: int = 24, **more: str) -> Terminal:
+    return Terminal([sys.executable, "-m", "hermesctl", "--home", str(home), *line], columns, rows, **more)

@@ -13,7 +13,7 @@ import pytest
 from ipc.messages import Accepted, Done, Queue, Submit
 from tests.fake_model import FakeModel
 from tests.hermesctl.hand import ROOT, environment, hermesctl
-from tests.hermesctl.terminal import Terminal
+from tests.hermesctl.terminal import Terminal, hermesctl_in
 from tests.service import Service, settings_for
 
 ANSWER = """\
@@ -55,7 +55,7 @@ def service(tmp_path_factory: pytest.TempPathFactory, model_server: FakeModel) -
 
 
 def chat(service: Service, session: str, **options: object) -> Terminal:
-    terminal = Terminal(service.home, "chat", session, **options)  # type: ignore[arg-type]
+    terminal = hermesctl_in(service.home, "chat", session, **options)  # type: ignore[arg-type]
     terminal.shows("say something", "when busy")
     return terminal
 
@@ -281,7 +281,7 @@ def test_what_was_said_before_is_there_and_older_on_demand(service: Service, mod
     for number in range(300):
         client.ask(Submit("long", f"number {number}", f"key{number}", "queue"), Accepted)
     client.ask(Queue("long", "clear"), Done)
-    with Terminal(service.home, "chat", "long", rows=40) as terminal:
+    with hermesctl_in(service.home, "chat", "long", rows=40) as terminal:
         terminal.shows("taken back: number 299")
         terminal.becomes(lambda screen: _read_back(terminal, screen), "the very first")
         terminal.press("ctrl-end")
@@ -307,7 +307,7 @@ def test_without_a_terminal_it_names_the_way_out(service: Service) -> None:
 
 
 def test_without_a_supervisor_it_says_so(tmp_path: Path) -> None:
-    with Terminal(tmp_path, "chat", "demo") as terminal:
+    with hermesctl_in(tmp_path, "chat", "demo") as terminal:
         assert terminal.ends() == 69
         assert "the supervisor is not running" in terminal.screen
 

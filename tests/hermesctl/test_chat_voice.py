@@ -5,14 +5,14 @@ from pathlib import Path
 from tests.acceptance.test_voice import START_SECONDS, ears, hearing
 from tests.fake_model import FakeModel
 from tests.hermesctl.hand import ROOT
-from tests.hermesctl.terminal import Terminal
+from tests.hermesctl.terminal import hermesctl_in
 from tests.waiting import until
 
 
 def test_a_spoken_message_shows_what_was_understood_and_is_answered(tmp_path: Path) -> None:
     with FakeModel() as model, hearing(tmp_path, model, "echo = true") as service:
         until(lambda: ears(service)["state"] == "ready", START_SECONDS)
-        with Terminal(service.home, "chat", "demo") as terminal:
+        with hermesctl_in(service.home, "chat", "demo") as terminal:
             terminal.shows("say something")
             terminal.say(f"/voice {ROOT / 'tests' / 'speech' / 'ask_not.ogg'}")
             terminal.shows("❯ 🎙 And so", "what your country can do for you", "You said:", "tokens")

@@ -88,6 +88,21 @@ def test_a_service_that_says_it_cannot_work_is_failed_with_its_hint_and_tried_ag
     run(story())
 
 
+def test_between_two_tries_the_last_fault_stays_in_view() -> None:
+    async def story() -> None:
+        async with running(pretend("fail")) as watched:
+            await watched.until(
+                lambda: watched.row()["state"] == "starting" and watched.row()["restarts"] > 0
+            )
+            row = watched.row()
+            failed = await watched.seen("failed")
+            assert row["detail"].startswith("tries again; last time: ")
+            assert row["detail"].removeprefix("tries again; last time: ") in failed.detail
+            assert row["hint"] == failed.hint
+
+    run(story())
+
+
 def test_a_service_that_is_never_ready_is_killed_at_its_deadline() -> None:
     async def story() -> None:
         async with running(pretend("never_ready", start_deadline_seconds=0.5)) as watched:

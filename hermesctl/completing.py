@@ -1,0 +1,71 @@
+"""What the shell offers after Tab: commands, names and ids; quick, and silent when nobody answers."""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+# A person has pressed Tab and looks at the line: later than this, nothing is better than something.
+_ANSWER_SECONDS = 1.0
+_ROWS_MAX = 200
+_Table = Literal["sessions", "turns", "questions"]
+
+
+def sessions(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    return _offer((_item(row, "session", "state") for row in _rows(ctx, "sessions")), incomplete)
+
+
+def turns(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    return _offer((_item(row, "turn", "state") for row in _rows(ctx, "turns")), incomplete)
+
+
+def unhappy_turns(
+    ctx: click.Context, parameter: click.Parameter, incomplete: str
+) -> "list[CompletionItem[str]]":
+    found = (row for state in ("failed", "interrupted") for row in _rows(ctx, "turns", state))
+    return _offer((_item(row, "turn", "state") for row in found), incomplete)
+
+
+def questions(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    return _offer((_item(row, "question", "kind") for row in _rows(ctx, "questions")), incomplete)
+
+
+def weights(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    from click.shell_completion import CompletionItem
+
+    from hermesctl.weights import CATALOGUE
+
+    return _offer((CompletionItem(each.name, help=each.kind) for each in CATALOGUE), incomplete)
+
+
+def _item(row: dict[str, Any], name: str, help: str) -> "CompletionItem[str]":
+    from click.shell_completion import CompletionItem
+
+    return CompletionItem(str(row.get(name)), help=str(row.get(help)))
+
+
+def _offer(items: "Iterable[CompletionItem[str]]", incomplete: str) -> "list[CompletionItem[str]]":
+    """A name that is no line by itself would be read as several."""
+    return [item for item in items if item.value.startswith(incomplete) and item.value.isprintable()]
+
+
+def _rows(ctx: click.Context, what: _Table, state: str | None = None) -> Iterator[dict[str, Any]]:
+    from hermesctl.client import Client
+    from hermesctl.errors import CommandError
+    from ipc.endpoints import find_places
+    from ipc.errors import WireError
+    from ipc.messages import Show, Table
+
+    try:
+        client = Client(find_places(ctx.find_root().params.get("home")))
+    except CommandError:
+        return
+    try:
+        yield from client.ask(Show(what, state=state, limit=_ROWS_MAX), Table, _ANSWER_SECONDS).rows
+    except (CommandError, WireError):
+        return
+    finally:
+        client.close()

@@ -1,0 +1,52 @@
+"""What a check finds, and what all checks may look at."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ipc.endpoints import Places
+
+# Good; worth a look, but the service runs; wrong: the service or a part of it does not work or is not safe.
+Verdict = Literal["good", "care", "bad"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line: the check's name, its verdict, the fact, and the remedy where there is something to mend."""
+
+    check: str
+    verdict: Verdict
+    fact: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """This instance, as it is seen from outside, by the service's own eyes and, when it runs, by itself."""
+
+    places: Places
+    home: str | None
+    # What `python -m supervisor.checkup` said.
+    checkup: dict[str, Any] = field(default_factory=dict)
+    # The status row of the running service; None when it does not run.
+    status: dict[str, Any] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        found = self.status.get("pid") if self.status else None
+        return found if isinstance(found, int) else None
+
+    def number(self, name: str, otherwise: int) -> int:
+        found = self.checkup.get(name)
+        return found if isinstance(found, int) else otherwise
+
+
+def good(check: str, fact: str) -> Finding:
+    return Finding(check, "good", fact)
+
+
+def care(check: str, fact: str, remedy: str) -> Finding:
+    return Finding(check, "care", fact, remedy)
+
+
+def bad(check: str, fact: str, remedy: str) -> Finding:
+    return Finding(check, "bad", fact, remedy)

@@ -1,0 +1,102 @@
+"""`python -m supervisor.checkup`: what the service would make of this place, as JSON; changes nothing.
+
+`hermesctl doctor` asks it, so that a person hears of the settings and the cell in the service's own words.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from ipc.children import FromZygote
+from ipc.endpoints import find_places
+from supervisor.processes.cells import CellUnavailable, Limits
+from supervisor.processes.leftovers import Record
+from supervisor.processes.nursery import Nursery, Wishes
+from supervisor.processes.zygote import Program
+from supervisor.settings import Model, Settings, Stt, cautions, load, model_endpoint, stt_api_key
+from supervisor.settings_file import SettingsError
+from supervisor.weights import wanted
+
+# The trial zygote holds nothing: it ends at once.
+_END_SECONDS = 2.0
+_Facts = dict[str, Any]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="supervisor.checkup", description="Look at settings and cells.")
+    parser.add_argument("--home", metavar="DIR")
+    places = find_places(parser.parse_args().home)
+    facts: _Facts = {"file": str(places.settings_file), "file_exists": places.settings_file.exists()}
+    choice = "auto"
+    try:
+        settings = load(places.settings_file)
+        choice = settings.workers.cell
+        facts |= _of_settings(settings)
+    except SettingsError as error:
+        facts |= {"fault": error.fault, "hint": error.hint}
+    facts["cell"] = asyncio.run(_cell(choice))
+    print(json.dumps(facts))
+
+
+def _of_settings(settings: Settings) -> _Facts:
+    workers = settings.workers
+    return {
+        "seats": workers.seats,
+        "spares": workers.spares,
+        "files_max": workers.files_max,
+        "weights": wanted(settings),
+        "cautions": list(cautions(settings)),
+        "model": _endpoint(settings, settings.model) if settings.model else None,
+        "stt": _endpoint(settings, settings.stt) if settings.stt.base_url else None,
+    }
+
+
+def _endpoint(settings: Settings, holder: Model | Stt) -> _Facts:
+    """Where it is and where its key lies; never the key."""
+    key_file = holder.api_key_file
+    folder = settings.file.parent if settings.file else Path()
+    facts: _Facts = {
+        "base_url": holder.base_url,
+        "name": holder.name if isinstance(holder, Model) else holder.remote_model,
+        "api_key_env": holder.api_key_env,
+        "api_key_file": str(folder / Path(key_file).expanduser()) if key_file else None,
+    }
+    try:
+        if isinstance(holder, Model):
+            model_endpoint(settings)
+        else:
+            stt_api_key(settings)
+    except SettingsError as error:
+        facts |= {"fault": error.fault, "hint": error.hint}
+    return facts
+
+
+async def _cell(choice: str) -> _Facts:
+    """The choice the service would make, by the same trial."""
+    with tempfile.TemporaryDirectory() as folder:
+        wishes = Wishes(choice, (folder,), (), Limits(), Program(), os.environ)
+        place = Path(folder)
+        nursery = Nursery(wishes, place / "zygote.log", Record(place / "processes"), _hear, _lose)
+        try:
+            await nursery.open()
+        except CellUnavailable as error:
+            return {"fault": error.fault, "hint": error.hint}
+        found = {"kind": nursery.cell.name, "description": nursery.cell.description}
+        await nursery.close(_END_SECONDS)
+        return {**found, "why_not_better": nursery.why_not_better}
+
+
+def _hear(message: FromZygote, descriptor: int | None) -> None:
+    """Nobody is waiting for a worker."""
+
+
+def _lose(words: str) -> None:
+    """Nothing was held."""
+
+
+if __name__ == "__main__":
+    main()

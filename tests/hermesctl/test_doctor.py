@@ -1,0 +1,252 @@
+"""doctor in surroundings that are really broken: a bad file, wrong rights, no server, missing weights."""
+
+import fcntl
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermesctl.doctor import host, kernel, limits, service, settings, storage
+from hermesctl.doctor.checkup import CHECKS
+from hermesctl.doctor.finding import Finding, Surroundings
+from ipc.endpoints import find_places
+from tests.fake_model import FakeModel
+from tests.hermesctl.hand import ROOT, environment
+from tests.service import Service, settings_for
+
+KEY = "sk-very-secret-indeed"
+
+
+@dataclass(frozen=True)
+class Report:
+    code: int
+    text: str
+    findings: dict[str, dict[str, str]]
+
+    def verdict(self, check: str) -> str:
+        return self.findings[check]["verdict"]
+
+
+def doctor(home: Path, before: Callable[[], None] | None = None, **more: str) -> Report:
+    done = subprocess.run(
+        [sys.executable, "-m", "hermesctl", "--home", str(home), "doctor", "--json"],
+        capture_output=True,
+        text=True,
+        env=environment(**more),
+        cwd=ROOT,
+        preexec_fn=before,
+    )
+    found = {row["check"]: row for row in json.loads(done.stdout)}
+    return Report(done.returncode, done.stdout + done.stderr, found)
+
+
+def around(home: Path, status: dict[str, Any] | None = None, **checkup: Any) -> Surroundings:
+    """What one check looks at, without the cost of all."""
+    home.mkdir(mode=0o700, exist_ok=True)
+    return Surroundings(find_places(str(home)), str(home), checkup, status)
+
+
+def make_private_home(tmp_path: Path, text: str) -> Path:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    (home / "hermes.toml").write_text(text)
+    return home
+
+
+def test_a_sound_host_and_service_have_nothing_wrong(tmp_path: Path) -> None:
+    with FakeModel() as model, Service(tmp_path / "home", settings_for(model)) as running:
+        running.home.chmod(0o700)
+        report = doctor(running.home)
+        assert running.process is not None
+        assert report.findings["lock"]["fact"] == f"held by the service, pid {running.process.pid}"
+    assert report.code == 0, report.text
+    assert {row["verdict"] for row in report.findings.values()} <= {"good", "care"}
+    assert report.verdict("model") == report.verdict("journal") == report.verdict("settings") == "good"
+    assert report.findings["model"]["fact"] == f"fake at {model.base_url}"
+    assert all(row["remedy"] for row in report.findings.values() if row["verdict"] != "good")
+
+
+def test_a_broken_host_is_named_line_by_line(tmp_path: Path) -> None:
+    home = make_private_home(tmp_path, '[workers]\nper_cpu = "many"\n')
+    home.chmod(0o755)
+
+    def few_files() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+
+    report = doctor(home, few_files)
+    assert report.code == 5
+    assert [check for check, row in report.findings.items() if row["verdict"] == "bad"] == [
+        "open files",
+        "rights",
+        "settings",
+    ]
+    assert "line 2: [workers] per_cpu" in report.findings["settings"]["fact"]
+    assert "write a number" in report.findings["settings"]["remedy"]
+    assert report.findings["rights"]["remedy"] == f"chmod 700 {home}"
+    assert report.findings["open files"]["fact"].startswith("100 for this shell")
+    assert report.findings["service"]["remedy"] == "hermesctl start"
+
+
+def test_a_person_reads_a_sign_a_fact_and_a_remedy(tmp_path: Path) -> None:
+    home = make_private_home(tmp_path, "not toml at all")
+    done = subprocess.run(
+        [sys.executable, "-m", "hermesctl", "--home", str(home), "doctor"],
+        capture_output=True, text=True, env=environment(), cwd=ROOT,
+    )  # fmt: skip
+    assert done.returncode == 5
+    lines = done.stdout.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("✘ settings"))
+    assert "hermes.toml line 1" in lines[at]
+    assert lines[at + 1].strip().startswith("→ mend that line")
+    assert any(line.startswith("✔ python") for line in lines)
+    assert lines[-1].startswith("1 ✘ to mend · ")
+
+
+def test_a_missing_key_is_named_and_no_key_is_ever_printed(tmp_path: Path) -> None:
+    with FakeModel() as model:
+        home = make_private_home(
+            tmp_path, settings_for(model).replace("[stt]", 'api_key_env = "MY_KEY"\n[stt]')
+        )
+        missing = doctor(home)
+        found = doctor(home, MY_KEY=KEY)
+    assert "MY_KEY" in missing.findings["model"]["fact"]
+    assert missing.code == 5
+    assert found.verdict("model") == "good"
+    assert KEY not in missing.text + found.text
+
+
+ENDPOINT = {"base_url": "", "name": "fake", "api_key_env": None, "api_key_file": None}
+
+
+def test_an_endpoint_that_does_not_answer_is_wrong(tmp_path: Path) -> None:
+    with FakeModel() as model:
+        gone = model.base_url
+    finding = settings.model(around(tmp_path, model=ENDPOINT | {"base_url": gone}))
+    assert finding.verdict == "bad"
+    assert "does not answer" in finding.fact
+
+
+def test_a_model_that_is_not_listed_deserves_a_look(tmp_path: Path) -> None:
+    with FakeModel() as model:
+        other = settings.model(
+            around(tmp_path, model=ENDPOINT | {"base_url": model.base_url, "name": "gpt-9"})
+        )
+        path = settings.model(around(tmp_path, model=ENDPOINT | {"base_url": model.base_url[: -len("/v1")]}))
+    assert (other.verdict, other.remedy) == ("care", "it lists fake: name one")
+    assert (path.verdict, path.remedy) == ("care", "is base_url right? it often ends in /v1")
+
+
+@pytest.mark.parametrize(("status", "verdict"), [(401, "bad"), (403, "bad"), (404, "care"), (500, "care")])
+def test_the_answer_of_a_server_is_read(status: int, verdict: str) -> None:
+    found = settings._status("model", ENDPOINT | {"base_url": "http://x/v1", "api_key_env": "MY_KEY"}, status)
+    assert found.verdict == verdict
+    assert str(status) in found.fact
+    assert (verdict == "bad") == ("MY_KEY" in found.remedy)
+
+
+def test_weights_are_missing_damaged_or_not_needed(tmp_path: Path) -> None:
+    wanted = around(tmp_path, weights=["smollm2-135m", "tiny.en"])
+    language, speech = settings.weights(wanted)
+    assert (language.verdict, language.remedy) == ("bad", "hermesctl models pull smollm2-135m")
+    assert speech.verdict == "care"
+    folder = wanted.places.models / "tiny.en"
+    folder.mkdir(parents=True)
+    (folder / "model.bin").write_bytes(b"half")
+    assert settings.weights(wanted)[1].fact == "damaged"
+    assert settings.weights(around(tmp_path, weights=[])) == []
+
+
+def test_folders_and_files_of_others_are_found(tmp_path: Path) -> None:
+    seen = around(tmp_path / "home")
+    assert storage.rights(seen).verdict == "good"
+    seen.places.journal.write_bytes(b"")
+    seen.places.journal.chmod(0o640)
+    assert storage.rights(seen).remedy == f"chmod 600 {seen.places.journal}"
+    seen.places.journal.chmod(0o600)
+    seen.places.settings_file.write_text("")
+    seen.places.settings_file.chmod(0o666)
+    assert storage.rights(seen).remedy == f"chmod go-w {seen.places.settings_file}"
+
+
+def test_a_journal_from_the_future_means_a_wrong_clock(tmp_path: Path) -> None:
+    seen = around(tmp_path)
+    seen.places.journal.write_bytes(b"")
+    assert host.clock(seen).verdict != "bad"
+    os.utime(seen.places.journal, (4e9, 4e9))
+    assert host.clock(seen).verdict == "bad"
+
+
+def test_a_damaged_journal_is_wrong(tmp_path: Path) -> None:
+    seen = around(tmp_path)
+    assert service.journal(seen).fact == "not made yet"
+    seen.places.journal.write_bytes(b"SQLite format 3\0" + b"\xff" * 8000)
+    assert service.journal(seen).fact == "damaged: file is not a database"
+
+
+def test_processes_of_an_earlier_life_are_found(tmp_path: Path) -> None:
+    seen = around(tmp_path)
+    seen.places.runtime.mkdir()
+    record = seen.places.runtime / "processes"
+    where = (
+        f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {os.readlink('/proc/self/ns/pid')}"
+    )
+    record.write_text(f"{where}\n{os.getpid()} {service._started(os.getpid())}\n1 99999999999\n")
+    found = service.leftovers(seen)
+    assert (found.verdict, found.fact) == ("bad", f"processes of an earlier life still run: {os.getpid()}")
+    record.write_text(f"another boot\n{os.getpid()} {service._started(os.getpid())}\n")
+    assert service.leftovers(seen).verdict == "good"
+
+
+def test_a_lock_whose_holder_does_not_answer_is_wrong(tmp_path: Path) -> None:
+    seen = around(tmp_path)
+    with seen.places.lock.open("w") as lock:
+        assert service.lock(seen).fact == "free"
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert f"kill -9 {os.getpid()}" in service.lock(seen).remedy
+        assert service.lock(around(tmp_path, {"pid": os.getpid()})).verdict == "good"
+
+
+def test_the_service_speaks_for_itself(tmp_path: Path) -> None:
+    def of(**status: Any) -> Finding:
+        return service.service(around(tmp_path, {"state": "ready", "pid": 1, "version": "1", **status}))
+
+    assert of().verdict == "good"
+    assert of(hints=["two workers cannot start"]).remedy == "two workers cannot start"
+    assert of(state="stuck", hints=["no room"]).verdict == "bad"
+
+
+def test_a_unit_whose_program_is_gone_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    folder = tmp_path / "systemd" / "user"
+    folder.mkdir(parents=True)
+    unit = folder / "hermes-supervisor.service"
+    unit.write_text(f"[Service]\nExecStart={tmp_path}/gone/hermesctl run\n")
+    found = host.unit(around(tmp_path))
+    assert (found.verdict, found.remedy) == ("bad", "hermesctl install --user")
+    unit.write_text(f"[Service]\nExecStart={sys.executable} -m hermesctl run\n")
+    assert host.unit(around(tmp_path)).verdict != "bad"
+    assert host.lingering(around(tmp_path)) is not None
+
+
+def test_a_cell_that_cannot_be_had_is_told_with_its_reason(tmp_path: Path) -> None:
+    refused = kernel.cell(around(tmp_path, cell={"fault": "workers cannot be held here", "hint": "mend it"}))
+    assert (refused.verdict, refused.remedy) == ("bad", "mend it")
+    second = {"kind": "sweep", "description": "sweeps", "why_not_better": {"pidns": "not allowed"}}
+    assert "not pidns: not allowed" in kernel.cell(around(tmp_path, cell=second)).fact
+
+
+def test_limits_of_a_running_service_are_its_own(tmp_path: Path) -> None:
+    found = limits.open_files(around(tmp_path, {"pid": os.getpid()}))
+    assert "for the service" in found.fact
+
+
+def test_every_check_is_small_and_says_what_it_is_about() -> None:
+    names = [check.__name__ for check in CHECKS]
+    assert len(names) == len(set(names))
