@@ -22,7 +22,7 @@ Examples:
 @as_json
 @click.pass_obj
 def reload(places: Places, form: str) -> None:
-    """Read hermes.toml again, without a restart where that is possible.
+    """Read hermes.toml again, live where that is possible.
 
     A file that cannot be used is refused with its line and remedy, and the settings in force stay.
     """

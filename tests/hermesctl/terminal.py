@@ -17,7 +17,7 @@ from tests.hermesctl.hand import ROOT, environment
 from tests.waiting import DEADLINE_SECONDS, until
 
 # The first terminal that the leader of a new session opens is its own: keys become signals for it alone.
-_IN_THE_FOREGROUND = "import os, sys; os.open(os.ttyname(0), os.O_RDWR); os.execv(sys.argv[1], sys.argv[1:])"
+_IN_THE_FOREGROUND = "import os, sys; os.open(os.ttyname(0), os.O_RDWR); os.execvp(sys.argv[1], sys.argv[1:])"
 CTRL_U, ENTER, ESCAPE, TAB = "\x15", "\r", "\x1b", "\t"
 KEYS = {
     "enter": "\r", "escape": "\x1b", "ctrl-c": "\x03", "ctrl-d": "\x04", "ctrl-o": "\x0f", "ctrl-r": "\x12",
