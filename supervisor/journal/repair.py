@@ -4,6 +4,7 @@ Rows are read in both directions from wherever a page can be read; then the new 
 itself, so that a service can start on it: what was lost is told as lost, never made up.
 """
 
+import json
 import os
 import shutil
 import sqlite3
@@ -27,6 +28,9 @@ Row = dict[str, Any]
 _DOUBLINGS_MAX = 48
 # Damage leaves some stretches; this many in one table mean that reading on would take for ever.
 _STRETCHES_MAX = 10_000
+
+# Columns that the mending below reads as JSON.
+_JSON = {"events": ("body",), "turns": ("messages",), "questions": ("choices",)}
 
 # What makes the saved rows agree with each other; in this order, by the rules that the service itself keeps.
 _MENDING = (
@@ -212,6 +216,9 @@ def _save_table(salvage: "Salvage", target: sqlite3.Connection, repaired: Repair
     table = salvage.table
     known = {row[1] for row in target.execute(f'PRAGMA table_info("{table}")')}
     for row in salvage.rows():
+        if not _is_whole(table, row):
+            salvage.stretches += 1
+            continue
         kept = {name: value for name, value in row.items() if name in known}
         names = ", ".join(f'"{name}"' for name in kept)
         sql = f'INSERT OR IGNORE INTO "{table}" ({names}) VALUES ({", ".join("?" * len(kept))})'
@@ -220,6 +227,14 @@ def _save_table(salvage: "Salvage", target: sqlite3.Connection, repaired: Repair
             repaired.saved[table] = repaired.saved.get(table, 0) + done.rowcount
     if salvage.stretches:
         repaired.unreadable[table] = salvage.stretches
+
+
+def _is_whole(table: str, row: Row) -> bool:
+    """A page that lost its content may still be read: what should be JSON shows it."""
+    try:
+        return all(json.loads(row[name]) is not None for name in _JSON.get(table, ()) if row.get(name))
+    except ValueError:
+        return False
 
 
 class Salvage:

@@ -256,4 +256,7 @@ def test_d15_a_clock_set_forward_ends_what_is_not_fresh_and_nothing_else(service
     service.start()
     listener = service.listen("demo")
     assert "not resumed" in listener.ending("demo/1").fields["error"]
-    assert listener.ending("demo/2").fields["text"] == "You said: next"
+    listener.until(lambda: listener.of_type("message.dropped"))
+    assert listener.of_type("message.dropped")[0].fields["by"] == "freshness"
+    service.say("demo", "and now?")
+    assert listener.ending("demo/2").fields["text"] == "You said: and now?"
