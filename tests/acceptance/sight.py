@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ipc.messages import Event
+from supervisor.processes import tree
 from tests.service import ENDINGS, Service
 from tests.waiting import until
 
@@ -58,7 +59,9 @@ def descendants(pid: int) -> set[int]:
 
 
 def alive(pids: Iterable[int]) -> set[int]:
-    return {pid for pid in pids if Path(f"/proc/{pid}").exists()}
+    """Those that can still act. One that has ended and was not yet reaped cannot."""
+    found = ((pid, tree.status(pid)) for pid in pids)
+    return {pid for pid, status in found if status is not None and status.is_alive}
 
 
 def state_of(pid: int) -> str:
