@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.fake_model import FakeModel
+from tests.acceptance.sight import alive, descendants
 from tests.service import Service, settings_for
 from tests.waiting import until
 
@@ -27,21 +28,6 @@ def processes_of(service: Service) -> list[int]:
         if any(mark in content for mark in marks):
             found.append(int(folder.name))
     return [pid for pid in found if pid != os.getpid()]
-
-
-def descendants(pid: int) -> set[int]:
-    """The process and all below it."""
-    found, unread = {pid}, [pid]
-    while unread:
-        for task in Path(f"/proc/{unread.pop()}/task").glob("*/children"):
-            children = {int(child) for child in task.read_text().split()} - found
-            found |= children
-            unread += children
-    return found
-
-
-def alive(pids: set[int]) -> set[int]:
-    return {pid for pid in pids if Path(f"/proc/{pid}").exists()}
 
 
 def test_ctrl_c_ends_everything_within_a_moment(service: Service) -> None:

@@ -2,11 +2,13 @@
 
 from tests.simulation.mutant import Mutant, mutants
 from tests.simulation.mutants_of_cursors import MUTANTS_OF_CURSORS
+from tests.simulation.mutants_of_keeping import MUTANTS_OF_KEEPING
 from tests.simulation.mutants_of_scale import MUTANTS_OF_SCALE
 from tests.simulation.mutants_of_voice import MUTANTS_OF_VOICE
 
 MUTANTS: tuple[Mutant, ...] = (
     *MUTANTS_OF_CURSORS,
+    *MUTANTS_OF_KEEPING,
     *MUTANTS_OF_SCALE,
     *mutants(
         "recovery",

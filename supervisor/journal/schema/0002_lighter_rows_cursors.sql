@@ -40,7 +40,7 @@ CREATE INDEX messages_waiting ON messages (session, seq) WHERE state IN ('transc
 CREATE INDEX messages_by_clip ON messages (clip) WHERE clip <> '';
 
 -- `id` is session and number in one word, so it is found by these two.
--- `input_tokens` and `output_tokens` are those of all its attempts together.
+-- `input_tokens` and `output_tokens` are those of the attempt that ended it.
 CREATE TABLE turns_anew (
     position INTEGER PRIMARY KEY,
     id TEXT NOT NULL,

@@ -1,0 +1,13 @@
+"""The guards of a restart in place, each with what the source would be without it."""
+
+from tests.simulation.mutant import mutants
+
+MUTANTS_OF_KEEPING = mutants(
+    "keeping",
+    ("a_stopped_turn_is_kept", "turn.attempt.verdict is None and worker.pid", "worker.pid"),
+    ("numbers_begin_anew", "max(state.incarnations, event.incarnations)", "state.incarnations"),
+    ("offers_are_forgotten", "turn.attempt.offered = set(kept.offered)", "pass"),
+    ("kept_workers_stay_for_ever", "turns_had = policy.turns_per_worker_max", "turns_had = 0"),
+    ("kept_workers_are_not_watched", "    turns.watch(ledger, session, turn)", "    pass"),
+    ("seats_of_kept_workers_are_free", "    ledger.state.busy[kept.seat] = None", "    pass"),
+)
