@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fake_model import FakeModel
 from tests.acceptance.sight import alive, descendants
+from tests.fake_model import FakeModel
 from tests.service import Service, settings_for
 from tests.waiting import until
 
