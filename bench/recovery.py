@@ -1,8 +1,9 @@
 """A start on a journal of 1,000, 10,000 and 100,000 ended turns with 200 open ones, beside opening it raw.
 
-Ours is what a start does with its journal: lock, look, open, begin a life, load, recover. The raw side opens
-the file and selects the open rows. The whole service, from its start until its doors are open, is timed as
-well and set beside its start on an empty journal, which is the constant: an interpreter, imports, sockets.
+Ours is the whole service, from its start until its doors are open. The raw side opens the file and selects
+the open rows. What a start costs on an empty journal (an interpreter, imports, sockets, the count of a new
+life) is the constant: with any history a start may take that and twice the raw time. What it does with its
+journal alone (lock, look, open, begin a life, load, recover) is timed too, to explain the rest.
 """
 
 import sqlite3
@@ -49,13 +50,19 @@ def measure(rounds: int) -> list[Outcome]:
             for _ in range(rounds)
         ]
     ours, raw, whole = ({turns: [row[turns][each] for row in rows] for turns in homes} for each in range(3))
+    allowed = {
+        turns: [empty + 2 * bare for empty, bare in zip(whole[0], raw[turns], strict=True)]
+        for turns in HISTORIES
+    }
     return [
         *(
-            Outcome(f"load and recover, {turns:,} turns", ours[turns], raw[turns], "ms", "at most", 2.0)
+            Outcome(f"whole start, {turns:,} turns", whole[turns], allowed[turns], "ms", "at most", 1.0)
             for turns in HISTORIES
         ),
         *(
-            Outcome(f"whole start, {turns:,} turns", whole[turns], whole[0], "ms", "at most", 1.2)
+            Outcome(
+                f"of it load and recover, {turns:,} turns", ours[turns], raw[turns], "ms", "at most", None
+            )
             for turns in HISTORIES
         ),
     ]
