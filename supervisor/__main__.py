@@ -38,11 +38,11 @@ def main() -> NoReturn:
     handed: Handover | None = None
     # Systemd's watchdog ends a stuck supervisor with SIGABRT: its log then shows where it stood.
     faulthandler.enable()
-    leaf.settle()
     try:
         settings = load(places.settings_file)
         if arguments.check:
             sys.exit(0)
+        leaf.settle()
         make_private(places.state)
         if arguments.handover:
             handed, lock = arrive(arguments.handover)

@@ -39,7 +39,7 @@ def test_the_screen_shows_the_service_at_any_size(service: Service, columns: int
     with hermesctl_in(service.home, "top", columns=columns, rows=rows) as terminal:
         seen = ("● ready · hermes supervisor", "2 of 3 busy", "interrupts ", "telegram:42", " running ")
         terminal.becomes(lambda screen: all(words in screen for words in seen))
-        terminal.becomes(lambda screen: "q quit" in screen.splitlines()[rows - 1])
+        terminal.becomes(lambda screen: "q quit" in screen.split("\n")[rows - 1])
         terminal.type(TAB)
         assert "SEAT" in terminal.shows(" AGE")
         terminal.type("q")

@@ -8,7 +8,7 @@ from tests.acceptance.sight import named, shell, sleeper
 from tests.fake_model import FakeModel
 from tests.service import ENDINGS
 from tests.systemd.conftest import KEY
-from tests.systemd.installed import Installed
+from tests.systemd.installed import UNIT, Installed
 from tests.waiting import until
 
 STUBBORN = """
@@ -77,6 +77,38 @@ def test_e8_e1_a_stop_keeps_its_budget_and_leaves_nothing_in_the_cgroup(
     assert "inactive" in gone.stderr
     assert installed.ctl("start").startswith("started by systemd, pid ")
     assert "You said: good morning" in installed.ctl("send", a_mark(), "good morning")
+
+
+def test_a_restart_in_place_is_no_restart_for_systemd_and_keeps_the_turn(
+    installed: Installed, model: FakeModel
+) -> None:
+    session, pid, restarts = a_mark(), installed.shown("MainPID"), installed.shown("NRestarts")
+    installed.say(session, "[[slow interval=0.05 count=100000]] go")
+    listener = installed.listen(session)
+    listener.until(lambda: "word3 " in listener.words)
+    told = installed.ctl("restart", "--keep-turns")
+    assert told.startswith(f"restarted in place, pid {pid}, ")
+    assert "1 running turn was kept" in told
+    again = installed.listen(session)
+    again.until(lambda: len(again.words) > len(listener.words))
+    assert (installed.shown("MainPID"), installed.shown("NRestarts")) == (pid, restarts)
+    installed.interrupt(session)
+    again.ending(f"{session}/1")
+    assert again.of_type("attempt.lost") == []
+    assert len(model.requests()) == 1
+    # The watchdog is told by the next image too.
+    until(lambda: "sessions live" in installed.shown("StatusText"))
+
+
+def test_a_reload_through_systemd_reads_the_settings_again(installed: Installed) -> None:
+    installed.set(installed.settings.replace("[workers]", "[workers]\nspares = 2"))
+    try:
+        installed.systemctl("reload", UNIT)
+        until(lambda: "settings.changed" in installed.ctl("logs", "--lines", "100"))
+        assert installed.shown("ActiveState") == "active"
+    finally:
+        installed.set(installed.settings)
+        installed.systemctl("reload", UNIT)
 
 
 def test_cells_are_what_status_says_and_use_the_delegated_cgroup(
