@@ -165,7 +165,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "nobody_watches_the_deadline",
-            "        ledger.remind(ledger.now + state.policy.deadline_seconds,",
+            "        ledger.remind(ledger.now + policy.deadline_seconds,",
             "        str(",
         ),
         (
