@@ -17,13 +17,13 @@ def hand_over_asked(ledger: Ledger) -> None:
 
 
 def keepable(state: State) -> tuple[Kept, ...]:
-    """The workers whose turn runs; one that is being stopped is not among them."""
+    """The workers whose turn runs. One that is being stopped is no longer busy."""
     found = []
     for seat in state.busy:
         worker = state.workers[seat]
         session = state.sessions.get(worker.session) if worker.session is not None else None
         turn = session.turn if session else None
-        if turn and turn.attempt and turn.attempt.verdict is None and worker.pid:
+        if turn and turn.attempt and worker.pid:
             offered = tuple(sorted(turn.attempt.offered))
             found.append(Kept(seat, worker.incarnation, worker.pid, turn.id, offered))
     return tuple(found)
@@ -37,7 +37,7 @@ def take_back(ledger: Ledger, event: Recovered) -> set[str]:
     going_on: set[str] = set()
     for session in state.sessions.values():
         attempt = session.turn.attempt if session.turn else None
-        found = kept.pop(attempt.who, None) if attempt and attempt.verdict is None else None
+        found = kept.pop(attempt.who, None) if attempt else None
         if session.turn is not None and found is not None:
             _go_on(ledger, session, session.turn, found)
             going_on.add(session.name)

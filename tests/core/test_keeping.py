@@ -34,6 +34,14 @@ def test_a_worker_that_has_its_turn_is_left_alone() -> None:
     assert world.tell(WorkerKept(who, "s/1", 1)).effects == ()
 
 
+def test_a_kept_turn_is_watched_like_any_other() -> None:
+    world, who = at_work()
+    world.restart_in_place()
+    world.passes(world.policy.silence_seconds + 1)
+    killed = [each for step in world.steps for each in step.decision.effects if isinstance(each, KillWorker)]
+    assert [each.incarnation for each in killed] == [who.incarnation]
+
+
 def test_no_number_of_an_incarnation_is_given_twice() -> None:
     world, who = at_work()
     world.restart_in_place()

@@ -4,7 +4,6 @@ from tests.simulation.mutant import mutants
 
 MUTANTS_OF_KEEPING = mutants(
     "keeping",
-    ("a_stopped_turn_is_kept", "turn.attempt.verdict is None and worker.pid", "worker.pid"),
     ("numbers_begin_anew", "max(state.incarnations, event.incarnations)", "state.incarnations"),
     ("offers_are_forgotten", "turn.attempt.offered = set(kept.offered)", "pass"),
     ("kept_workers_stay_for_ever", "turns_had = policy.turns_per_worker_max", "turns_had = 0"),

@@ -191,7 +191,7 @@ def test_a_steer_for_another_turn_is_an_echo(tmp_path: Path, fake: FakeModel) ->
 
 def test_a_supervisor_that_does_not_acknowledge_makes_the_agent_wait(tmp_path: Path, fake: FakeModel) -> None:
     # Words that meet in one tick travel together, so there must be many more of them than frames.
-    words = 8 * UNACKNOWLEDGED_FRAMES_MAX
+    words = 4 * UNACKNOWLEDGED_FRAMES_MAX
 
     async def tale(peer: Peer) -> None:
         peer.send(assign(fake.base_url, f"[[slow interval=0 count={words}]]"))
