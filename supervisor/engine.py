@@ -281,21 +281,21 @@ class Engine:
             self._fatal(error)
 
     def _perform(self, decisions: _Decided, records: list[Record]) -> None:
-        behind: list[Effect] = []
-        for event, decision, give_answer in decisions:
+        ends, others, starts = _in_order(
+            [effect for _, decision, _ in decisions for effect in decision.effects]
+        )
+        for effect in ends:
+            self._act(effect)
+        for _, decision, give_answer in decisions:
             if give_answer is not None and decision.answer is not None:
                 give_answer(decision.answer)
-            for effect in decision.effects:
-                if _can_wait(effect, behind):
-                    behind.append(effect)
-                else:
-                    self._act(effect)
-            self._meter.decided(event, decision)
-            self._log.decided(decision)
         self._feed.publish(records)
-        for effect in behind:
+        for effect in (*others, *starts):
             self._act(effect)
         self._switchboard.acknowledge()
+        for event, decision, _ in decisions:
+            self._meter.decided(event, decision)
+            self._log.decided(decision)
         put_to_rest(self.state, self._touched.union(record.session for record in records))
         self._fresh.clear()
         self._moved.clear()
@@ -347,15 +347,18 @@ class Engine:
         self.nudge()
 
 
-def _can_wait(effect: Effect, behind: Sequence[Effect]) -> bool:
-    """Seats are filled when everybody has been served: a start costs milliseconds on a busy host.
+def _in_order(effects: list[Effect]) -> tuple[list[Effect], list[Effect], list[Effect]]:
+    """Kills first, for somebody waits for their end; starts last, for each takes milliseconds.
 
     The kill of a worker that is yet to be started stays behind its start.
     """
-    match effect:
-        case StartWorker():
-            return True
-        case KillWorker(incarnation=incarnation):
-            return any(isinstance(each, StartWorker) and each.incarnation == incarnation for each in behind)
-        case _:
-            return False
+    started = {effect.incarnation for effect in effects if isinstance(effect, StartWorker)}
+    ends, others, starts = list[Effect](), list[Effect](), list[Effect]()
+    for effect in effects:
+        if isinstance(effect, StartWorker):
+            starts.append(effect)
+        elif isinstance(effect, KillWorker):
+            (starts if effect.incarnation in started else ends).append(effect)
+        else:
+            others.append(effect)
+    return ends, others, starts
