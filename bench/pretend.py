@@ -32,6 +32,8 @@ name = "nobody asks it"
 count = {seats}
 spares = 0
 turns_max = 1000000
+[turns]
+queue_max = 1000000
 [stt]
 engine = "off"
 """

@@ -7,7 +7,7 @@ the process must end: memory would be ahead of disk.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, assert_never
 
@@ -109,7 +109,7 @@ class Feed(Protocol):
 class DecisionLog(Protocol):
     """Where decisions are written for people to read."""
 
-    def decided(self, decision: Decision) -> None: ...
+    def decided(self, decisions: Iterable[Decision]) -> None: ...
 
 
 class Meter(Protocol):
@@ -295,7 +295,7 @@ class Engine:
         self._switchboard.acknowledge()
         for event, decision, _ in decisions:
             self._meter.decided(event, decision)
-            self._log.decided(decision)
+        self._log.decided(decision for _, decision, _ in decisions)
         put_to_rest(self.state, self._touched.union(record.session for record in records))
         self._fresh.clear()
         self._moved.clear()

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, TextIO
 
@@ -43,17 +43,27 @@ class Log:
         self._stream = stream
         self._form = form
         self._is_journald = _is_journald(stream)
-        # Called after each line, for whoever bounds the file.
+        # Called when something was written, for whoever bounds the file.
         self.wrote: Callable[[], None] = lambda: None
 
     def write(self, verb: str, **fields: Any) -> None:
-        line = self._json(verb, fields) if self._form() == "json" else self._logfmt(verb, fields)
-        if self._is_journald:
-            line = f"<{_PRIORITIES.get(verb, _INFORMATION)}>{line}"
+        self._put([self._line(verb, fields)])
+
+    def decided(self, decisions: Iterable[Decision]) -> None:
+        """Tell what decisions remembered and did to processes; all of a batch at once, for a write costs."""
+        self._put([line for decision in decisions for line in self._lines(decision)])
+
+    def _put(self, lines: list[str]) -> None:
+        if not lines:
+            return
         # A log that cannot be written, as on a full disk, must not keep anything from being done.
         with suppress(OSError):
-            print(line, file=self._stream, flush=True)
+            print("\n".join(lines), file=self._stream, flush=True)
             self.wrote()
+
+    def _line(self, verb: str, fields: dict[str, Any]) -> str:
+        line = self._json(verb, fields) if self._form() == "json" else self._logfmt(verb, fields)
+        return f"<{_PRIORITIES.get(verb, _INFORMATION)}>{line}" if self._is_journald else line
 
     def _logfmt(self, verb: str, fields: dict[str, Any]) -> str:
         pairs = [f"{name}={_value(value)}" for name, value in fields.items()]
@@ -63,18 +73,17 @@ class Log:
         at = {} if self._is_journald else {"at": round(self._clock.now(), 3)}
         return json.dumps(at | {"event": verb} | fields, default=str)
 
-    def decided(self, decision: Decision) -> None:
-        """Tell what a decision remembered and did to processes."""
+    def _lines(self, decision: Decision) -> Iterator[str]:
         for record in decision.records:
             if record.type:
-                self.write(record.type, session=record.session, seq=record.seq, **_safe(record))
+                yield self._line(record.type, {"session": record.session, "seq": record.seq} | _safe(record))
         for effect in decision.effects:
-            if isinstance(effect, StartWorker):
-                self.write("worker.started", worker=effect.seat, incarnation=effect.incarnation)
-            elif isinstance(effect, KillWorker):
-                self.write(
-                    "worker.killed", worker=effect.seat, incarnation=effect.incarnation, why=effect.why
-                )
+            if isinstance(effect, StartWorker | KillWorker):
+                seat = {"worker": effect.seat, "incarnation": effect.incarnation}
+                if isinstance(effect, StartWorker):
+                    yield self._line("worker.started", seat)
+                else:
+                    yield self._line("worker.killed", seat | {"why": effect.why})
 
 
 def _safe(record: Record) -> dict[str, Any]:
