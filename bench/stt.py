@@ -35,11 +35,16 @@ ROUNDS = 5
 _WAYS = ("defaults", "settings", "equal")
 _AT_ONCE = 4
 START_SECONDS = 90.0
+# The second of the short ones is mumbled: the service is unsure of it and listens twice.
 _LENGTHS = {
-    "3 s": ("young_man",),
+    "3 s": ("amiable_himself",),
+    "3 s, unclear": ("young_man",),
     "10 s": ("young_man", "leisure"),
     "30 s": ("ask_not", "leisure", "more_amiable", "cold_hearted"),
 }
+# The goals: beside its defaults, and beside our own code without service and journal.
+_FASTER = {"3 s": 0.5, "3 s, unclear": 0.5}
+_OVERHEAD = {"10 s": 1.05}
 
 Times = dict[tuple[str, str], list[float]]
 
@@ -147,7 +152,7 @@ def ours(folder: Path) -> Iterator[Ours]:
 
 
 def compare(folder: Path, rounds: int) -> list[Outcome]:
-    clips = {length: folder / f"{length[:-2]}.ogg" for length in _LENGTHS}
+    clips = {length: folder / f"{number}.ogg" for number, length in enumerate(_LENGTHS)}
     for length, names in _LENGTHS.items():
         clips[length].write_bytes(file_of(np.concatenate([samples_of(name) for name in names]), "ogg"))
     minute = folder / "minute.ogg"
@@ -189,9 +194,11 @@ def outcomes(times: Times) -> list[Outcome]:
     found = []
     for length in _LENGTHS:
         found += [
-            outcome(f"{length}, defaults", length, ("defaults", length), 0.5 if length == "3 s" else None),
+            outcome(
+                f"{length}, defaults", length, ("defaults", length), 0.5 if length.startswith("3") else None
+            ),
             outcome(f"{length}, our settings", length, ("settings", length), None),
-            outcome(f"{length}, our own code", length, ("equal", length), 1.05 if length == "10 s" else None),
+            outcome(f"{length}, our own code", length, ("equal", length), _OVERHEAD.get(length)),
         ]
     found.append(outcome(f"{_AT_ONCE} of 3 s at once, one by one", "at once", ("equal", "at once"), None))
     found.append(outcome("3 s beside a minute, alone", "beside", ("ours", "3 s"), None))
