@@ -171,7 +171,8 @@ def test_a_slow_peer_is_full_and_loses_nothing(wire: Wire, path: str) -> None:
         while router.send([b"slow", str(sent).encode(), padding]) is Sent.SENT:
             sent += 1
             assert sent < 10 * SEND_FRAMES_MAX
-        assert sent >= SEND_FRAMES_MAX
+        # The greeting may still count as one of them.
+        assert sent + 1 >= SEND_FRAMES_MAX
         assert router.send([b"quick", b"others feel nothing"]) is Sent.SENT
         await soon(lambda: [b"others feel nothing"] in quick)
         for number in range(sent):
