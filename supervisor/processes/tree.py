@@ -68,7 +68,7 @@ def descendants(top: Process, at_most: int) -> Iterator[Status]:
     found = 0
     while waiting:
         parent = waiting.pop()
-        for pid in _children(parent):
+        for pid in children(parent):
             now = status(pid)
             # One with another parent has the pid of a child that is gone; orphans go to the top.
             if now is None or now.parent not in (parent.pid, top.pid) or not now.is_alive:
@@ -106,7 +106,7 @@ def pid_of(pidfd: int) -> int:
     return -1
 
 
-def _children(process: Process) -> list[int]:
+def children(process: Process) -> list[int]:
     """The pids of its children, none when the pid is no longer its own."""
     try:
         threads = os.listdir(f"/proc/{process.pid}/task")

@@ -42,14 +42,23 @@ class SweepCell:
             signal.pidfd_send_signal(held.pidfd, signal.SIGSTOP)
 
     async def finish(self, held: Held) -> None:
+        """One pass that meets nobody proves nothing: who forks and ends may pass its list by.
+
+        What ends leaves its children to the keeper, which reaps nobody while it is stopped. So when all in
+        its list were seen dead and the list is the same after that, nobody is left who could be missing.
+        """
+        dead: set[int] | None = None
         while not held.gone.is_set():
             keeper = tree.living(held.keeper)
             is_stopped = keeper is not None and keeper.is_stopped
-            if await self._pass(held) == 0 and is_stopped:
+            met = await self._pass(held)
+            listed = set(tree.children(held.keeper))
+            if met == 0 and is_stopped and listed == dead:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(held.pidfd, signal.SIGKILL)
                 await held.gone.wait()
                 return
+            dead = listed if met == 0 and is_stopped else None
             await asyncio.sleep(_LOOK_AGAIN_SECONDS)
         # A keeper that ended by itself has swept; one that was killed has left its orphans to the zygote.
         await held.reaped.wait()
