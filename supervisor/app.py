@@ -235,7 +235,10 @@ class App:
         try:
             status = await self._ended
             if status == _HANDING_OVER:
-                self.leaving = await self._departure.gather(PROCESSES_END_SECONDS)
+                handover = await self._departure.gather(PROCESSES_END_SECONDS)
+                if self._is_stopping:
+                    return 0  # what was to be kept ends with this process, and the next start resumes it
+                self.leaving = handover
             return status
         finally:
             await self._close()

@@ -129,3 +129,17 @@ def test_a_kept_worker_dies_with_a_supervisor_that_is_killed_afterwards(
     service.start()
     assert service.listen("demo").ending("demo/1").type == "turn.done"
     check_history(service.places.journal)
+
+
+def test_a_stop_in_the_middle_of_the_restart_is_not_forgotten(service: Service, model: FakeModel) -> None:
+    assert service.process is not None
+    service.say("demo", "[[silent times=1]] go")
+    model.wait(lambda requests: bool(requests))
+    family = descendants(service.process.pid)
+    service.client().ask(HandOver(), Done, 60)
+    service.process.send_signal(signal.SIGTERM)
+    service.process.wait(30)
+    until(lambda: not alive(family))
+    service.start()
+    assert service.listen("demo").ending("demo/1").type == "turn.done"
+    check_history(service.places.journal)
