@@ -264,11 +264,12 @@ class App:
         self._model.open()
 
     def _recovered(self, answer: Answer) -> None:
-        """Only now may anybody speak to us: whatever the last life left is settled and committed."""
+        """Opens the control socket: the leftovers of the last life are settled and committed."""
+        # First: a client may ask for the services as soon as it can connect.
+        self._services.open(self._handed.model if self._handed else None)
         socket = self._wire.router(self._places.control, self._control.request_arrived)
         self._feed.open(socket)
         self._control.open(socket)
-        self._keep(self._services.open(self._handed.model if self._handed else None))
         self._switchboard.ask_recalled()
         self._take_pulse()
         self._health.open()

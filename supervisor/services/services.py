@@ -50,8 +50,8 @@ class Services:
         self._socket: LoopSocket | None = None
         self._changed = asyncio.Event()
 
-    async def open(self, handed: HandedService | None = None) -> None:
-        """Returns when every process was made, not when it is ready: that is reported."""
+    def open(self, handed: HandedService | None = None) -> None:
+        """Starts every process without waiting for readiness, which is reported; `rows` lists them all."""
         make_private(self._logs)
         self._socket = self._wire.router(self._endpoint, self._receive)
         for spec in self._specs:

@@ -77,7 +77,7 @@ async def running(*specs: ServiceSpec, speaks_other: bool = False) -> AsyncItera
             report=watched.report,
             **further,
         )
-        await watched.services.open()
+        watched.services.open()
         try:
             yield watched
         finally:

@@ -51,7 +51,7 @@ class Heard:
             other=self.hearing.frame_arrived,
         )
         self.hearing.open(self.services)
-        await self.services.open()
+        self.services.open()
 
     def speak(self, message: str, what: str) -> None:
         (self.folder / message).write_text(what)
