@@ -38,14 +38,25 @@ def _complaints(rule: Rule, sources: list[Source]) -> str:
     return "\n".join(f"{source.path} {complaint}" for source in sources for complaint in rule(source))
 
 
+@pytest.fixture(scope="module")
+def python_files() -> list[Source]:
+    """Parsed once for all rules."""
+    return python_sources()
+
+
+@pytest.fixture(scope="module")
+def written_files() -> list[Source]:
+    return written_sources()
+
+
 @pytest.mark.parametrize("rule", PYTHON_RULES, ids=lambda rule: rule.__name__)
-def test_python_files_keep_the_rule(rule: Rule) -> None:
-    assert _complaints(rule, python_sources()) == ""
+def test_python_files_keep_the_rule(python_files: list[Source], rule: Rule) -> None:
+    assert _complaints(rule, python_files) == ""
 
 
 @pytest.mark.parametrize("rule", TEXT_RULES, ids=lambda rule: rule.__name__)
-def test_written_files_keep_the_rule(rule: Rule) -> None:
-    assert _complaints(rule, written_sources()) == ""
+def test_written_files_keep_the_rule(written_files: list[Source], rule: Rule) -> None:
+    assert _complaints(rule, written_files) == ""
 
 
 def test_the_tree_is_really_read() -> None:

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from ipc.endpoints import find_places
 from supervisor.core.events import WorkerDied, WorkerStarted
-from supervisor.processes.cells import Limits
+from supervisor.processes.cells import CellUnavailable, Limits
 from supervisor.processes.host import Processes
+from tests.processes.lone_supervisor import UNAVAILABLE
 from tests.processes.stage import STAND_IN, until
 
 _FORKS = """
@@ -43,7 +44,11 @@ async def main(home: str, processes_max: int) -> None:
         program=replace(STAND_IN, python=_interpreter()),
         environment={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
-    await processes.open()
+    try:
+        await processes.open()
+    except CellUnavailable as error:
+        print(f"{UNAVAILABLE}{error.fault}", flush=True)
+        return
     try:
         for seat in (0, 1):
             (places.workers / f"seat-{seat}.py").write_text(_FORKS)

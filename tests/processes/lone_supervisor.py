@@ -6,9 +6,12 @@ import sys
 
 from ipc.endpoints import find_places
 from supervisor.core.events import WorkerDied, WorkerStarted
-from supervisor.processes.cells import Limits
+from supervisor.processes.cells import CellUnavailable, Limits
 from supervisor.processes.host import Processes
 from tests.processes.stage import STAND_IN
+
+# Begins the line that is printed instead of any other where the host has no cell of this kind.
+UNAVAILABLE = "unavailable: "
 
 
 async def main(home: str, kind: str) -> None:
@@ -17,7 +20,11 @@ async def main(home: str, kind: str) -> None:
     processes = Processes(
         epoch=1, places=places, cell=kind, limits=Limits(), report=events.put_nowait, program=STAND_IN
     )
-    await processes.open()
+    try:
+        await processes.open()
+    except CellUnavailable as error:
+        print(f"{UNAVAILABLE}{error.fault}", flush=True)
+        return
     print("cell", processes.cell_name, processes.cell_description, flush=True)
     for seat in (0, 1):
         processes.start(seat, seat + 1)

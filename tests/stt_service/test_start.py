@@ -121,8 +121,9 @@ def test_a_service_out_of_memory_in_the_middle_of_a_clip_hears_the_next_one() ->
             await hearer.hear(clip("young_man"))
             pid = hearer.watched.row()["pid"]
             _, most = resource.prlimit(pid, resource.RLIMIT_DATA)
-            resource.prlimit(pid, resource.RLIMIT_DATA, (1024**2, most))
             hungry = hearer.send(minute())
+            await hearer.watched.until(lambda: bool(hearer.progress(hungry)))
+            resource.prlimit(pid, resource.RLIMIT_DATA, (1024**2, most))
             await hearer.watched.until(
                 lambda: (
                     "resting" in hearer.watched.states()
