@@ -65,7 +65,7 @@ class PretendProcesses:
     async def close(self, deadline_seconds: float) -> None:
         self._seats.clear()
 
-    def start(self, seat: int, incarnation: int) -> None:
+    def start(self, seat: int, incarnation: int, agent: str) -> None:
         identity = identity_of(incarnation).encode()
         self._seats[incarnation] = seat
         self._found[identity] = (seat, incarnation)

@@ -39,6 +39,19 @@ FromService = ServiceState | Beat
 # --- zygote <-> supervisor (one datagram a message on a private socket pair) --------------------------------
 
 
+class Sandbox(Part, frozen=True):
+    """The view that the cells of one agent have of the host, as hermes.toml asks for it.
+
+    `workspace` shows the system's programs, read-only, and the session's own folder; `home` the home folder
+    of the service's user too; `host` the host's files. `read` and `write` are absolute paths in addition.
+    """
+
+    level: Literal["workspace", "home", "host"] = "workspace"
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    network: Literal["host", "none"] = "host"
+
+
 class CellSpec(Part, frozen=True):
     """How a worker and all it starts are held; `hide` are folders it must not see into, except for `show`."""
 

@@ -47,7 +47,7 @@ from supervisor.services import speech
 from supervisor.services.services import Services
 from supervisor.settings import Settings, cautions, model_endpoint
 from supervisor.switchboard import Switchboard
-from supervisor.terms import key_variables, limits, policy, prices, worker_environment
+from supervisor.terms import key_variables, limits, policy, prices, sandbox, worker_environment
 from supervisor.views import Host, Views, in_short
 from supervisor.welcome import own_version, welcome
 
@@ -102,6 +102,7 @@ class App:
             places=places,
             cell=settings.workers.cell,
             limits=limits(settings),
+            sandbox=lambda agent: sandbox(self._live.settings, agent),
             environment=self._environment,
             report=self._worker_changed,
         )

@@ -16,7 +16,7 @@ from supervisor.services import speech
 from supervisor.services.services import Services
 from supervisor.services.spec import ServiceSpec
 from supervisor.settings import Settings
-from supervisor.terms import limits, policy
+from supervisor.terms import limits, policy, sandboxes
 
 
 class Engine(Protocol):
@@ -62,4 +62,5 @@ class Applying:
         self._engine.post(events.PolicyChanged(wanted))
         if limits(settings) != limits(old):
             self._change_limits(limits(settings))
+        if limits(settings) != limits(old) or sandboxes(settings) != sandboxes(old):
             self._engine.post(events.RenewalAsked())

@@ -80,7 +80,7 @@ class Journal(Protocol):
 class Processes(Protocol):
     """What the engine asks of the process room. Outcomes come back as events."""
 
-    def start(self, seat: int, incarnation: int) -> None: ...
+    def start(self, seat: int, incarnation: int, agent: str) -> None: ...
     def kill(self, incarnation: int) -> None: ...
 
 
@@ -324,7 +324,7 @@ class Engine:
             case KillWorker():
                 self._processes.kill(effect.incarnation)
             case StartWorker():
-                self._processes.start(effect.seat, effect.incarnation)
+                self._processes.start(effect.seat, effect.incarnation, effect.agent)
             case Transcribe():
                 self._hearing.transcribe(effect)
             case ForgetClip():

@@ -15,7 +15,7 @@ from supervisor.services import speech
 from supervisor.services.spec import ServiceSpec
 from supervisor.settings import NAMED, TABLES, Settings, load, model_endpoint
 from supervisor.settings_file import SettingsError
-from supervisor.values import AFTER_RESTART, AT_ONCE, NEW_SERVICE, NEW_WORKERS, keys_of
+from supervisor.values import AFTER_RESTART, AT_ONCE, NEW_SERVICE, NEW_WORKERS, keys_of, tables_of
 
 Reply = Callable[[wire.Answer], None]
 
@@ -55,26 +55,34 @@ def read(path: Path, models: Path) -> Reading:
 
 def changes(old: Settings, new: Settings) -> list[Change]:
     found = []
-    for name, table in TABLES.items():
+    for name in TABLES:
         before, after = getattr(old, name), getattr(new, name)
         if name in NAMED:
             found += list(_of_named(name, before, after))
         elif before is None or after is None:
             found += [Change(f"[{name}]", AT_ONCE)] if before is not after else []
         else:
-            found += [
-                Change(f"[{name}] {key}", known.applies)
-                for key, (attribute, known) in keys_of(table).items()
-                if getattr(before, attribute) != getattr(after, attribute)
-            ]
+            found += list(_of_keys(name, before, after))
     return found
+
+
+def _of_keys(name: str, before: Any, after: Any) -> Iterator[Change]:
+    for key, (attribute, known) in keys_of(type(after)).items():
+        if getattr(before, attribute) != getattr(after, attribute):
+            yield Change(f"[{name}] {key}", known.applies)
 
 
 def _of_named(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
     """Tables of tables; their order counts, for the first pattern that matches is the one that holds."""
     for inner in dict.fromkeys((*before, *after)):
-        if before.get(inner) != after.get(inner):
-            yield Change(f'[{name}."{inner}"]' if name == "sessions" else f"[{name}.{inner}]", AT_ONCE)
+        shown = f'{name}."{inner}"' if name == "sessions" else f"{name}.{inner}"
+        old, new = before.get(inner), after.get(inner)
+        if old is not None and new is not None:
+            for table, (attribute, _) in tables_of(type(new)).items():
+                yield from _of_keys(f"{shown}.{table}", getattr(old, attribute), getattr(new, attribute))
+                old = replace(old, **{attribute: getattr(new, attribute)})
+        if old != new:
+            yield Change(f"[{shown}]", AT_ONCE)
     common = [inner for inner in before if inner in after]
     if common != [inner for inner in after if inner in before]:
         yield Change(f"the order of [{name}]", AT_ONCE)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from ipc.messages import AgentSpec, BusyMode, ModelEndpoint
 from supervisor.cpus import seats_for
 from supervisor.settings_file import SettingsError, SettingsFile
+from supervisor.settings_sandbox import AgentSandbox, Sandbox, refuse_useless_paths
 from supervisor.values import (
     AFTER_RESTART,
     DURATION,
@@ -24,6 +25,7 @@ from supervisor.values import (
     TEXT,
     URL,
     VARIABLE,
+    inner_table,
     key,
     maybe,
     one_of,
@@ -148,6 +150,7 @@ class Agent:
     system: str | None = key("system", maybe(TEXT))
     tools: tuple[str, ...] = key("tools", some_of(ToolName), ["shell", "ask"])
     history_characters_max: int | None = key("history_characters_max", maybe(whole(1000, 4_000_000)))
+    sandbox: AgentSandbox = inner_table("sandbox", AgentSandbox)
 
 
 @dataclass(frozen=True)
@@ -177,6 +180,7 @@ class Settings:
     gateway: Gateway = Gateway()
     journal: Keeping = Keeping()
     log: Logging = Logging()
+    sandbox: Sandbox = Sandbox()
     agents: Mapping[str, Agent] = field(default_factory=lambda: {"default": Agent()})
     sessions: Mapping[str, Override] = field(default_factory=dict)
     file: Path | None = None
@@ -195,10 +199,16 @@ class Settings:
         if found is None:
             return None
         options = {option: value for option, value in asdict(found).items() if value is not None}
+        del options["sandbox"]  # the cell's business: the agent is not told
         if self.model is None:
             # The embedded model calls no tools, and would only be confused by them.
             del options["tools"]
         return AgentSpec(name, options.pop("kind"), options)
+
+    def sandbox_of(self, agent: str) -> Sandbox:
+        """The sandbox of the agent of that name; [sandbox] alone when hermes.toml has no such agent."""
+        found = self.agents.get(agent)
+        return found.sandbox.over(self.sandbox) if found is not None else self.sandbox
 
 
 DEFAULTS = Settings()
@@ -210,6 +220,7 @@ TABLES: dict[str, type[Any]] = {
     "gateway": Gateway,
     "journal": Keeping,
     "log": Logging,
+    "sandbox": Sandbox,
     "agents": Agent,
     "sessions": Override,
 }
@@ -229,6 +240,8 @@ def load(path: Path) -> Settings:
     found["agents"] = {"default": Agent()} | found.get("agents", {})
     _refuse_strangers(source, found["agents"], found.get("sessions", {}))
     _refuse_unknown_tongues(source, found.get("stt", Stt()))
+    own = {name: agent.sandbox for name, agent in found["agents"].items()}
+    refuse_useless_paths(source, found.get("sandbox", Sandbox()), own)
     return Settings(**found)
 
 

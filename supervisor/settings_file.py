@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from supervisor.values import Key, keys_of
+from supervisor.values import Key, keys_of, tables_of
 
 # A settings file is a page or two; a larger one is another file given by mistake.
 _FILE_BYTES_MAX = 1024 * 1024
@@ -61,15 +61,19 @@ class SettingsFile:
         return {inner: self.read(table, name, inner) for inner in self._table(name)}
 
     def read(self, table: type[_Table], *path: str) -> _Table:
-        """One table as its dataclass, each key by its own reading."""
-        known = keys_of(table)
-        found = {}
+        """One table as its dataclass, each key by its own reading, each inner table likewise."""
+        known, inner = keys_of(table), tables_of(table)
+        found: dict[str, Any] = {}
         for name, value in self._table(*path).items():
-            if name not in known:
+            if name in known:
+                attribute, key = known[name]
+                found[attribute] = self._value(key, value, (*path, name))
+            elif name in inner:
+                attribute, kind = inner[name]
+                found[attribute] = self.read(kind, *path, name)
+            else:
                 # The value stays unsaid: a misspelt api_key would show the key.
-                raise self.error((*path, name), "is not known", _nearest(name, tuple(known), "keys"))
-            attribute, key = known[name]
-            found[attribute] = self._value(key, value, (*path, name))
+                raise self.error((*path, name), "is not known", _nearest(name, (*known, *inner), "keys"))
         return table(**found)
 
     def error(self, path: _Path, what: str, hint: str) -> SettingsError:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from ipc.children import Sandbox
 from supervisor.core.model import Policy
 from supervisor.processes.cells import Limits
 from supervisor.settings import Settings
@@ -41,6 +42,17 @@ def limits(settings: Settings) -> Limits:
     """What one worker's cell may take."""
     workers = settings.workers
     return Limits(workers.memory_bytes_max, workers.processes_max, workers.files_max)
+
+
+def sandbox(settings: Settings, agent: str) -> Sandbox:
+    """The view that cells of this agent have of the host. The quota is kept by the supervisor itself."""
+    found = settings.sandbox_of(agent)
+    return Sandbox(found.level, found.read, found.write, found.network)
+
+
+def sandboxes(settings: Settings) -> dict[str, Sandbox]:
+    """Of every agent that hermes.toml knows."""
+    return {agent: sandbox(settings, agent) for agent in settings.agents}
 
 
 def worker_environment(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:

@@ -4,6 +4,7 @@ import dataclasses
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, TypeVar, get_args
 from urllib.parse import urlsplit
 
@@ -61,6 +62,23 @@ def keys_of(table: type) -> dict[str, tuple[str, Key]]:
     for field in dataclasses.fields(table):
         if "key" in field.metadata:
             found[field.metadata["key"].name] = (field.name, field.metadata["key"])
+    return found
+
+
+def inner_table(name: str, kind: type[_Value]) -> _Value:
+    """A dataclass field that is read from a table of that name inside the dataclass's own table."""
+    field: Any = dataclasses.field(default=kind(), metadata={"table": (name, kind)})
+    chosen: _Value = field
+    return chosen
+
+
+def tables_of(kind: type) -> dict[str, tuple[str, type]]:
+    """Every inner table of a table's dataclass: name in the file -> (attribute, its dataclass)."""
+    found = {}
+    for field in dataclasses.fields(kind):
+        if "table" in field.metadata:
+            name, inner = field.metadata["table"]
+            found[name] = (field.name, inner)
     return found
 
 
@@ -129,6 +147,23 @@ def _read_text(value: object) -> str:
     return value
 
 
+def _read_paths(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ValueError
+    return tuple(dict.fromkeys(map(_read_path, value)))
+
+
+def _read_path(value: object) -> str:
+    try:
+        path = Path(_read_text(value)).expanduser()
+    except RuntimeError:  # nobody has that home
+        raise ValueError from None
+    # The root is no path to add to a view: that is level = "host".
+    if not path.is_absolute() or ".." in path.parts or path.parent == path:
+        raise ValueError
+    return str(path)
+
+
 def _read_duration(value: object) -> float:
     seconds = 0.0
     if isinstance(value, str) and value:
@@ -194,3 +229,6 @@ SIZE = Reading('a size such as "512MB" or "1GiB", or a number of bytes', _read_s
 URL = Reading('an address such as "http://127.0.0.1:8000/v1", without name and password', _read_url)
 VARIABLE = Reading('the name of an environment variable such as "OPENAI_API_KEY"', _read_variable)
 LISTEN = Reading('an address and a port such as "127.0.0.1:8790"', _read_listen)
+PATHS = Reading(
+    'a list of absolute paths such as ["/srv/data", "~/src"], without ".." and not "/" itself', _read_paths
+)

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermesctl.weights import find
+from ipc.children import Sandbox
 from ipc.messages import AgentSpec, ModelEndpoint
+from supervisor.reload import changes
 from supervisor.settings import (
     DEFAULTS,
     TABLES,
@@ -20,7 +22,8 @@ from supervisor.settings import (
     model_endpoint,
 )
 from supervisor.settings_file import SettingsError, find_line
-from supervisor.values import keys_of
+from supervisor.terms import sandboxes
+from supervisor.values import AT_ONCE, NEW_WORKERS, keys_of
 from supervisor.weights import SPEECH_MODELS, wanted
 
 MODEL = '[model]\nbase_url = "http://127.0.0.1:8000/v1/"\nname = "m"\n'
@@ -116,6 +119,32 @@ def test_the_exact_name_wins_then_the_first_pattern(tmp_path: Path) -> None:
         ("[stt]\nfallback = 'off'\n", 'fallback = "off"', '"faster-whisper", "openai"'),
         ("[stt]\napi_key = 'sk-1'\n", "line 2: [stt] api_key holds a secret", "api_key_env"),
         ("[stt]\napi_key_env = 'A'\napi_key_file = 'b'\n", "line 2: [stt] api_key_env and", "keep one"),
+        ("[sandbox]\nlevel = 'none'\n", 'line 2: [sandbox] level = "none"', '"workspace", "home", "host"'),
+        ("[sandbox]\nnetwork = false\n", "line 2: [sandbox] network = false", '"host", "none"'),
+        ("[sandbox]\nquota = '10 gigs'\n", 'line 2: [sandbox] quota = "10 gigs"', '"1GiB"'),
+        ("[sandbox]\nread = '/usr'\n", 'line 2: [sandbox] read = "/usr"', "a list of absolute paths"),
+        ("[sandbox]\nread = ['src']\n", 'line 2: [sandbox] read = ["src"]', "the default is []"),
+        ("[sandbox]\nread = ['/usr/../etc']\n", 'read = ["/usr/../etc"]', 'without ".."'),
+        ("[sandbox]\nwrite = ['/']\n", 'line 2: [sandbox] write = ["/"]', 'not "/" itself'),
+        ("[sandbox]\nwrite = [7]\n", "line 2: [sandbox] write = [7]", "a list of absolute paths"),
+        ("[sandbox]\nwrite = ['']\n", 'line 2: [sandbox] write = [""]', "a list of absolute paths"),
+        ("[sandbox]\nwrite = ['~nobody-here/x']\n", "write = [", "a list of absolute paths"),
+        (
+            "[sandbox]\nread = ['/no/such']\n",
+            "line 2: [sandbox] read names /no/such, which does",
+            "create it",
+        ),
+        ("[sandbox]\nread = ['/usr']\nwrite = ['/usr/']\n", "line 2: [sandbox] read names /usr", "one of"),
+        ("[sandbox]\nreed = []\n", "line 2: [sandbox] reed is not known", "did you mean read?"),
+        ("[agents.x]\nsandbox = 1\n", "line 2: [agents.x] sandbox must be a table", "[agents.x.sandbox]"),
+        ("[agents.x.sandbox]\nlvl = 'host'\n", "line 2: [agents.x.sandbox] lvl is not known", "level"),
+        ("[agents.x.sandbox]\nlevel = 1\n", "line 2: [agents.x.sandbox] level = 1", '"workspace"'),
+        ("[agents.x.sandbox]\nread = ['/no/such']\n", "line 2: [agents.x.sandbox] read names", "create it"),
+        (
+            "[sandbox]\nread = ['/usr']\n[agents.x.sandbox]\nwrite = ['/usr']\n",
+            "line 4: [agents.x.sandbox] write names /usr, and so does read",
+            "keep it in one of the two",
+        ),
         ("[gateway]\nlisten = '8790'\n", 'listen = "8790"', "127.0.0.1:8790"),
         ("workers = 3\n", "line 1: workers must be a table", "[workers]"),
         ("[[workers]]\ncount = 3\n", "line 1: workers must be a table", "[workers]"),
@@ -135,6 +164,46 @@ def test_an_error_names_line_key_value_and_remedy(tmp_path: Path, text: str, fau
     error = _error(tmp_path, text)
     assert fault in error.fault
     assert hint in error.hint
+
+
+def test_an_agent_replaces_keys_of_the_common_sandbox(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "src").mkdir()
+    found = _load(
+        tmp_path,
+        "[sandbox]\nread = ['~/src', '/usr/']\nnetwork = 'none'\nquota = '1MiB'\n"
+        "[agents.poet]\nsystem = 'Rhyme.'\n"
+        "[agents.builder.sandbox]\nlevel = 'home'\nread = []\nwrite = ['~/src', '~/src/']\nquota = '1GiB'\n",
+    )
+    src = str(tmp_path / "src")
+    assert sandboxes(found) == {
+        "default": Sandbox(read=(src, "/usr"), network="none"),
+        "poet": Sandbox(read=(src, "/usr"), network="none"),
+        "builder": Sandbox(level="home", write=(src,), network="none"),
+    }
+    assert found.sandbox_of("builder").quota_bytes == 2**30
+    assert found.sandbox_of("nobody") == found.sandbox
+    agent = found.agent("builder")
+    assert agent is not None
+    assert "sandbox" not in agent.options
+
+
+def test_a_reload_tells_which_key_of_which_sandbox_has_changed(tmp_path: Path) -> None:
+    before = _load(tmp_path, "[agents.x]\nsystem = 'a'\n[agents.y]\n")
+    after = _load(
+        tmp_path,
+        "[sandbox]\nquota = '1GiB'\n[agents.x]\nsystem = 'b'\n[agents.x.sandbox]\nlevel = 'host'\n"
+        "[agents.y.sandbox]\nquota = '1GiB'\n[agents.z.sandbox]\nlevel = 'host'\n",
+    )
+    assert {change.key: change.applies for change in changes(before, after)} == {
+        "[sandbox] quota": AT_ONCE,
+        "[agents.x.sandbox] level": NEW_WORKERS,
+        "[agents.x]": AT_ONCE,
+        "[agents.y.sandbox] quota": AT_ONCE,
+        "[agents.z]": AT_ONCE,
+    }
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,11 @@ from supervisor.core.records import Record
 
 @dataclass(frozen=True, slots=True)
 class StartWorker:
+    """Put a process in a seat, in a cell with the sandbox of `agent`."""
+
     seat: int
     incarnation: int
+    agent: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,14 @@ def _go_on(ledger: Ledger, session: Session, turn: Turn, kept: Kept) -> None:
     turn.attempt.offered = set(kept.offered)
     # It was made by the image before: with this turn it has done its part.
     turns_had = policy.turns_per_worker_max
-    worker = Worker(kept.seat, kept.incarnation, WorkerState.BUSY, kept.pid, session.name, turns_had)
+    worker = Worker(
+        kept.seat,
+        incarnation=kept.incarnation,
+        state=WorkerState.BUSY,
+        pid=kept.pid,
+        session=session.name,
+        turns=turns_had,
+    )
     worker.since = worker.pulse_at = worker.loop_at = ledger.now
     ledger.state.workers[kept.seat] = worker
     ledger.state.busy[kept.seat] = None

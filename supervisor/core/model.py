@@ -4,6 +4,9 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+# The agent that always exists, and that sessions without another one have.
+DEFAULT_AGENT = "default"
+
 
 class BusyMode(StrEnum):
     """What a message does to a running turn."""
@@ -210,6 +213,7 @@ class Worker:
     pid: int = 0
     session: str | None = None
     turns: int = 0
+    agent: str = DEFAULT_AGENT  # whose sandbox its cell has
     since: float = 0.0
     starts_failed: int = 0
     pulse_at: float = 0.0

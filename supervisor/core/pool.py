@@ -87,7 +87,7 @@ def start(ledger: Ledger, worker: Worker) -> None:
     worker.incarnation = ledger.state.incarnations
     worker.state, worker.since = WorkerState.STARTING, ledger.now
     worker.turns, worker.pid, worker.session, worker.why = 0, 0, None, ""
-    ledger.perform(StartWorker(worker.seat, worker.incarnation))
+    ledger.perform(StartWorker(worker.seat, worker.incarnation, worker.agent))
     expect_ready(ledger, worker)
 
 

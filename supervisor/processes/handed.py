@@ -3,6 +3,7 @@
 Descriptors keep their numbers across `execve`; the processes stay children of the same process.
 """
 
+from ipc.children import Sandbox
 from ipc.parts import Part
 
 
@@ -29,6 +30,7 @@ class HandedWorker(Part, frozen=True):
     # The guard of the zygote that has started it.
     guard: int
     memory_bytes_max: int
+    sandbox: Sandbox = Sandbox()
 
 
 class HandedProcesses(Part, frozen=True):

@@ -11,11 +11,11 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
-from ipc.children import Exited, Forked, ForkFailed, FromZygote, Running, Warm
+from ipc.children import Exited, Forked, ForkFailed, FromZygote, Running, Sandbox, Warm
 from ipc.endpoints import Places, credentials, make_private
 from supervisor.clock import monotonic
 from supervisor.core.events import WorkerDied, WorkerStarted
-from supervisor.core.model import Proof
+from supervisor.core.model import DEFAULT_AGENT, Proof
 from supervisor.processes import tree
 from supervisor.processes.cells import CellUnavailable, Held, Limits
 from supervisor.processes.handed import HandedProcesses
@@ -55,12 +55,14 @@ class Processes:
         cell: str,
         limits: Limits,
         report: Report,
+        sandbox: Callable[[str], Sandbox] = lambda _: Sandbox(),
         program: Program | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self._epoch = epoch
         self._places = places
         self._limits = limits
+        self._sandbox = sandbox
         self._report = report
         self._workers: dict[int, Worker] = {}
         self._by_identity: dict[bytes, Worker] = {}
@@ -101,7 +103,7 @@ class Processes:
         await self._nursery.open()
         self._reader = asyncio.create_task(self._take_readings())
 
-    def start(self, seat: int, incarnation: int) -> None:
+    def start(self, seat: int, incarnation: int, agent: str = DEFAULT_AGENT) -> None:
         """Never blocks. WorkerStarted is reported, or WorkerDied when it cannot be."""
         worker = Worker(
             seat,
@@ -111,6 +113,7 @@ class Processes:
             monotonic(),
             self._nursery,
             self._limits.memory_bytes_max,
+            self._sandbox(agent),
         )
         self._workers[incarnation] = worker
         self._by_identity[worker.identity.encode()] = worker
@@ -139,13 +142,11 @@ class Processes:
 
     def identity(self, incarnation: int) -> bytes | None:
         """The unguessable name under which this worker speaks."""
-        worker = self._workers.get(incarnation)
-        return None if worker is None else worker.identity.encode()
+        return worker.identity.encode() if (worker := self._workers.get(incarnation)) else None
 
     def find(self, identity: bytes) -> tuple[int, int] | None:
         """Seat and incarnation of the worker with this name, until its death is reported."""
-        worker = self._by_identity.get(identity)
-        return None if worker is None else (worker.seat, worker.incarnation)
+        return (worker.seat, worker.incarnation) if (worker := self._by_identity.get(identity)) else None
 
     def readings(self) -> dict[int, Reading]:
         """The latest of every live worker, by incarnation; half a second old at most on an idle host."""
@@ -178,8 +179,8 @@ class Processes:
             self.kill(incarnation)
         if self._endings:
             await asyncio.wait(self._endings, timeout=deadline_seconds / 2)
-        nurseries = (self._nursery, *self._former)
-        await asyncio.gather(*(nursery.close(deadline_seconds / 2) for nursery in nurseries))
+        closings = (each.close(deadline_seconds / 2) for each in (self._nursery, *self._former))
+        await asyncio.gather(*closings)
         for ending in list(self._endings):
             ending.cancel()
         for worker in list(self._workers.values()):

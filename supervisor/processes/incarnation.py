@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from ipc.children import Fork
+from ipc.children import Fork, Sandbox
 from ipc.endpoints import Places
 from supervisor.processes.cells import Held
 from supervisor.processes.handed import HandedWorker
@@ -31,6 +31,7 @@ class Worker:
     begun_at: float
     nursery: Nursery
     memory_bytes_max: int
+    sandbox: Sandbox
     phase: Phase = Phase.WAITING
     held: Held | None = None
     pid: int = 0
@@ -68,6 +69,7 @@ class Worker:
             self.held.pidfd,
             self.nursery.guard,
             self.memory_bytes_max,
+            self.sandbox,
         )
 
     @classmethod
@@ -82,6 +84,7 @@ class Worker:
             handed.begun_at,
             nursery,
             handed.memory_bytes_max,
+            handed.sandbox,
         )
         worker.phase = Phase.HELD
         worker.held = Held(handed.incarnation, keeper, handed.keeper_pidfd)

@@ -56,7 +56,7 @@ class PuppetRoom:
     async def close(self, deadline_seconds: float) -> None:
         self._wire.close()
 
-    def start(self, seat: int, incarnation: int) -> None:
+    def start(self, seat: int, incarnation: int, agent: str) -> None:
         hello = Hello(self._epoch, seat, incarnation)
         puppet = Puppet(self._wire, self._frames, hello, lambda: self._end(incarnation, "it died by itself"))
         self._puppets[incarnation] = (seat, puppet)
