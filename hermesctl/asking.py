@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from hermesctl.client import Client
+from hermesctl.outcome import tell
 from hermesctl.render import one_line
 from ipc.endpoints import Places
 from ipc.messages import Done, Respond
@@ -22,14 +23,15 @@ def question_lines(fields: dict[str, Any]) -> list[str]:
     return [*lines, f'  answer with: hermesctl answer {name} "…"']
 
 
-def respond(places: Places, question: str, text: str) -> None:
-    """Answers a question by its id, and says so."""
+def respond(places: Places, question: str, text: str, form: str) -> None:
+    """Answers a question by its id, and says what follows."""
     client = Client(places)
     try:
         done = client.ask(Respond(question, text, "hermesctl"), Done)
     finally:
         client.close()
-    print(f"{question} is answered; {one_line(', '.join(done.turns))} goes on")
+    sentence = done.note or f"{question} is answered; {', '.join(done.turns)} goes on"
+    tell(form, sentence, question=question, text=text, turns=done.turns, note=done.note)
 
 
 class Prompt:
@@ -54,6 +56,6 @@ class Prompt:
         """The line that was typed, or nothing; the end of the input ends the reading."""
         if not self.is_watched or not select.select([sys.stdin], [], [], 0)[0]:
             return ""
-        line = sys.stdin.readline()
+        line = sys.stdin.buffer.readline()
         self._has_terminal = bool(line)
-        return line.strip()
+        return line.decode(sys.stdin.encoding, "replace").strip()

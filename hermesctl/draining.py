@@ -24,7 +24,7 @@ def drain_and_wait(places: Places, budget_seconds: float | None) -> list[str]:
     began = time.monotonic()
     try:
         client.ask(Drain(), Done)
-        while running := _running(client):
+        while running := running_turns(client):
             if budget_seconds is not None and time.monotonic() - began >= budget_seconds:
                 return running
             waiting.say(f"waiting for {named(running)} to end")
@@ -43,7 +43,7 @@ def drain_seconds(places: Places) -> float:
         client.close()
 
 
-def _running(client: Client) -> list[str]:
+def running_turns(client: Client) -> list[str]:
     rows = client.ask(Show("turns", state="running", limit=10_000), Table).rows
     return [one_line(row["turn"]) for row in rows]
 

@@ -11,6 +11,7 @@ import click
 from hermesctl.errors import CommandError
 from hermesctl.exits import Exit
 from hermesctl.pager import no_pager
+from hermesctl.parameters import file, quoted
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -109,7 +110,7 @@ class LazyGroup(click.Group):
 )
 @click.option(
     "--home",
-    metavar="DIR",
+    **file("DIR"),
     envvar="HERMES_SUPERVISOR_HOME",
     help="Folder that holds config, state and sockets of one instance.  [env: HERMES_SUPERVISOR_HOME]",
 )
@@ -145,8 +146,9 @@ def _run() -> int:
         click.echo(error.format_message(), err=True)
         return Exit.USAGE
     except click.UsageError as error:
-        line = error.ctx.command_path if error.ctx else "hermesctl"
-        return _complain(error.format_message(), f"{line} --help", Exit.USAGE)
+        from hermesctl.usage import sentences
+
+        return _complain(*sentences(error), Exit.USAGE)
     except click.ClickException as error:
         return _complain(error.format_message(), "hermesctl --help", error.exit_code)
     except (KeyboardInterrupt, click.Abort):
@@ -168,10 +170,12 @@ def _nobody_reads() -> int:
 
 
 def _code_of(error: Exception) -> int:
-    from ipc.errors import FrameTooLarge, PlaceError
+    from ipc.errors import FrameTooLarge, PlaceError, Unwritable
 
     if isinstance(error, FrameTooLarge):
         return Exit.REFUSED
+    if isinstance(error, Unwritable):
+        return Exit.USAGE
     return Exit.SETTINGS if isinstance(error, PlaceError) else Exit.BUG
 
 
@@ -180,7 +184,7 @@ def _unknown(name: str) -> CommandError:
 
     near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
     hint = f"did you mean `hermesctl {near[0]}`?" if near else "hermesctl --help lists the commands"
-    return CommandError(f"there is no command '{name}'", hint, Exit.USAGE)
+    return CommandError(f"there is no command {quoted(name)}", hint, Exit.USAGE)
 
 
 def _report_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -8,6 +8,7 @@ from hermesctl.errors import CommandError
 from hermesctl.events import gist, json_line, proof
 from hermesctl.exits import Exit
 from hermesctl.feed import Feed
+from hermesctl.outcome import tell
 from hermesctl.render import aside
 from hermesctl.speech import Speech
 from ipc.messages import (
@@ -96,6 +97,13 @@ class JsonLines:
 
     def join_at(self, offset: int) -> None:
         """Programs get every delta with its offset and judge for themselves."""
+
+
+def tell_accepted(form: str, session: str, accepted: Accepted) -> Exit:
+    """The end of a command that does not wait for the answer."""
+    known = {"session": session, "message": accepted.message, "seq": accepted.seq}
+    tell(form, accepted.message, **known, again=accepted.again, note=accepted.note)
+    return Exit.DONE
 
 
 class Sending:

@@ -82,6 +82,7 @@ def find_places(home: str | None) -> Places:
     chosen = home or os.environ.get("HERMES_SUPERVISOR_HOME")
     if chosen:
         root = Path(chosen).expanduser().resolve()
+        _refuse_undecodable(root)
         return Places(config=root, state=root, runtime=_short(root / "run"))
     if SYSTEM_UNIT.exists() and os.geteuid() in (0, _owner(SYSTEM.state)):
         return SYSTEM
@@ -119,6 +120,15 @@ def is_listening(path: str) -> bool:
         except OSError:
             return False
     return True
+
+
+def _refuse_undecodable(folder: Path) -> None:
+    """The path is told to clients and to workers, in frames that carry UTF-8 only."""
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(folder).decode(errors="replace")
+        raise PlaceError(f"{shown} is not UTF-8 text", "choose another folder with --home") from None
 
 
 def _owner(folder: Path) -> int | None:

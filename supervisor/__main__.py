@@ -34,11 +34,11 @@ def main() -> NoReturn:
     parser.add_argument("--check", action="store_true", help="say whether it would start, and exit")
     parser.add_argument("--handover", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    places = SYSTEM if arguments.system else find_places(arguments.home)
     handed: Handover | None = None
     # Systemd's watchdog ends a stuck supervisor with SIGABRT: its log then shows where it stood.
     faulthandler.enable()
     try:
+        places = SYSTEM if arguments.system else find_places(arguments.home)
         settings = load(places.settings_file)
         if arguments.check:
             sys.exit(0)

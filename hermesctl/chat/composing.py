@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import History
 
 from hermesctl.chat.commands import COMMANDS, MODES, QUEUE_ACTS
+from hermesctl.words import clean
 from ipc.endpoints import Places, make_private
 
 # As many lines as a person may want back, and no line that is a pasted book.
@@ -37,7 +39,7 @@ class PrivateHistory(History):
                 continue
 
     def store_string(self, string: str) -> None:
-        line = msgspec.json.encode(string) + b"\n"
+        line = msgspec.json.encode(clean(string)) + b"\n"
         if len(line) <= LINE_BYTES_MAX:
             with open(self._path, "ab", opener=_privately) as file:
                 file.write(line)
@@ -47,6 +49,17 @@ class PrivateHistory(History):
         with open(fresh, "wb", opener=_privately) as file:
             file.write(b"\n".join(lines) + b"\n")
         fresh.replace(self._path)
+
+
+class Input(Buffer):
+    """The line that is typed."""
+
+    def _open_file_in_editor(self, filename: str) -> bool:
+        """What an editor saved in another encoding is read as well as it can be; the library would raise."""
+        is_saved = super()._open_file_in_editor(filename)
+        path = Path(filename)
+        path.write_bytes(path.read_bytes().decode(errors="replace").encode())
+        return is_saved
 
 
 class CommandCompleter(Completer):

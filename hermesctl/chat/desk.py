@@ -11,6 +11,7 @@ from hermesctl.chat.conversation import Conversation, Outgoing
 from hermesctl.chat.line import Answered, Away, Connected, Happening, Told
 from hermesctl.errors import CommandError
 from hermesctl.render import cut, one_line
+from hermesctl.words import clean
 from ipc.endpoints import Places
 from ipc.messages import (
     Accepted,
@@ -124,6 +125,7 @@ class Desk:
     def enter(self, typed: str) -> bool:
         """A line that was typed; False when it was not taken and should stay where it is."""
         self.notice, self._is_warned = None, False
+        typed = clean(typed)
         if not typed.strip():
             return False
         if typed.startswith("/") and not typed.startswith("//"):

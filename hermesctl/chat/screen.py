@@ -4,7 +4,6 @@ import sys
 import time
 
 from prompt_toolkit.application import Application
-from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition, is_searching
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import History
@@ -25,7 +24,7 @@ from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
 from hermesctl.chat.cells import steady
-from hermesctl.chat.composing import CommandCompleter
+from hermesctl.chat.composing import CommandCompleter, Input
 from hermesctl.chat.desk import Desk
 from hermesctl.chat.keys import bindings
 from hermesctl.chat.view import View
@@ -72,7 +71,7 @@ class Screen:
     def __init__(self, desk: Desk, history: History) -> None:
         self.desk: Desk = desk
         self.view: View = View(desk, time.time)
-        self.buffer = Buffer(
+        self.buffer = Input(
             multiline=True,
             history=history,
             completer=CommandCompleter(lambda: list(desk.sessions)),

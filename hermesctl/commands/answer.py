@@ -1,11 +1,12 @@
 """`hermesctl answer`: gives a waiting turn the answer it needs to go on."""
 
-import sys
-
 import click
 
 from hermesctl import completing
 from hermesctl.asking import respond
+from hermesctl.outcome import acting
+from hermesctl.parameters import name
+from hermesctl.words import typed
 from ipc.endpoints import Places
 
 _EXAMPLES = """\b
@@ -16,15 +17,16 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("question", metavar="ID", shell_complete=completing.questions)
+@click.argument("question", **name("ID"), shell_complete=completing.questions)
 @click.argument("text")
+@acting
 @click.pass_obj
-def answer(places: Places, question: str, text: str) -> None:
+def answer(places: Places, question: str, text: str, form: str) -> None:
     """Answer a question; its turn goes on.
 
     ID is what `hermesctl questions` shows. TEXT of - is read from standard input.
     """
-    words = sys.stdin.read() if text == "-" else text
+    words = typed(text)
     if not words.strip():
         raise click.UsageError("the answer is empty")
-    respond(places, question, words)
+    respond(places, question, words, form)

@@ -4,6 +4,8 @@ import click
 
 from hermesctl import completing
 from hermesctl.asking import respond
+from hermesctl.outcome import acting
+from hermesctl.parameters import name
 from ipc.endpoints import Places
 
 _EXAMPLES = """\b
@@ -13,8 +15,9 @@ Example:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("question", metavar="ID", shell_complete=completing.questions)
+@click.argument("question", **name("ID"), shell_complete=completing.questions)
+@acting
 @click.pass_obj
-def approve(places: Places, question: str) -> None:
+def approve(places: Places, question: str, form: str) -> None:
     """Answer a question with "yes"."""
-    respond(places, question, "yes")
+    respond(places, question, "yes", form)

@@ -5,8 +5,10 @@ import sys
 
 import click
 
+from hermesctl import completing
 from hermesctl.errors import CommandError
 from hermesctl.exits import Exit
+from hermesctl.parameters import name
 from hermesctl.render import aside
 from ipc.endpoints import Places
 
@@ -24,7 +26,7 @@ Ctrl-R searches what was typed, Ctrl-O unfolds tools, /help lists everything els
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("session", default=_DEFAULT_SESSION)
+@click.argument("session", **name("SESSION"), default=_DEFAULT_SESSION, shell_complete=completing.sessions)
 @click.pass_obj
 def chat(places: Places, session: str) -> None:
     """Talk to a session in the terminal.

@@ -2,6 +2,8 @@
 
 import click
 
+from hermesctl.parameters import one_of
+
 SHELLS = ("bash", "zsh", "fish")
 _EXAMPLES = """\b
 Examples:
@@ -16,7 +18,7 @@ For this shell only:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("shell", type=click.Choice(SHELLS))
+@click.argument("shell", **one_of(SHELLS, "SHELL"))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
     """Print the script that makes a shell complete hermesctl's commands, sessions and ids.

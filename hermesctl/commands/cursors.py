@@ -2,6 +2,8 @@
 
 import click
 
+from hermesctl import completing
+from hermesctl.parameters import name, whole
 from hermesctl.render import Column, ago, cut_middle
 from hermesctl.rows import as_json, print_rows, read
 from ipc.endpoints import Places
@@ -23,8 +25,8 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("session", required=False)
-@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Rows at most.")
+@click.argument("session", **name("SESSION"), required=False, shell_complete=completing.sessions)
+@click.option("--limit", **whole(1, 10_000), default=100, show_default=True, help="Rows at most.")
 @as_json
 @click.pass_obj
 def cursors(places: Places, session: str | None, limit: int, form: str) -> None:

@@ -4,6 +4,8 @@ import click
 
 from hermesctl import completing
 from hermesctl.asking import respond
+from hermesctl.outcome import acting
+from hermesctl.parameters import name
 from ipc.endpoints import Places
 
 _EXAMPLES = """\b
@@ -13,8 +15,9 @@ Example:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("question", metavar="ID", shell_complete=completing.questions)
+@click.argument("question", **name("ID"), shell_complete=completing.questions)
+@acting
 @click.pass_obj
-def deny(places: Places, question: str) -> None:
+def deny(places: Places, question: str, form: str) -> None:
     """Answer a question with "no"."""
-    respond(places, question, "no")
+    respond(places, question, "no", form)

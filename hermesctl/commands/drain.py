@@ -3,8 +3,8 @@
 import click
 
 from hermesctl.client import Client
-from hermesctl.draining import drain_and_wait
-from hermesctl.render import one_line
+from hermesctl.draining import drain_and_wait, running_turns
+from hermesctl.outcome import acting, tell
 from ipc.endpoints import Places
 from ipc.messages import Done, Drain
 
@@ -12,24 +12,28 @@ _EXAMPLES = """\b
 Examples:
   hermesctl drain
   hermesctl drain --wait
+  hermesctl drain --json
   hermesctl undrain
 """
 
 
 @click.command(epilog=_EXAMPLES)
 @click.option("--wait", "until", flag_value="end", default="asked", help="Return when no turn runs any more.")
+@acting
 @click.pass_obj
-def drain(places: Places, until: str) -> None:
+def drain(places: Places, until: str, form: str) -> None:
     """Begin no new turns; those that run finish.
 
     What is said meanwhile is accepted and waits, until `hermesctl undrain` or the next start.
     """
     if until == "end":
         drain_and_wait(places, None)
-        print("drained: no turn runs")
+        tell(form, "drained: no turn runs", draining=True, running=[])
         return
     client = Client(places)
     try:
-        print(one_line(client.ask(Drain(), Done).note))
+        done = client.ask(Drain(), Done)
+        running = running_turns(client) if form == "json" else []
     finally:
         client.close()
+    tell(form, done.note, draining=True, running=running, note=done.note)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -11,6 +12,8 @@ from hermesctl import systemd
 from hermesctl.client import listener_pid
 from hermesctl.errors import CommandError
 from hermesctl.exits import Exit
+from hermesctl.outcome import acting, steps, tell
+from hermesctl.parameters import name
 from hermesctl.systemd import Unit
 from hermesctl.unit_files import SERVICE, SYSTEM_USER, SYSUSERS, Program, Scope, render, sysusers
 from hermesctl.waiting import Waiting
@@ -23,6 +26,7 @@ Examples:
   hermesctl install --user
   sudo hermesctl install --system
   sudo hermesctl install --system --as alice
+  hermesctl install --user --json
 """
 
 
@@ -32,11 +36,12 @@ Examples:
 @click.option(
     "--as",
     "user",
-    metavar="USER",
+    **name("USER"),
     help=f"Who the machine's service runs as, instead of a user of its own ({SYSTEM_USER}).",
 )
+@acting
 @click.pass_obj
-def install(places: Places, scope: str | None, user: str | None) -> None:
+def install(places: Places, scope: str | None, user: str | None, form: str) -> None:
     """Install the supervisor as a systemd service and start it.
 
     Without --user or --system root installs for the machine, everybody else for themselves.
@@ -51,20 +56,21 @@ def install(places: Places, scope: str | None, user: str | None) -> None:
     files = render(chosen, at, Program.running(), user or SYSTEM_USER)
     _refuse_a_second(unit, at)
     _verify(chosen, files)
+    say = steps(form)
     if chosen is Scope.SYSTEM:
-        _prepare_machine(user or SYSTEM_USER)
-    for name, text in files.items():
-        _write(chosen.folder / name, text)
-    print(
-        f"wrote {' and '.join(str(chosen.folder / name) for name in files)}; systemd-analyze has no complaint"
-    )
+        _prepare_machine(user or SYSTEM_USER, say)
+    for file, text in files.items():
+        _write(chosen.folder / file, text)
+    written = [str(chosen.folder / file) for file in files]
+    say(f"wrote {' and '.join(written)}; systemd-analyze has no complaint")
     unit.run("daemon-reload")
     unit.run("enable", SERVICE)
-    print(f"enabled {SERVICE}: it starts with {'the machine' if chosen is Scope.SYSTEM else 'your sessions'}")
+    say(f"enabled {SERVICE}: it starts with {'the machine' if chosen is Scope.SYSTEM else 'your sessions'}")
     waiting = Waiting()
     unit.change("restart", lambda: waiting.say("waiting for the supervisor to be ready"))
-    print(f"started, pid {unit.pid()}")
-    _tell_more(chosen, at)
+    pid = int(unit.pid())
+    tell(form, f"started, pid {pid}", unit=SERVICE, scope=chosen, files=written, pid=pid, state=str(at.state))
+    _tell_more(chosen, at, say)
 
 
 def _check_places(scope: Scope, places: Places) -> None:
@@ -114,7 +120,7 @@ def _verify(scope: Scope, files: dict[str, str]) -> None:
         )
 
 
-def _prepare_machine(user: str) -> None:
+def _prepare_machine(user: str, say: Callable[[str], None]) -> None:
     """The user it runs as, and the folders that systemd does not make as they should be."""
     import pwd
 
@@ -129,7 +135,7 @@ def _prepare_machine(user: str) -> None:
         folder.mkdir(exist_ok=True)
         os.chown(folder, 0, group)
         folder.chmod(mode)
-    print(f"it runs as {user}; settings are read from {SYSTEM.settings_file}, keys from {keys}")
+    say(f"it runs as {user}; settings are read from {SYSTEM.settings_file}, keys from {keys}")
 
 
 def _write(path: Path, text: str) -> None:
@@ -141,7 +147,7 @@ def _write(path: Path, text: str) -> None:
     fresh.replace(path)
 
 
-def _tell_more(scope: Scope, places: Places) -> None:
-    print(f"its data is in {places.state}; hermesctl status and hermesctl logs -f show how it does")
+def _tell_more(scope: Scope, places: Places, say: Callable[[str], None]) -> None:
+    say(f"its data is in {places.state}; hermesctl status and hermesctl logs -f show how it does")
     if scope is Scope.USER and not systemd.lingers():
-        print("it ends with your last session; to keep it running: loginctl enable-linger")
+        say("it ends with your last session; to keep it running: loginctl enable-linger")

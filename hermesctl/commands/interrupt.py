@@ -1,6 +1,7 @@
 """`hermesctl interrupt`: ends the running turn and shows the proof that nothing of it lives."""
 
 import time
+from collections.abc import Iterator
 
 import click
 
@@ -9,6 +10,8 @@ from hermesctl.errors import CommandError
 from hermesctl.events import proof
 from hermesctl.exits import Exit
 from hermesctl.feed import Feed
+from hermesctl.outcome import acting, print_object
+from hermesctl.parameters import name
 from hermesctl.render import one_line
 from ipc.endpoints import Places
 from ipc.messages import Done, Event, Interrupt
@@ -16,55 +19,73 @@ from ipc.messages import Done, Event, Interrupt
 # A kill takes milliseconds; ten seconds without its proof is a fault worth saying.
 _PROOF_SECONDS = 10.0
 _ENDINGS = {"turn.done": "was done before the interrupt", "turn.failed": "had failed before the interrupt"}
+_ENDS = ("turn.interrupted", *_ENDINGS)
 _EXAMPLES = """\b
 Examples:
   hermesctl interrupt demo
   hermesctl interrupt demo --expect-turn demo/3
   hermesctl interrupt --all --drop
+  hermesctl interrupt demo --json
 """
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("session", required=False, shell_complete=completing.sessions)
+@click.argument("session", **name("SESSION"), required=False, shell_complete=completing.sessions)
 @click.option("--all", "scope", flag_value="all", default="one", help="Every session.")
 @click.option("--drop", "waiting", flag_value="drop", default="keep", help="Empty the queue too.")
-@click.option("--expect-turn", metavar="TURN", help="Only if this turn is the running one.")
+@click.option("--expect-turn", **name("TURN"), help="Only if this turn is the running one.")
+@acting
 @click.pass_obj
-def interrupt(places: Places, session: str | None, scope: str, waiting: str, expect_turn: str | None) -> None:
+def interrupt(
+    places: Places, session: str | None, scope: str, waiting: str, expect_turn: str | None, form: str
+) -> None:
     """Stop a running turn now, with everything it has started.
 
     What waits behind it stays, and is held until the next message or `hermesctl queue SESSION resume`.
     """
     if (session is None) == (scope == "one"):
-        raise click.UsageError("name a SESSION or give --all, and not both")
+        raise click.UsageError("SESSION or --all is needed, and not both")
     if scope == "all" and expect_turn:
         raise click.UsageError("--expect-turn belongs to one SESSION")
     feed = Feed(places, session, None)
     try:
         request = Interrupt(session, "hermesctl", expect_turn, drop=waiting == "drop")
         done = feed.client.ask(request, Done)
-        if done.turns:
-            _wait_for_proofs(feed, set(done.turns))
-        else:
-            print(one_line(done.note) or f"nothing runs in {session or 'any session'}")
+        ended = []
+        for event in _endings(feed, set(done.turns)):
+            ended.append(_as_object(event))
+            if form != "json":
+                print(_sentence(event), flush=True)
     finally:
         feed.close()
+    note = done.note or ("" if done.turns else f"nothing runs in {session or 'any session'}")
+    if form == "json":
+        one: dict[str, object] = ended[0] if ended else {"turn": None, "state": None, "killed": None}
+        alone, all = {"session": session, **one, "note": note}, {"turns": ended, "note": note}
+        print_object(alone if session is not None else all)
+    elif not done.turns:
+        print(one_line(note))
 
 
-def _wait_for_proofs(feed: Feed, missing: set[str]) -> None:
+def _as_object(event: Event) -> dict[str, object]:
+    """The proof is null for a turn that ended by itself before the interrupt reached it."""
+    state = event.type.removeprefix("turn.")
+    return {"turn": event.fields["turn"], "state": state, "killed": event.fields.get("killed")}
+
+
+def _sentence(event: Event) -> str:
+    turn = one_line(event.fields["turn"])
+    return f"{turn} {_ENDINGS.get(event.type) or f'interrupted: {proof(event.fields)}'}"
+
+
+def _endings(feed: Feed, missing: set[str]) -> Iterator[Event]:
+    """The event that ended each of these turns, as they come."""
     deadline = time.monotonic() + _PROOF_SECONDS
     while missing and time.monotonic() < deadline:
         item = feed.next()
-        if not isinstance(item, Event) or item.fields.get("turn") not in missing:
-            continue
-        turn = one_line(item.fields["turn"])
-        if item.type == "turn.interrupted":
-            print(f"{turn} interrupted: {proof(item.fields)}", flush=True)
-        elif item.type in _ENDINGS:
-            print(f"{turn} {_ENDINGS[item.type]}", flush=True)
-        else:
-            continue
-        missing.discard(item.fields["turn"])
+        if isinstance(item, Event) and item.type in _ENDS and item.fields.get("turn") in missing:
+            missing.discard(item.fields["turn"])
+            yield item
     if missing:
         raise CommandError(
             f"no proof within {_PROOF_SECONDS:g} s that {', '.join(sorted(missing))} has ended",

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import msgspec
 
-from hermesctl import completing
+from hermesctl import completing, parameters
 from hermesctl.client import Client
 from hermesctl.errors import CommandError, NotRunning
 from hermesctl.exits import Exit
@@ -100,12 +100,15 @@ def _repair(ctx: click.Context, form: str) -> int:
 
 
 @journal.command(epilog=_BACKUP_EXAMPLES)
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", **parameters.file())
 @as_json
 @click.pass_context
-def backup(ctx: click.Context, file: Path, form: str) -> None:
+def backup(ctx: click.Context, file: str, form: str) -> None:
     """Write a whole and checked copy to FILE, without holding up the service."""
-    row = next(_ask(ctx, Care("backup", file=str(file.absolute())), "--file", str(file.absolute())))
+    if not parameters.is_utf8(file):
+        raise click.UsageError("FILE is not UTF-8 text")
+    path = str(Path(file).absolute())
+    row = next(_ask(ctx, Care("backup", file=path), "--file", path))
     if form == "json":
         print_json(row)
     else:
@@ -115,7 +118,7 @@ def backup(ctx: click.Context, file: Path, form: str) -> None:
 @journal.command(epilog=_EXPORT_EXAMPLES)
 @click.option(
     "--session",
-    metavar="SESSION",
+    **parameters.name("SESSION"),
     shell_complete=completing.sessions,
     help="Only what belongs to this session.",
 )
@@ -128,8 +131,8 @@ def export(ctx: click.Context, session: str | None) -> None:
 
 
 @journal.command(epilog=_PRUNE_EXAMPLES)
-@click.option("--older", metavar="AGE", help="Forget what ended longer ago, such as 30d.")
-@click.option("--keep-bytes", metavar="SIZE", help="Forget the oldest until so much is left, such as 1GiB.")
+@click.option("--older", **parameters.duration(), help="Forget what ended longer ago, such as 30d.")
+@click.option("--keep-bytes", **parameters.size(), help="Forget the oldest until so much is left: 1GiB.")
 @as_json
 @click.pass_context
 def prune(ctx: click.Context, older: str | None, keep_bytes: str | None, form: str) -> None:

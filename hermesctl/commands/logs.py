@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -11,7 +12,9 @@ from typing import BinaryIO
 import click
 
 from hermesctl.errors import CommandError
+from hermesctl.events import clock
 from hermesctl.exits import Exit
+from hermesctl.parameters import whole
 from hermesctl.render import harmless
 from hermesctl.systemd import installed_unit
 from ipc.endpoints import Places
@@ -19,6 +22,10 @@ from ipc.endpoints import Places
 _LOOK_SECONDS = 0.2
 # A line of the log is a few hundred bytes; what lies further back is for an editor.
 _LINE_BYTES = 1024
+# How a line of the log begins, by [log] format: seconds since 1970.
+_LOGFMT_TIME = re.compile(r"(?P<at>\d{9,11}\.\d{3}) ")
+_JSON_KEY = '"at": '
+_JSON_TIME = re.compile(r'\{"at": (?P<at>\d{9,11}\.\d+), ')
 _EXAMPLES = """\b
 Examples:
   hermesctl logs
@@ -31,7 +38,7 @@ Examples:
 @click.option("-f", "--follow", "follow", is_flag=True, help="Go on with what is written from now on.")
 @click.option(
     "--lines",
-    type=click.IntRange(min=0, max=100_000),
+    **whole(0, 100_000),
     default=50,
     show_default=True,
     help="How many of the last lines to begin with.",
@@ -59,7 +66,22 @@ def logs(places: Places, follow: bool, lines: int, form: str) -> None:
 
 
 def _show(text: str, form: str) -> None:
-    print(json.dumps({"line": text}) if form == "json" else harmless(text), flush=True)
+    if form == "json":
+        print(json.dumps({"line": text}), flush=True)
+    elif sys.stdout.isatty():
+        print(harmless(_with_clock(text)), flush=True)
+    else:
+        print(harmless(text), flush=True)
+
+
+def _with_clock(text: str) -> str:
+    """A line of the log with its time as a person reads it; what is no such line stays as it is."""
+    found = _LOGFMT_TIME.match(text) or _JSON_TIME.match(text)
+    if found is None:
+        return text
+    at = float(found["at"])
+    day = time.strftime("%Y-%m-%d", time.localtime(at))
+    return f"{day} {clock(at)} {text[: found.start('at')].removesuffix(_JSON_KEY)}{text[found.end() :]}"
 
 
 def _last(file: BinaryIO, lines: int) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hermesctl import completing
+from hermesctl.outcome import acting, print_object
 from hermesctl.render import Column, megabytes
 from hermesctl.rows import as_json, print_rows
 
@@ -37,6 +38,7 @@ _PULL_EXAMPLES = """\b
 Examples:
   hermesctl models pull smollm2-135m
   hermesctl models pull smollm2-135m tiny.en
+  hermesctl models pull tiny.en --json
 """
 _DEMONSTRATION = """\
 smollm2-135m is a demonstration: it chats, it is often wrong, and it does not call tools.
@@ -68,8 +70,9 @@ def list_models(places: "Places", form: str) -> None:
 
 @models.command("pull", epilog=_PULL_EXAMPLES)
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=completing.weights)
+@acting
 @click.pass_obj
-def pull_models(places: "Places", names: tuple[str, ...]) -> None:
+def pull_models(places: "Places", names: tuple[str, ...], form: str) -> None:
     """Fetch weights, compare them with their pinned checksum, and put them in the models folder."""
     from hermesctl.sources import sources
     from hermesctl.weights import find, pull
@@ -80,8 +83,11 @@ def pull_models(places: "Places", names: tuple[str, ...]) -> None:
     for weights in wanted:
         with _progress(weights) as progress:
             pull(weights, places.models, sources(), progress, progress.say)
-        if weights.kind == "language":
+        if weights.kind == "language" and form != "json":
             click.echo(_DEMONSTRATION.format(settings=places.settings_file), nl=False)
+    if form == "json":
+        folders = {weights.name: str(places.models / weights.name) for weights in wanted}
+        print_object({"verified": folders})
 
 
 def _row(weights: "Weights", presence: str) -> dict[str, Any]:

@@ -6,8 +6,10 @@ import click
 
 from hermesctl import completing
 from hermesctl.client import Client
-from hermesctl.render import Column, ago, one_line
-from hermesctl.rows import as_json, print_json, print_rows
+from hermesctl.outcome import tell
+from hermesctl.parameters import name, one_of
+from hermesctl.render import Column, ago
+from hermesctl.rows import as_json, print_rows
 from ipc.endpoints import Places
 from ipc.messages import Done, Queue, Table
 
@@ -32,9 +34,9 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("session", shell_complete=completing.sessions)
-@click.argument("act", type=click.Choice(get_args(Act)), default="list")
-@click.argument("message", required=False)
+@click.argument("session", **name("SESSION"), shell_complete=completing.sessions)
+@click.argument("act", **one_of(get_args(Act), "ACTION"), default="list")
+@click.argument("message", **name("MESSAGE"), required=False)
 @as_json
 @click.pass_obj
 def queue(places: Places, session: str, act: Act, message: str | None, form: str) -> None:
@@ -50,7 +52,5 @@ def queue(places: Places, session: str, act: Act, message: str | None, form: str
         done = client.ask(Queue(session, act, message), Done)
     finally:
         client.close()
-    if form == "json":
-        print_json({"session": session, "act": act, "turns": done.turns, "note": done.note})
-    else:
-        print(one_line(done.note) or f"{session}: {_SAID[act]}")
+    sentence = done.note or f"{session}: {_SAID[act]}"
+    tell(form, sentence, session=session, act=act, message=message, turns=done.turns, note=done.note)

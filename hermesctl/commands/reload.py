@@ -5,8 +5,8 @@ import sys
 import click
 
 from hermesctl.client import Client
+from hermesctl.outcome import acting, print_object
 from hermesctl.render import one_line, paint
-from hermesctl.rows import as_json, print_json
 from ipc.endpoints import Places
 from ipc.messages import Reload, Table
 
@@ -19,7 +19,7 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@as_json
+@acting
 @click.pass_obj
 def reload(places: Places, form: str) -> None:
     """Read hermes.toml again, live where that is possible.
@@ -32,7 +32,7 @@ def reload(places: Places, form: str) -> None:
     finally:
         client.close()
     if form == "json":
-        print_json(list(rows))
+        print_object({"changes": rows})
         return
     for row in rows:
         print(paint(one_line(row["text"]), _COLOURS.get(row["applies"], ""), sys.stdout))

@@ -5,10 +5,11 @@ import time
 import click
 
 from hermesctl.client import Client
-from hermesctl.commands.start import launch
+from hermesctl.commands.start import launch, started
 from hermesctl.commands.status import read_status
 from hermesctl.commands.stop import Telling, end
 from hermesctl.errors import NotRunning
+from hermesctl.outcome import acting, tell
 from hermesctl.systemd import installed_unit
 from hermesctl.waiting import Waiting
 from ipc.budgets import START_SECONDS, STOP_PATIENCE_SECONDS
@@ -23,13 +24,15 @@ Examples:
   hermesctl restart
   hermesctl restart --keep-turns
   hermesctl --home ./trial restart
+  hermesctl restart --json
 """
 
 
 @click.command(epilog=_EXAMPLES)
 @click.option("--keep-turns", is_flag=True, help="Replace the supervisor in place: running turns go on.")
+@acting
 @click.pass_context
-def restart(ctx: click.Context, keep_turns: bool) -> None:
+def restart(ctx: click.Context, keep_turns: bool, form: str) -> None:
     """Stop the supervisor and start it again.
 
     Running turns are taken up by the new one. With --keep-turns they are not even interrupted: workers go on
@@ -39,17 +42,20 @@ def restart(ctx: click.Context, keep_turns: bool) -> None:
     places: Places = ctx.obj
     unit = installed_unit(places)
     if keep_turns:
-        print(_in_place(places))
+        _in_place(places, form)
     elif unit is None:
-        print(end(places, STOP_PATIENCE_SECONDS))
-        print(launch(ctx, START_SECONDS))
+        ended = end(places, STOP_PATIENCE_SECONDS)
+        if form != "json":
+            print(ended.sentence)
+        pid = launch(ctx, START_SECONDS)
+        tell(form, started(places, pid), pid=pid, stopped=ended.pid, killed=ended.killed)
     else:
         unit.change("restart", Telling(places).say)
-        print(f"restarted by systemd, pid {unit.pid()}")
+        pid = int(unit.pid())
+        tell(form, f"restarted by systemd, pid {pid}", pid=pid, systemd=True)
 
 
-def _in_place(places: Places) -> str:
-    """The sentence that says what was kept."""
+def _in_place(places: Places, form: str) -> None:
     client = Client(places)
     try:
         kept = client.ask(HandOver(), Done, _TRIAL_SECONDS_MAX).turns
@@ -59,7 +65,8 @@ def _in_place(places: Places) -> str:
         client.close()
     away_seconds = time.monotonic() - began
     what = f"{len(kept)} running turns were kept" if len(kept) != 1 else "1 running turn was kept"
-    return f"restarted in place, pid {pid}, away for {away_seconds:.1f} s; {what}"
+    sentence = f"restarted in place, pid {pid}, away for {away_seconds:.1f} s; {what}"
+    tell(form, sentence, pid=pid, kept=kept, away_seconds=round(away_seconds, 3))
 
 
 def _wait_until_back(places: Places, client: Client) -> int:

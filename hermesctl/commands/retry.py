@@ -9,8 +9,9 @@ from hermesctl.ctrlc import CtrlC
 from hermesctl.errors import CommandError
 from hermesctl.exits import Exit
 from hermesctl.feed import Feed
+from hermesctl.parameters import name
 from hermesctl.rows import read
-from hermesctl.sending import JsonLines, Sending, Shown, Voice
+from hermesctl.sending import JsonLines, Sending, Shown, Voice, tell_accepted
 from ipc.endpoints import Places
 from ipc.messages import Retry, Show
 
@@ -27,7 +28,7 @@ Exit codes: 0 answered, 3 interrupted, 4 the turn failed or the clip was not und
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("what", metavar="TURN|MESSAGE", shell_complete=completing.unhappy_turns)
+@click.argument("what", **name("TURN|MESSAGE"), shell_complete=completing.unhappy_turns)
 @click.option(
     "--no-wait", "until", flag_value="accepted", default="end", help="Print the message's id and leave."
 )
@@ -50,8 +51,7 @@ def retry(places: Places, what: str, until: str, form: str) -> int:
             sending = Sending(feed, session, request, shown, ctrl_c)
             accepted = sending.submit()
             if until == "accepted":
-                print(accepted.message)
-                return 0
+                return tell_accepted(form, session, accepted)
             return sending.follow_to_the_end()
         finally:
             feed.close()

@@ -5,9 +5,10 @@ import re
 import click
 
 from hermesctl.client import Client
-from hermesctl.render import one_line
+from hermesctl.outcome import acting, tell
+from hermesctl.parameters import quoted
 from ipc.endpoints import Places
-from ipc.messages import Done, Scale
+from ipc.messages import Done, Scale, Show, Table
 
 _AMOUNT = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(/cpu)?")
 _EXAMPLES = """\b
@@ -15,13 +16,15 @@ Examples:
   hermesctl scale
   hermesctl scale 8
   hermesctl scale 2/cpu
+  hermesctl scale 8 --json
 """
 
 
 @click.command(epilog=_EXAMPLES)
 @click.argument("amount", required=False)
+@acting
 @click.pass_obj
-def scale(places: Places, amount: str | None) -> None:
+def scale(places: Places, amount: str | None, form: str) -> None:
     """Change how many turns may run at once, or show it.
 
     AMOUNT is a number of seats, or a number per CPU. New seats are filled at once. Seats that are given up
@@ -31,9 +34,11 @@ def scale(places: Places, amount: str | None) -> None:
     request = _request(amount)
     client = Client(places)
     try:
-        print(one_line(client.ask(request, Done).note))
+        done = client.ask(request, Done)
+        seats = client.ask(Show("status"), Table).rows[0]["seats"] if form == "json" else None
     finally:
         client.close()
+    tell(form, done.note, seats=seats, note=done.note)
 
 
 def _request(amount: str | None) -> Scale:
@@ -41,5 +46,5 @@ def _request(amount: str | None) -> Scale:
         return Scale()
     found = _AMOUNT.fullmatch(amount)
     if found is None or (found[2] is None and "." in found[1]):
-        raise click.UsageError(f"{amount!r} is no number of seats: say 8 or 2/cpu")
+        raise click.UsageError(f"AMOUNT takes a number of seats such as 8 or 2/cpu, not {quoted(amount)}")
     return Scale(per_cpu=float(found[1])) if found[2] else Scale(seats=int(found[1]))

@@ -1,7 +1,6 @@
 """`hermesctl send`: submits a message and stays with the turn that answers it."""
 
 import os
-import sys
 from typing import get_args
 
 import click
@@ -11,7 +10,9 @@ from hermesctl.ctrlc import CtrlC
 from hermesctl.errors import CommandError
 from hermesctl.exits import Exit
 from hermesctl.feed import Feed
-from hermesctl.sending import JsonLines, Sending, Shown, Voice
+from hermesctl.parameters import file, name, one_of
+from hermesctl.sending import JsonLines, Sending, Shown, Voice, tell_accepted
+from hermesctl.words import typed
 from ipc.endpoints import Places
 from ipc.messages import Accepted, BusyMode, Submit
 
@@ -22,6 +23,7 @@ Examples:
   git diff | hermesctl send review -
   hermesctl send demo "Stop that, do this" --busy interrupt
   hermesctl send demo "Once only" --id order-17 --json
+  hermesctl send demo "Later" --busy queue --no-wait --json
   hermesctl send demo --audio note.ogg
   arecord -f S16_LE -r 16000 -d 5 | hermesctl send demo --audio -
 
@@ -31,11 +33,11 @@ Exit codes: 0 answered, 3 interrupted, 4 the turn failed or the clip was not und
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("session", shell_complete=completing.sessions)
+@click.argument("session", **name("SESSION"), shell_complete=completing.sessions)
 @click.argument("text", required=False)
-@click.option("--audio", metavar="FILE", help="Send a sound file instead of a text; - is standard input.")
-@click.option("--busy", type=click.Choice(_MODES), help="What to do to a running turn.")
-@click.option("--id", "key", metavar="KEY", help="The same key twice is one message.")
+@click.option("--audio", **file(), help="Send a sound file instead of a text; - is standard input.")
+@click.option("--busy", **one_of(_MODES), help="What to do to a running turn.")
+@click.option("--id", "key", **name("KEY"), help="The same key twice is one message.")
 @click.option(
     "--no-wait", "until", flag_value="accepted", default="end", help="Print the message's id and leave."
 )
@@ -59,7 +61,7 @@ def send(
     """
     if (text is None) == (audio is None):
         raise click.UsageError("say TEXT, or name a sound file with --audio")
-    words = sys.stdin.read() if text == "-" else text or ""
+    words = "" if text is None else typed(text)
     if audio is None and not words.strip():
         raise click.UsageError("the message is empty")
     shown: Shown = JsonLines() if form == "json" else Voice()
@@ -71,8 +73,7 @@ def send(
             sending = Sending(feed, session, submit, shown, ctrl_c)
             accepted = _submitted(places, sending, clip)
             if until == "accepted":
-                print(accepted.message)
-                return 0
+                return tell_accepted(form, session, accepted)
             return sending.follow_to_the_end()
         finally:
             feed.close()

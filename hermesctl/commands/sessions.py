@@ -2,6 +2,7 @@
 
 import click
 
+from hermesctl.parameters import whole
 from hermesctl.render import Column, ago, cut_middle
 from hermesctl.rows import as_json, print_rows, read
 from ipc.endpoints import Places
@@ -23,7 +24,7 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Rows at most.")
+@click.option("--limit", **whole(1, 10_000), default=100, show_default=True, help="Rows at most.")
 @as_json
 @click.pass_obj
 def sessions(places: Places, limit: int, form: str) -> None:

@@ -12,6 +12,8 @@ from hermesctl.commands.run import supervisor_line
 from hermesctl.commands.status import read_status
 from hermesctl.errors import CommandError, NotRunning
 from hermesctl.exits import Exit
+from hermesctl.outcome import acting, tell
+from hermesctl.parameters import seconds
 from hermesctl.process import Ending
 from hermesctl.render import plain
 from hermesctl.systemd import installed_unit
@@ -28,6 +30,7 @@ _EXAMPLES = """\b
 Examples:
   hermesctl start
   hermesctl --home ./trial start --timeout 300
+  hermesctl start --json
 """
 
 
@@ -35,32 +38,44 @@ Examples:
 @click.option(
     "--timeout",
     "timeout_seconds",
-    type=click.FloatRange(min=0.1),
+    **seconds(0.1),
     default=START_SECONDS,
     show_default=True,
-    metavar="SECONDS",
     help="How long to wait for it to be ready.",
 )
+@acting
 @click.pass_context
-def start(ctx: click.Context, timeout_seconds: float) -> None:
+def start(ctx: click.Context, timeout_seconds: float, form: str) -> None:
     """Start the supervisor in the background and return when it is ready."""
     places: Places = ctx.obj
     if (pid := listener_pid(places)) is not None:
-        print(f"already running, pid {pid}")
+        tell(form, f"already running, pid {pid}", pid=pid, started=False)
     elif (unit := installed_unit(places)) is not None:
         waiting = Waiting()
         unit.change("start", lambda: waiting.say(_what_is_missing(places) or "waiting for systemd"))
-        print(f"started by systemd, pid {unit.pid()}; hermesctl logs shows its log")
+        pid = int(unit.pid())
+        sentence = f"started by systemd, pid {pid}; hermesctl logs shows its log"
+        tell(form, sentence, pid=pid, started=True, systemd=True)
     else:
-        print(launch(ctx, timeout_seconds))
+        pid = launch(ctx, timeout_seconds)
+        tell(form, started(places, pid), pid=pid, started=True, log=str(log_of(places)))
 
 
-def launch(ctx: click.Context, timeout_seconds: float) -> str:
-    """A supervisor in the background, without systemd; the sentence that says so."""
+def started(places: Places, pid: int) -> str:
+    return f"started, pid {pid}; the log is {log_of(places)}"
+
+
+def log_of(places: Places) -> Path:
+    """Where a supervisor without systemd writes its log."""
+    return places.logs / "supervisor.log"
+
+
+def launch(ctx: click.Context, timeout_seconds: float) -> int:
+    """Starts a supervisor in the background, without systemd; its pid, once it is ready."""
     places: Places = ctx.obj
     make_private(places.state)
     make_private(places.logs)
-    log = places.logs / "supervisor.log"
+    log = log_of(places)
     born_at = log.stat().st_size if log.exists() else 0
     process = _spawn(supervisor_line(ctx), log)
     ending = Ending(process.pid)
@@ -68,7 +83,7 @@ def launch(ctx: click.Context, timeout_seconds: float) -> str:
         _wait_until_ready(places, process, ending, timeout_seconds, log, born_at)
     finally:
         ending.close()
-    return f"started, pid {process.pid}; the log is {log}"
+    return process.pid
 
 
 def _spawn(line: list[str], log: Path) -> "subprocess.Popen[bytes]":

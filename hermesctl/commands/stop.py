@@ -1,6 +1,7 @@
 """`hermesctl stop`: asks the supervisor to end, says what it waits for, kills it when its time is over."""
 
 import time
+from dataclasses import dataclass
 
 import click
 
@@ -9,6 +10,8 @@ from hermesctl.commands.status import read_status
 from hermesctl.draining import drain_and_wait, drain_seconds, named
 from hermesctl.errors import CommandError, NotRunning
 from hermesctl.exits import Exit
+from hermesctl.outcome import acting, tell
+from hermesctl.parameters import seconds
 from hermesctl.process import Ending
 from hermesctl.render import aside
 from hermesctl.systemd import installed_unit
@@ -31,6 +34,7 @@ Examples:
   hermesctl stop --timeout 60
   hermesctl stop --drain
   hermesctl stop --drain 300
+  hermesctl stop --json
 """
 
 
@@ -38,10 +42,9 @@ Examples:
 @click.option(
     "--timeout",
     "timeout_seconds",
-    type=click.FloatRange(min=0.1),
+    **seconds(0.1),
     default=STOP_PATIENCE_SECONDS,
     show_default=True,
-    metavar="SECONDS",
     help="How long to wait for its end before it is killed.",
 )
 @click.option(
@@ -49,52 +52,66 @@ Examples:
     "drain",
     is_flag=False,
     flag_value=_BY_SETTINGS,
-    type=float,
-    metavar="[SECONDS]",
+    **seconds(0, metavar="[SECONDS]"),
     help="Let running turns finish first, for SECONDS or as long as [turns] drain says.",
 )
+@acting
 @click.pass_obj
-def stop(places: Places, timeout_seconds: float, drain: float | None) -> None:
+def stop(places: Places, timeout_seconds: float, drain: float | None, form: str) -> None:
     """Stop the supervisor and return when it has ended.
 
     Running turns are taken up at the next start. The supervisor kills all it has started at once and ends
     within a few seconds, whatever workers do; one that does not is killed.
     """
+    left: list[str] = []
     if drain is not None and listener_pid(places) is not None:
-        _drain_first(places, drain)
+        left = _drain_first(places, drain)
     unit = installed_unit(places)
     if unit is None or unit.properties("ActiveState").get("ActiveState") == "inactive":
-        print(end(places, timeout_seconds))
+        ended = end(places, timeout_seconds)
+        tell(
+            form, ended.sentence, pid=ended.pid, stopped=ended.pid is not None, killed=ended.killed, left=left
+        )
     else:
-        pid = unit.pid()
+        pid = int(unit.pid())
         unit.change("stop", Telling(places).say)
-        print(f"stopped by systemd, pid {pid}")
+        tell(form, f"stopped by systemd, pid {pid}", pid=pid, stopped=True, systemd=True, left=left)
 
 
-def end(places: Places, timeout_seconds: float) -> str:
-    """The end of the supervisor that listens here, asked for or forced; the sentence that says how."""
+@dataclass(frozen=True)
+class Ended:
+    """How a stop went: the supervisor that ended, if one ran, and whether it had to be killed."""
+
+    sentence: str
+    pid: int | None = None
+    killed: bool = False
+
+
+def end(places: Places, timeout_seconds: float) -> Ended:
+    """The end of the supervisor that listens here, asked for or forced."""
     pid = listener_pid(places)
     if pid is None:
-        return "not running"
+        return Ended("not running")
     ending = Ending(pid)
     try:
         deadline = time.monotonic() + timeout_seconds
         _ask_to_stop(places)
-        telling = Telling(places)
+        telling = Telling(places, timeout_seconds)
         while not ending.within(min(_LOOK_SECONDS, max(0.0, deadline - time.monotonic()))):
             if time.monotonic() >= deadline:
                 return _force(pid, ending, timeout_seconds)
             telling.say()
     finally:
         ending.close()
-    return f"stopped, pid {pid}"
+    return Ended(f"stopped, pid {pid}", pid)
 
 
 class Telling:
     """Says what a stop waits for, each reason once."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Places, at_most_seconds: float = STOP_SECONDS) -> None:
         self._places = places
+        self._at_most_seconds = at_most_seconds
         self._waiting = Waiting()
         self._is_mute = False
 
@@ -107,15 +124,17 @@ class Telling:
             row = read_status(self._places, _ANSWER_SECONDS)
         except NotRunning:
             self._is_mute = True
-            return f"waiting for the process itself to end, {STOP_SECONDS:g} s at most"
+            return f"waiting for the process itself to end, {self._at_most_seconds:g} s at most"
         return str(row.get("waits_for") or "waiting for the supervisor to end")
 
 
-def _drain_first(places: Places, asked_seconds: float) -> None:
+def _drain_first(places: Places, asked_seconds: float) -> list[str]:
+    """The turns that have not ended in time."""
     budget_seconds = drain_seconds(places) if asked_seconds == _BY_SETTINGS else asked_seconds
     left = drain_and_wait(places, budget_seconds)
     if left:
         aside(f"  not ended within {budget_seconds:g} s, to go on at the next start: {named(left)}")
+    return left
 
 
 def _ask_to_stop(places: Places) -> None:
@@ -132,7 +151,7 @@ def _ask_to_stop(places: Places) -> None:
         client.close()
 
 
-def _force(pid: int, ending: Ending, timeout_seconds: float) -> str:
+def _force(pid: int, ending: Ending, timeout_seconds: float) -> Ended:
     """All below the supervisor dies with it; nothing accepted is lost."""
     ending.kill()
     if not ending.within(_KILL_SECONDS):
@@ -141,4 +160,4 @@ def _force(pid: int, ending: Ending, timeout_seconds: float) -> str:
             "look at its disk; nothing accepted is lost",
             Exit.BUG,
         )
-    return f"killed after {timeout_seconds:g} s, pid {pid}; nothing accepted is lost"
+    return Ended(f"killed after {timeout_seconds:g} s, pid {pid}; nothing accepted is lost", pid, killed=True)

@@ -11,12 +11,15 @@ from hermesctl.acknowledging import Acknowledging
 from hermesctl.errors import CommandError
 from hermesctl.events import clock, gist, json_line
 from hermesctl.feed import Feed
+from hermesctl.parameters import name, whole
 from hermesctl.render import aside, one_line, paint
 from ipc.endpoints import Places
 from ipc.messages import Answer, Delta, Event, Noted
 
 # A watcher is left running over nights and upgrades; Ctrl-C ends it.
 _PATIENCE_SECONDS = 7 * 86400.0
+# As many as the journal can count.
+_SEQ_MAX = 2**53
 _COLOURS = {
     "turn.done": "green",
     "turn.failed": "red",
@@ -35,26 +38,23 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("session", required=False, shell_complete=completing.sessions)
-@click.option(
-    "--after", type=click.IntRange(min=0), metavar="SEQ", help="Begin after this seq; 0 is the beginning."
-)
+@click.argument("session", **name("SESSION"), required=False, shell_complete=completing.sessions)
+@click.option("--after", **whole(0, _SEQ_MAX, "SEQ"), help="Begin after this seq; 0 is the beginning.")
 @click.option(
     "--cursor",
-    default="",
-    metavar="NAME",
+    **name("NAME"),
     help="Go on behind what was printed under this name before, also across restarts.",
 )
 @click.option(
     "--json", "form", flag_value="json", default="lines", help="Print one event a line, deltas too."
 )
 @click.pass_obj
-def tail(places: Places, session: str | None, after: int | None, cursor: str, form: str) -> None:
+def tail(places: Places, session: str | None, after: int | None, cursor: str | None, form: str) -> None:
     """Follow what happens, event by event."""
     if session is None and (after is not None or cursor):
         option = "--cursor" if cursor else "--after"
         raise click.UsageError(f"{option} counts within one session: name the SESSION")
-    feed = Feed(places, session, after, cursor=cursor)
+    feed = Feed(places, session, after, cursor=cursor or "")
     acknowledging = Acknowledging(feed, cursor, session) if session is not None and cursor else None
     try:
         _watch(feed, acknowledging, form)

@@ -5,6 +5,7 @@ import time
 
 import click
 
+from hermesctl.parameters import seconds
 from ipc.endpoints import Places
 
 _DEFAULT_SECONDS = 1.0
@@ -26,10 +27,9 @@ Keys: i interrupt, w why, d drain, + - seats, s order, / filter, Tab next table,
 @click.option(
     "--every",
     "interval_seconds",
-    type=click.FloatRange(0.1, 3600),
+    **seconds(0.1, 3600),
     default=_DEFAULT_SECONDS,
     show_default=True,
-    metavar="SECONDS",
     help="Time between two looks.",
 )
 @click.option("--once", "looks", flag_value="one", default="many", help="One look, then leave.")

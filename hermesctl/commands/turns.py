@@ -3,6 +3,7 @@
 import click
 
 from hermesctl import completing
+from hermesctl.parameters import name, one_of, whole
 from hermesctl.render import Column, ago, cut_middle
 from hermesctl.rows import as_json, print_rows, read
 from ipc.endpoints import Places
@@ -31,11 +32,11 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.option("--state", type=click.Choice(_STATES), help="Only turns in this state.")
+@click.option("--state", **one_of(_STATES), help="Only turns in this state.")
 @click.option(
-    "--session", metavar="SESSION", shell_complete=completing.sessions, help="Only turns of this session."
+    "--session", **name("SESSION"), shell_complete=completing.sessions, help="Only turns of this session."
 )
-@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Rows at most.")
+@click.option("--limit", **whole(1, 10_000), default=100, show_default=True, help="Rows at most.")
 @as_json
 @click.pass_obj
 def turns(places: Places, state: str | None, session: str | None, limit: int, form: str) -> None:

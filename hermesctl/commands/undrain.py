@@ -3,22 +3,25 @@
 import click
 
 from hermesctl.client import Client
-from hermesctl.render import one_line
+from hermesctl.outcome import acting, tell
 from ipc.endpoints import Places
 from ipc.messages import Done, Undrain
 
 _EXAMPLES = """\b
 Examples:
   hermesctl undrain
+  hermesctl undrain --json
 """
 
 
 @click.command(epilog=_EXAMPLES)
+@acting
 @click.pass_obj
-def undrain(places: Places) -> None:
+def undrain(places: Places, form: str) -> None:
     """Begin turns again after `hermesctl drain`."""
     client = Client(places)
     try:
-        print(one_line(client.ask(Undrain(), Done).note))
+        done = client.ask(Undrain(), Done)
     finally:
         client.close()
+    tell(form, done.note, draining=False, note=done.note)

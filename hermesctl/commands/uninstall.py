@@ -8,6 +8,7 @@ from hermesctl import systemd
 from hermesctl.commands.stop import Telling
 from hermesctl.errors import CommandError
 from hermesctl.exits import Exit
+from hermesctl.outcome import acting, steps, tell
 from hermesctl.systemd import Unit
 from hermesctl.unit_files import SERVICE, SLICE, SYSTEM_USER, SYSUSERS, Scope, state_of
 from ipc.endpoints import SYSTEM, Places
@@ -16,14 +17,16 @@ _EXAMPLES = """\b
 Examples:
   hermesctl uninstall --user
   sudo hermesctl uninstall --system
+  hermesctl uninstall --user --json
 """
 
 
 @click.command(epilog=_EXAMPLES)
 @click.option("--user", "scope", flag_value="user", help="The service of this user.")
 @click.option("--system", "scope", flag_value="system", help="The service of the whole machine; needs root.")
+@acting
 @click.pass_obj
-def uninstall(places: Places, scope: str | None) -> None:
+def uninstall(places: Places, scope: str | None, form: str) -> None:
     """Stop the systemd service and remove its units; data stays."""
     chosen = Scope(scope or (Scope.SYSTEM if os.geteuid() == 0 else Scope.USER))
     state = state_of(chosen.service_file)
@@ -42,7 +45,10 @@ def uninstall(places: Places, scope: str | None) -> None:
         path.unlink(missing_ok=True)
     unit.run("daemon-reload")
     unit.ask("reset-failed", SERVICE)
-    print(f"stopped and disabled {SERVICE}; removed {', '.join(map(str, removed))}")
-    print(f"left as they are: the data in {state} and the settings in {at.config}")
+    gone = [str(path) for path in removed]
+    sentence = f"stopped and disabled {SERVICE}; removed {', '.join(gone)}"
+    tell(form, sentence, unit=SERVICE, scope=chosen, removed=gone, state=str(state), config=str(at.config))
+    say = steps(form)
+    say(f"left as they are: the data in {state} and the settings in {at.config}")
     if chosen is Scope.SYSTEM:
-        print(f"also left: the agents' folder /var/lib/hermes-work and the user {SYSTEM_USER} who owns both")
+        say(f"also left: the agents' folder /var/lib/hermes-work and the user {SYSTEM_USER} who owns both")

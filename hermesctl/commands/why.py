@@ -8,6 +8,7 @@ from hermesctl import completing
 from hermesctl.errors import CommandError
 from hermesctl.exits import Exit
 from hermesctl.pager import show
+from hermesctl.parameters import name
 from hermesctl.render import folded
 from hermesctl.rows import as_json, print_json, read
 from hermesctl.story import sentences, without_texts
@@ -25,7 +26,7 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("id", metavar="ID", shell_complete=completing.turns)
+@click.argument("id", **name("ID"), shell_complete=completing.turns)
 @click.option(
     "--text", "texts", flag_value="shown", default="hidden", help="Show what people and agents said."
 )

@@ -106,7 +106,11 @@ class Terminal:
             os.write(self._ours, KEYS[key].encode())
 
     def type(self, text: str) -> None:
-        os.write(self._ours, text.encode())
+        self.send(text.encode())
+
+    def send(self, content: bytes) -> None:
+        """Bytes as a terminal gives them, text or not."""
+        os.write(self._ours, content)
 
     def say(self, text: str) -> None:
         """Types a line and sends it; pasted, as a terminal does, so that its signs are nothing but text."""

@@ -53,6 +53,9 @@ TYPED = {
     "hermesctl why de": "hermesctl why demo/3 ",
     "hermesctl answer demo/3": "hermesctl answer demo/3#1 ",
     "hermesctl models pull smol": "hermesctl models pull smollm2-135m ",
+    "hermesctl send demo --audio pyproj": "hermesctl send demo --audio pyproject.toml ",
+    "hermesctl journal backup pyproj": "hermesctl journal backup pyproject.toml ",
+    "hermesctl send demo --busy col": "hermesctl send demo --busy collect ",
 }
 
 
@@ -107,7 +110,7 @@ def test_the_script_is_one_its_shell_can_read(tmp_path: Path, shell: str) -> Non
 def test_an_unknown_shell_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     result = hermesctl(tmp_path, "completion", "tcsh")
     assert result.code == 2
-    assert "'bash', 'zsh', 'fish'" in result.err
+    assert "SHELL is bash, zsh or fish, not “tcsh”" in result.err
 
 
 def completions(home: Path, line: str) -> "subprocess.CompletedProcess[str]":

@@ -8,6 +8,7 @@ import pytest
 
 from hermesctl.systemd import is_there
 from tests.hermesctl.hand import Result, Running, hermesctl
+from tests.hermesctl.terminal import hermesctl_in
 
 LIVING = """
 import os, sys
@@ -114,7 +115,7 @@ def test_e1_stop_needs_no_answer_of_a_supervisor_that_stands_still(tmp_path: Pat
     finally:
         end(pid)
     assert result.out.startswith("killed after 2 s")
-    assert "waiting for the process itself to end" in result.err
+    assert "waiting for the process itself to end, 2 s at most" in result.err
 
 
 def test_restart_is_a_stop_and_a_start(tmp_path: Path, stand_in: Path) -> None:
@@ -147,6 +148,30 @@ def test_logs_shows_the_last_lines_and_follows_through_a_rotation(tmp_path: Path
         log.rename(log.with_suffix(".log.1"))
         log.write_text("in the next file\n")
         assert following.wait_for("in the next file\n") == "line 99\nfresh\nin the next file\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("1731700000.123 turn.opened session=demo", "2024-11-15 19:46:40.123 turn.opened session=demo"),
+        (
+            '{"at": 1731700000.123, "event": "turn.opened"}',
+            '2024-11-15 19:46:40.123 {"event": "turn.opened"}',
+        ),
+        ("Traceback (most recent call last):", "Traceback (most recent call last):"),
+    ],
+    ids=["logfmt", "json", "another line"],
+)
+def test_logs_shows_times_that_a_person_reads_on_a_terminal_only(
+    tmp_path: Path, line: str, shown: str
+) -> None:
+    log = tmp_path / "logs" / "supervisor.log"
+    log.parent.mkdir(parents=True)
+    log.write_text(f"{line}\n")
+    assert hermesctl(tmp_path, "logs").out == f"{line}\n"
+    with hermesctl_in(tmp_path, "logs") as terminal:
+        assert terminal.ends() == 0
+        assert terminal.screen.strip() == shown
 
 
 @pytest.mark.skipif(is_there(), reason="systemd runs this machine")

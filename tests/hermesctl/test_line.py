@@ -74,7 +74,7 @@ def test_a_socket_left_by_a_dead_supervisor_is_not_a_running_one(tmp_path: Path)
 def test_an_unknown_command_suggests_the_near_one(tmp_path: Path) -> None:
     result = hermesctl(tmp_path, "statsu")
     assert result.code == 2
-    assert result.err == "hermesctl: there is no command 'statsu'\n  hint: did you mean `hermesctl status`?\n"
+    assert result.err == "hermesctl: there is no command “statsu”\n  hint: did you mean `hermesctl status`?\n"
 
 
 def test_a_bad_option_is_a_usage_error_that_names_the_help(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_no_command_shows_the_help(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "Commands:" in done.stderr
     assert "send" in done.stderr
-    assert hermesctl(tmp_path).err == "hermesctl: Missing command.\n  hint: hermesctl --help\n"
+    assert hermesctl(tmp_path).err == "hermesctl: a command is missing\n  hint: hermesctl --help\n"
 
 
 def test_a_command_loads_no_other_command_and_no_event_loop_of_its_own(tmp_path: Path) -> None:
