@@ -245,9 +245,8 @@ class App:
             await self._close()
 
     async def _open(self) -> None:
-        make_private(self._places.runtime)
-        make_private(self._places.workers)
-        make_private(self._places.clips)
+        for folder in (self._places.runtime, self._places.workers, self._places.clips):
+            make_private(folder)
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._broke)
         for number in (signal.SIGINT, signal.SIGTERM):
