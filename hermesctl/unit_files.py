@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from ipc import budgets
+from ipc import budgets, interpreter
 from ipc.endpoints import SYSTEM_UNIT, Places
 
 SERVICE = "hermes-supervisor.service"
@@ -44,10 +44,15 @@ class Program:
     packages: Path
     folders: tuple[Path, ...]
 
+    @property
+    def line(self) -> list[str]:
+        """`hermesctl`, with nothing imported from the working directory, the environment or a home."""
+        return [self.python, *interpreter.FLAGS, str(self.packages / "ipc" / "launch.py"), "hermesctl"]
+
     @classmethod
     def running(cls) -> "Program":
         """The program that is asking."""
-        packages = Path(__file__).resolve().parents[1]
+        packages = interpreter.PACKAGES
         # `python -m` puts the folder one happens to be in first; it is no part of the program.
         imported = {Path(entry) for entry in sys.path if entry} - {Path.cwd()}
         folders = {packages, Path(sys.prefix), Path(sys.base_prefix), *imported}
@@ -61,8 +66,7 @@ def render(scope: Scope, places: Places, program: Program, user: str = SYSTEM_US
     template = (_TEMPLATES / scope / SERVICE).read_text()
     service = template.format(
         # Only in a command would systemd take a dollar for the name of a variable.
-        command=f"{_word(program.python.replace('$', '$$'))} -m hermesctl",
-        packages=_escaped(str(program.packages)),
+        command=" ".join(_word(word.replace("$", "$$")) for word in program.line),
         user=user,
         protect_home="tmpfs" if user == SYSTEM_USER else "no",
         program_folders=" ".join(_word(str(folder)) for folder in _hidden(program, user)),

@@ -4,10 +4,14 @@ import hashlib
 import os
 import socket
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ipc.errors import PlaceError
+
+if TYPE_CHECKING:
+    import argparse
 
 # sun_path holds 108 bytes with its terminator; the longest socket name here needs 24 of them.
 _RUNTIME_PATH_MAX = 80
@@ -20,6 +24,8 @@ class Places:
     config: Path
     state: Path
     runtime: Path
+    # How another process of ours is told of the same instance, from any working directory.
+    arguments: tuple[str, ...] = field(default=(), compare=False, kw_only=True)
 
     @property
     def settings_file(self) -> Path:
@@ -69,7 +75,10 @@ class Places:
 
 # Where the service of the whole machine lies, if its unit is installed.
 SYSTEM = Places(
-    Path("/etc/hermes-supervisor"), Path("/var/lib/hermes-supervisor"), Path("/run/hermes-supervisor")
+    Path("/etc/hermes-supervisor"),
+    Path("/var/lib/hermes-supervisor"),
+    Path("/run/hermes-supervisor"),
+    arguments=("--system",),
 )
 SYSTEM_UNIT = Path("/etc/systemd/system/hermes-supervisor.service")
 
@@ -83,14 +92,30 @@ def find_places(home: str | None) -> Places:
     if chosen:
         root = Path(chosen).expanduser().resolve()
         _refuse_undecodable(root)
-        return Places(config=root, state=root, runtime=_short(root / "run"))
+        return Places(root, root, _short(root / "run"), arguments=("--home", str(root)))
     if SYSTEM_UNIT.exists() and os.geteuid() in (0, _owner(SYSTEM.state)):
         return SYSTEM
     own = Path("~").expanduser()
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or own / ".config") / "hermes-supervisor"
-    state = Path(os.environ.get("XDG_STATE_HOME") or own / ".local" / "state") / "hermes-supervisor"
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
-    return Places(config, state, _short(Path(runtime) / "hermes-supervisor" if runtime else state / "run"))
+    config = (_xdg("XDG_CONFIG_HOME") or own / ".config") / "hermes-supervisor"
+    state = (_xdg("XDG_STATE_HOME") or own / ".local" / "state") / "hermes-supervisor"
+    runtime = _xdg("XDG_RUNTIME_DIR")
+    return Places(config, state, _short(runtime / "hermes-supervisor" if runtime else state / "run"))
+
+
+def add_options(parser: "argparse.ArgumentParser") -> None:
+    """The options of a program of ours that say which instance it is for; `Places.arguments` are such."""
+    parser.add_argument("--home", metavar="DIR", help="config, state and sockets of the instance are in DIR")
+    parser.add_argument("--system", action="store_true", help="the service of the whole machine")
+
+
+def chosen_places(options: "argparse.Namespace") -> Places:
+    return SYSTEM if options.system else find_places(options.home)
+
+
+def _xdg(name: str) -> Path | None:
+    """A relative path is ignored, as the specification says: it means another folder to each process."""
+    value = os.environ.get(name, "")
+    return Path(value) if os.path.isabs(value) else None
 
 
 def credentials() -> tuple[Path, ...]:

@@ -3,11 +3,10 @@
 import asyncio
 import contextlib
 import os
-import sys
-from pathlib import Path
 
 import msgspec
 
+from ipc import interpreter
 from stt_service.errors import CannotHear
 from stt_service.options import Limits
 from stt_service.sound import PREFIX_BYTES, Decoded, Refusal, Sound, lengths, pack
@@ -18,8 +17,6 @@ _DECODERS_MAX = 2
 _TRIES = 2
 # Read ahead of the reader, per decoder.
 _READ_BYTES = 1024 * 1024
-# Where this package was found, installed or not.
-_OURS = str(Path(__file__).resolve().parent.parent)
 
 
 class DecoderDied(Exception):
@@ -86,12 +83,14 @@ class _Decoder:
     @classmethod
     async def start(cls, limits: Limits) -> "_Decoder":
         """Made by the main thread, whose end would end it."""
-        search_path = os.environ.get("PYTHONPATH")
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-m", "stt_service.decoder", str(os.getpid()),
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=_READ_BYTES,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [_OURS, search_path]))},
-        )  # fmt: skip
+            *interpreter.command("stt_service.decoder", str(os.getpid())),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=_READ_BYTES,
+            cwd=interpreter.WORKING_DIRECTORY,
+            env=interpreter.environment(),
+        )
         decoder = cls(process)
         # Dead so soon: the first clip finds it so as well, and is given to another one.
         with contextlib.suppress(DecoderDied):

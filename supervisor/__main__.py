@@ -1,92 +1,25 @@
-"""`python -m supervisor`: arguments, settings and the journal's lock, then one life of the service."""
+"""`python -m supervisor`, and the installed `hermes-supervisor`: the supervisor in the foreground.
 
-import argparse
-import asyncio
-import faulthandler
-import os
+Imports are how a stranger's module gets in, so none is made before the interpreter is isolated.
+"""
+
 import sys
+from os.path import abspath, dirname
+
+if not sys.flags.safe_path and __name__ == "__main__":
+    # `-m` has put the working directory first, which may be anybody's folder. Our packages lie in this one.
+    sys.path[0] = dirname(dirname(abspath(__file__)))
+
 from typing import NoReturn
 
-import uvloop
-
-from ipc.endpoints import SYSTEM, Places, find_places, make_private
-from ipc.errors import WireError
-from supervisor.app import App
-from supervisor.handover import Handover, arrive, leave
-from supervisor.journal.errors import JournalError, JournalLocked
-from supervisor.journal.journal import Journal
-from supervisor.processes.cells import leaf
-from supervisor.settings import Settings, load
-from supervisor.settings_file import SettingsError
-
-# The exit codes scripts and systemd rely on.
-_EXIT_BUG, _EXIT_LOCKED, _EXIT_SETTINGS = 1, 75, 78
+from ipc.interpreter import isolate
 
 
 def main() -> NoReturn:
-    parser = argparse.ArgumentParser(
-        prog="hermes-supervisor", description="Run the supervisor in the foreground."
-    )
-    parser.add_argument(
-        "--home", metavar="DIR", help="put config, state and sockets of this instance under DIR"
-    )
-    parser.add_argument("--system", action="store_true", help="be the service of the whole machine")
-    parser.add_argument("--check", action="store_true", help="say whether it would start, and exit")
-    parser.add_argument("--handover", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    handed: Handover | None = None
-    # Systemd's watchdog ends a stuck supervisor with SIGABRT: its log then shows where it stood.
-    faulthandler.enable()
-    try:
-        places = SYSTEM if arguments.system else find_places(arguments.home)
-        settings = load(places.settings_file)
-        if arguments.check:
-            sys.exit(0)
-        leaf.settle()
-        make_private(places.state)
-        if arguments.handover:
-            handed, lock = arrive(arguments.handover)
-            journal = Journal.take_over(places.journal, lock)
-        else:
-            journal = Journal.open(places.journal, places.lock)
-    except (SettingsError, WireError) as error:
-        _leave(_EXIT_SETTINGS, error.fault, error.hint)
-    except JournalLocked as error:
-        _leave(_EXIT_LOCKED, error.fault, error.hint)
-    except JournalError as error:
-        _leave(_EXIT_BUG, error.fault, error.hint)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        outcome = runner.run(_live(places, settings, journal, handed))
-    sys.stderr.flush()
-    if isinstance(outcome, Handover):
-        leave(outcome, journal.hand_over())
-    # The journal is closed and every child is gone: an interpreter's farewell could only hang.
-    os._exit(outcome)
+    isolate("supervisor")
+    from supervisor.entry import main as start
 
-
-async def _live(
-    places: Places, settings: Settings, journal: Journal, handed: Handover | None
-) -> int | Handover:
-    """An exit status, or what the next image of this process needs."""
-    try:
-        app = App(places, settings, journal, handed=handed)
-        status = await app.run()
-        return app.leaving or status
-    except (SettingsError, WireError) as error:
-        _complain(error.fault, error.hint)
-        return _EXIT_SETTINGS
-    except JournalError as error:
-        _complain(error.fault, error.hint)
-        return _EXIT_BUG
-
-
-def _leave(status: int, fault: str, hint: str) -> NoReturn:
-    _complain(fault, hint)
-    sys.exit(status)
-
-
-def _complain(fault: str, hint: str) -> None:
-    print(f"hermes-supervisor: {fault}\n  hint: {hint}", file=sys.stderr, flush=True)
+    start()
 
 
 if __name__ == "__main__":

@@ -381,8 +381,8 @@ class App:
             switchboard=self._switchboard,
             processes=self._processes,
             services=self._services,
-            model=MODEL,
             environment=self._notifier.environment,
+            again=self._places.arguments,
         )
 
     async def _close(self) -> None:

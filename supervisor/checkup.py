@@ -6,13 +6,13 @@
 import argparse
 import asyncio
 import json
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from ipc import interpreter
 from ipc.children import FromZygote
-from ipc.endpoints import find_places
+from ipc.endpoints import add_options, chosen_places
 from supervisor.processes.cells import CellUnavailable, Limits
 from supervisor.processes.leftovers import Record
 from supervisor.processes.nursery import Nursery, Wishes
@@ -28,8 +28,8 @@ _Facts = dict[str, Any]
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="supervisor.checkup", description="Look at settings and cells.")
-    parser.add_argument("--home", metavar="DIR")
-    places = find_places(parser.parse_args().home)
+    add_options(parser)
+    places = chosen_places(parser.parse_args())
     facts: _Facts = {"file": str(places.settings_file), "file_exists": places.settings_file.exists()}
     choice = "auto"
     try:
@@ -78,7 +78,7 @@ def _endpoint(settings: Settings, holder: Model | Stt) -> _Facts:
 async def _cell(choice: str) -> _Facts:
     """The choice the service would make, by the same trial."""
     with tempfile.TemporaryDirectory() as folder:
-        wishes = Wishes(choice, (folder,), (), Limits(), Program(), os.environ)
+        wishes = Wishes(choice, (folder,), (), Limits(), Program(), interpreter.environment())
         place = Path(folder)
         nursery = Nursery(wishes, place / "zygote.log", Record(place / "processes"), _hear, _lose)
         try:

@@ -1,6 +1,6 @@
 """The last acts of an image of the supervisor that is replaced in place; running turns lose nothing by it."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from ipc.codec import VERSION
@@ -9,6 +9,7 @@ from supervisor.core import effects, events
 from supervisor.core.keeping import keepable
 from supervisor.core.model import State
 from supervisor.handover import Handover, fault_of_next_image
+from supervisor.model_source import NAME as MODEL
 from supervisor.processes.handed import HandedProcesses
 from supervisor.services.handed import HandedService
 
@@ -33,7 +34,7 @@ class Services(Protocol):
 
 
 class Departure:
-    """`model` names the service that running turns talk to, if that is one of ours."""
+    """`again` are the arguments by which the next image finds the same instance."""
 
     def __init__(
         self,
@@ -42,19 +43,19 @@ class Departure:
         switchboard: Switchboard,
         processes: Processes,
         services: Services,
-        model: str,
         environment: dict[str, str],
+        again: Sequence[str],
     ) -> None:
         self._engine = engine
         self._switchboard = switchboard
         self._processes = processes
         self._services = services
-        self._model = model
         self._environment = environment
+        self._again = again
 
     async def ask(self, reply: Callable[[Answer], None], then: Callable[[], None]) -> None:
         """The next image is tried beside this one first: what would not come up must not cost a turn."""
-        if fault := await fault_of_next_image():
+        if fault := await fault_of_next_image(self._again):
             reply(Refused(f"the next start would fail: {fault}", "mend that; nothing was changed"))
             return
 
@@ -77,6 +78,6 @@ class Departure:
             kept=kept,
             safe={one.identity: self._switchboard.safe(one.identity.encode()) for one in handed.workers},
             processes=handed,
-            model=self._services.hand_over(self._model) if self._model else None,
+            model=self._services.hand_over(MODEL),
             environment=self._environment,
         )

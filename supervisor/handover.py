@@ -8,12 +8,13 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
+from collections.abc import Sequence
 from typing import NoReturn
 
 import msgspec
 
 from ipc.codec import VERSION
+from ipc.interpreter import WORKING_DIRECTORY, command, without_code
 from ipc.parts import Part
 from supervisor.core.model import Kept, Who
 from supervisor.processes.handed import HandedProcesses
@@ -57,11 +58,15 @@ class Handover(Part, frozen=True):
         )
 
 
-async def fault_of_next_image() -> str:
-    """Whether this command line would come up again, tried beside the running service; "" when it would."""
-    command = [*_own_line(), "--check"]
+async def fault_of_next_image(again: Sequence[str]) -> str:
+    """Whether the next image would come up, tried beside the running service; "" when it would.
+
+    `again` are the arguments that name the instance.
+    """
     process = await asyncio.create_subprocess_exec(
-        *command,
+        *command("supervisor", *again, "--check"),
+        cwd=WORKING_DIRECTORY,
+        env=without_code(os.environ),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -77,17 +82,16 @@ async def fault_of_next_image() -> str:
     return "" if status == 0 else words.decode(errors="replace").strip() or f"it ended with status {status}"
 
 
-def leave(handover: Handover, lock: int) -> NoReturn:
+def leave(handover: Handover, again: Sequence[str], lock: int) -> NoReturn:
     """Become the next image. It finds the handover in an unnamed file, and holds the journal's lock."""
     # An alarm outlives the image that has wound it up.
     signal.setitimer(signal.ITIMER_REAL, 0)
-    os.environ.update(handover.environment)
     descriptor = os.memfd_create("hermes-handover", 0)
     os.set_inheritable(descriptor, True)
     os.write(descriptor, msgspec.msgpack.encode(handover))
     os.lseek(descriptor, 0, os.SEEK_SET)
-    line = [*_own_line(), _OPTION, f"{descriptor},{lock}"]
-    os.execv(line[0], line)
+    line = command("supervisor", *again, _OPTION, f"{descriptor},{lock}")
+    os.execve(line[0], line, without_code({**os.environ, **handover.environment}))
 
 
 def arrive(argument: str) -> tuple[Handover, int]:
@@ -99,12 +103,3 @@ def arrive(argument: str) -> tuple[Handover, int]:
         return handover, lock
     processes = msgspec.structs.replace(handover.processes, workers=())
     return msgspec.structs.replace(handover, kept=(), processes=processes), lock
-
-
-def _own_line() -> list[str]:
-    """The command line this process was started with, without an earlier handover."""
-    line = [sys.executable, *sys.orig_argv[1:]]
-    if _OPTION in line:
-        at = line.index(_OPTION)
-        del line[at : at + 2]
-    return line

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from ipc.children import Sandbox
+from ipc.interpreter import without_code
 from supervisor.core.model import Policy
 from supervisor.processes.cells import Limits
 from supervisor.settings import Settings
@@ -56,11 +57,14 @@ def sandboxes(settings: Settings) -> dict[str, Sandbox]:
 
 
 def worker_environment(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
-    """What workers inherit: all but secrets. The model's key reaches them with the turn, not through here."""
+    """What workers inherit: all but secrets and what names code to load.
+
+    The model's key reaches them with the turn, not through here.
+    """
     keys = key_variables(settings)
     return {
         name: value
-        for name, value in environment.items()
+        for name, value in without_code(environment).items()
         if name not in keys and not name.upper().endswith(_SECRET_ENDINGS)
     }
 

@@ -220,7 +220,7 @@ def nobody_imports_app(source: Source) -> Iterator[str]:
     """Wiring is the outermost layer; only `python -m supervisor` starts it. Few know the core."""
     if source.room not in PRODUCT:
         return
-    if source.path not in ("supervisor/app.py", "supervisor/__main__.py"):
+    if source.path not in ("supervisor/app.py", "supervisor/entry.py"):
         for line, name in source.imports_below("supervisor.app"):
             yield f"line {line}: nobody imports {name}"
     inner = PurePosixPath(source.path).with_suffix("").parts[1:2]

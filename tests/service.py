@@ -49,8 +49,9 @@ def settings_for(model: FakeModel, **tables: str) -> str:
 class Service:
     """One home folder and the supervisor running in it; it may be killed and started again."""
 
-    def __init__(self, home: Path, settings: str) -> None:
+    def __init__(self, home: Path, settings: str, module: str = "supervisor") -> None:
         self.home = home
+        self._module = module
         home.mkdir(exist_ok=True)
         (home / "hermes.toml").write_text(settings)
         self.places = find_places(str(home))
@@ -77,7 +78,7 @@ class Service:
     def launch(self) -> None:
         with (self.home / "supervisor.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "supervisor", "--home", str(self.home)],
+                [sys.executable, "-m", self._module, "--home", str(self.home)],
                 stdout=log,
                 stderr=log,
                 start_new_session=True,

@@ -142,7 +142,7 @@ GOOD: list[tuple[Rule, str, str]] = [
         "supervisor/engine.py",
         "import asyncio\nfrom supervisor.core.decide import decide",
     ),
-    (nobody_imports_app, "supervisor/__main__.py", "from supervisor.app import App"),
+    (nobody_imports_app, "supervisor/entry.py", "from supervisor.app import App"),
     (nobody_imports_app, "supervisor/journal/load.py", "from supervisor.core.model import State"),
     (functions_fit_the_eye, "ipc/x.py", "def f():\n" + "    x = 1\n" * (FUNCTION_LINES_MAX - 1)),
     (names_say_something, "worker/model.py", "class Database: ..."),

@@ -8,6 +8,7 @@ import click
 from hermesctl.exits import Exit
 from hermesctl.render import folded, one_line, paint
 from hermesctl.rows import as_json, print_json
+from ipc.endpoints import Places
 
 if TYPE_CHECKING:
     from hermesctl.doctor.finding import Finding, Verdict
@@ -33,13 +34,13 @@ Exit codes: 0 nothing is ✘, 5 something is.
 
 @click.command(epilog=_EXAMPLES)
 @as_json
-@click.pass_context
-def doctor(ctx: click.Context, form: str) -> int:
+@click.pass_obj
+def doctor(places: Places, form: str) -> int:
     """Look for what is wrong on this host, and say how to mend it."""
     from hermesctl.doctor.checkup import examine
 
     found = []
-    for finding in examine(ctx.obj, ctx.find_root().params["home"]):
+    for finding in examine(places):
         found.append(finding)
         if form != "json":
             print(_line(finding), flush=True)

@@ -1,7 +1,6 @@
 """`hermesctl journal`: check, back up, export, prune and count, beside the running service or without it."""
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from hermesctl.errors import CommandError, NotRunning
 from hermesctl.exits import Exit
 from hermesctl.render import ago, plain, size
 from hermesctl.rows import as_json, print_json
+from ipc import interpreter
 from ipc.endpoints import Places, is_listening
 from ipc.messages import Care, Table
 
@@ -192,9 +192,12 @@ def _online(places: Places, request: Care) -> Iterator[dict[str, Any]]:
 
 
 def _without_service(ctx: click.Context, act: str, *line: str) -> Iterator[dict[str, Any]]:
-    home = ctx.find_root().params["home"]
-    command = [sys.executable, "-m", "supervisor.journal", act, *(["--home", home] if home else []), *line]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        interpreter.command("supervisor.journal", act, *_places(ctx).arguments, *line),
+        stdout=subprocess.PIPE,
+        cwd=interpreter.WORKING_DIRECTORY,
+        env=interpreter.environment("XDG_*"),
+    ) as process:
         assert process.stdout is not None
         for row in process.stdout:
             yield msgspec.json.decode(row)

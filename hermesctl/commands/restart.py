@@ -31,15 +31,14 @@ Examples:
 @click.command(epilog=_EXAMPLES)
 @click.option("--keep-turns", is_flag=True, help="Replace the supervisor in place: running turns go on.")
 @acting
-@click.pass_context
-def restart(ctx: click.Context, keep_turns: bool, form: str) -> None:
+@click.pass_obj
+def restart(places: Places, keep_turns: bool, form: str) -> None:
     """Stop the supervisor and start it again.
 
     Running turns are taken up by the new one. With --keep-turns they are not even interrupted: workers go on
     while the supervisor changes to the version and the settings that are there now. If those would not start,
     nothing happens.
     """
-    places: Places = ctx.obj
     unit = installed_unit(places)
     if keep_turns:
         _in_place(places, form)
@@ -47,7 +46,7 @@ def restart(ctx: click.Context, keep_turns: bool, form: str) -> None:
         ended = end(places, STOP_PATIENCE_SECONDS)
         if form != "json":
             print(ended.sentence)
-        pid = launch(ctx, START_SECONDS)
+        pid = launch(places, START_SECONDS)
         tell(form, started(places, pid), pid=pid, stopped=ended.pid, killed=ended.killed)
     else:
         unit.change("restart", Telling(places).say)

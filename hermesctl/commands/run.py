@@ -5,6 +5,9 @@ import sys
 
 import click
 
+from ipc import interpreter
+from ipc.endpoints import Places
+
 _EXAMPLES = """\b
 Examples:
   hermesctl run
@@ -14,14 +17,10 @@ Examples:
 
 @click.command(epilog=_EXAMPLES)
 @click.option("--system", "place", flag_value="--system", help="As the unit of the whole machine runs it.")
-@click.pass_context
-def run(ctx: click.Context, place: str | None) -> None:
+@click.pass_obj
+def run(places: Places, place: str | None) -> None:
     """Run the supervisor in the foreground."""
     sys.stdout.flush()
-    os.execv(sys.executable, [*supervisor_line(ctx), *([place] if place else [])])
-
-
-def supervisor_line(ctx: click.Context) -> list[str]:
-    """The command line of the supervisor for the same places as this command."""
-    home = ctx.find_root().params["home"]
-    return [sys.executable, "-m", "supervisor", *(["--home", home] if home else [])]
+    line = interpreter.command("supervisor", *((place,) if place else places.arguments))
+    os.chdir(interpreter.WORKING_DIRECTORY)
+    os.execve(line[0], line, interpreter.without_code(os.environ))

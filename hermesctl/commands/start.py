@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from hermesctl.client import listener_pid
-from hermesctl.commands.run import supervisor_line
 from hermesctl.commands.status import read_status
 from hermesctl.errors import CommandError, NotRunning
 from hermesctl.exits import Exit
@@ -18,6 +17,7 @@ from hermesctl.process import Ending
 from hermesctl.render import plain
 from hermesctl.systemd import installed_unit
 from hermesctl.waiting import Waiting
+from ipc import interpreter
 from ipc.budgets import START_SECONDS
 from ipc.endpoints import Places, is_listening, make_private
 
@@ -44,10 +44,9 @@ Examples:
     help="How long to wait for it to be ready.",
 )
 @acting
-@click.pass_context
-def start(ctx: click.Context, timeout_seconds: float, form: str) -> None:
+@click.pass_obj
+def start(places: Places, timeout_seconds: float, form: str) -> None:
     """Start the supervisor in the background and return when it is ready."""
-    places: Places = ctx.obj
     if (pid := listener_pid(places)) is not None:
         tell(form, f"already running, pid {pid}", pid=pid, started=False)
     elif (unit := installed_unit(places)) is not None:
@@ -57,7 +56,7 @@ def start(ctx: click.Context, timeout_seconds: float, form: str) -> None:
         sentence = f"started by systemd, pid {pid}; hermesctl logs shows its log"
         tell(form, sentence, pid=pid, started=True, systemd=True)
     else:
-        pid = launch(ctx, timeout_seconds)
+        pid = launch(places, timeout_seconds)
         tell(form, started(places, pid), pid=pid, started=True, log=str(log_of(places)))
 
 
@@ -70,14 +69,13 @@ def log_of(places: Places) -> Path:
     return places.logs / "supervisor.log"
 
 
-def launch(ctx: click.Context, timeout_seconds: float) -> int:
+def launch(places: Places, timeout_seconds: float) -> int:
     """Starts a supervisor in the background, without systemd; its pid, once it is ready."""
-    places: Places = ctx.obj
     make_private(places.state)
     make_private(places.logs)
     log = log_of(places)
     born_at = log.stat().st_size if log.exists() else 0
-    process = _spawn(supervisor_line(ctx), log)
+    process = _spawn(places, log)
     ending = Ending(process.pid)
     try:
         _wait_until_ready(places, process, ending, timeout_seconds, log, born_at)
@@ -86,11 +84,17 @@ def launch(ctx: click.Context, timeout_seconds: float) -> int:
     return process.pid
 
 
-def _spawn(line: list[str], log: Path) -> "subprocess.Popen[bytes]":
+def _spawn(places: Places, log: Path) -> "subprocess.Popen[bytes]":
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         return subprocess.Popen(
-            line, stdin=subprocess.DEVNULL, stdout=descriptor, stderr=descriptor, start_new_session=True
+            interpreter.command("supervisor", *places.arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=descriptor,
+            stderr=descriptor,
+            start_new_session=True,
+            cwd=interpreter.WORKING_DIRECTORY,
+            env=interpreter.without_code(os.environ),
         )
     finally:
         os.close(descriptor)

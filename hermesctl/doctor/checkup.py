@@ -1,8 +1,8 @@
 """All checks in the order in which a person mends things, and how they come by what they look at."""
 
 import json
+import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,6 +10,7 @@ from hermesctl.doctor import host, kernel, limits, service, settings, software, 
 from hermesctl.doctor.finding import Finding, Surroundings
 from hermesctl.errors import CommandError
 from hermesctl.rows import read
+from ipc import interpreter
 from ipc.endpoints import Places, is_listening
 from ipc.messages import Show
 
@@ -50,9 +51,9 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def examine(places: Places, home: str | None) -> Iterator[Finding]:
+def examine(places: Places) -> Iterator[Finding]:
     """Each finding as soon as it is there."""
-    around = Surroundings(places, home, _checkup(home), _status(places))
+    around = Surroundings(places, _checkup(places), _status(places))
     for check in CHECKS:
         found = check(around)
         if isinstance(found, Finding):
@@ -61,10 +62,17 @@ def examine(places: Places, home: str | None) -> Iterator[Finding]:
             yield from found
 
 
-def _checkup(home: str | None) -> dict[str, Any]:
-    line = [sys.executable, "-m", "supervisor.checkup", *(["--home", home] if home else [])]
+def _checkup(places: Places) -> dict[str, Any]:
     try:
-        done = subprocess.run(line, capture_output=True, text=True, timeout=_CHECKUP_SECONDS)
+        done = subprocess.run(
+            interpreter.command("supervisor.checkup", *places.arguments),
+            capture_output=True,
+            text=True,
+            timeout=_CHECKUP_SECONDS,
+            cwd=interpreter.WORKING_DIRECTORY,
+            # As the service would see it: whether the variable of a key is set is one of the questions.
+            env=interpreter.without_code(os.environ),
+        )
         found = json.loads(done.stdout)
     except (subprocess.TimeoutExpired, ValueError):
         return {}

@@ -24,7 +24,6 @@ class Surroundings:
     """This instance, as it is seen from outside, by the service's own eyes and, when it runs, by itself."""
 
     places: Places
-    home: str | None
     # What `python -m supervisor.checkup` said.
     checkup: dict[str, Any] = field(default_factory=dict)
     # The status row of the running service; None when it does not run.

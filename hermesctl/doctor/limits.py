@@ -76,7 +76,7 @@ def _limit(around: Surroundings, name: str, number: int) -> tuple[float, float]:
     try:
         text = Path(f"/proc/{around.pid}/limits").read_text()
     except OSError:
-        return _limit(Surroundings(around.places, around.home), name, number)
+        return _limit(Surroundings(around.places), name, number)
     line = next(line for line in text.splitlines() if line.startswith(name))
     values = line.removeprefix(name).split()[:2]
     return _value(values[0]), _value(values[1])

@@ -3,12 +3,12 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 from hermesctl.doctor.finding import Finding, Surroundings, bad, care, good
 from hermesctl.errors import CommandError
 from hermesctl.render import one_line, plain
+from ipc import interpreter
 
 # Looking at every page of a large journal takes longer than anybody waits for a doctor.
 _CHECK_SECONDS = 20.0
@@ -91,9 +91,14 @@ def _checked_online(around: Surroundings) -> dict[str, object] | None:
 
 
 def _checked_alone(around: Surroundings) -> dict[str, object] | None:
-    home = ["--home", around.home] if around.home else []
-    line = [sys.executable, "-m", "supervisor.journal", "check", *home]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=_CHECK_SECONDS)
+    done = subprocess.run(
+        interpreter.command("supervisor.journal", "check", *around.places.arguments),
+        capture_output=True,
+        text=True,
+        timeout=_CHECK_SECONDS,
+        cwd=interpreter.WORKING_DIRECTORY,
+        env=interpreter.environment("XDG_*"),
+    )
     rows = done.stdout.splitlines()
     return json.loads(rows[0]) if rows else None
 

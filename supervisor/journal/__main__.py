@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ipc.endpoints import Places, find_places
+from ipc.endpoints import Places, add_options, chosen_places
 from ipc.errors import WireError
 from supervisor.journal import care, lock
 from supervisor.journal.errors import JournalError, JournalLocked
@@ -22,12 +22,12 @@ Rows = Iterator[dict[str, Any]]
 def main() -> int:
     parser = argparse.ArgumentParser(prog="supervisor.journal", description="Care for a journal at rest.")
     parser.add_argument("act", choices=tuple(_ACTS))
-    parser.add_argument("--home", metavar="DIR")
+    add_options(parser)
     parser.add_argument("--session")
     parser.add_argument("--file")
     options = parser.parse_args()
     try:
-        places = find_places(options.home)
+        places = chosen_places(options)
         _refuse_absent(places)
         # Whoever has the lock is alone with the file: no service can start meanwhile.
         held = lock.take(places.lock)

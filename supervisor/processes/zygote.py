@@ -15,12 +15,11 @@ from pathlib import Path
 from ipc.children import CellSpec, Fork, FromZygote, Prepare
 from ipc.codec import Decoder, encode
 from ipc.errors import WireError
+from ipc.interpreter import WORKING_DIRECTORY, command
 from supervisor.processes import tree
 from supervisor.processes.handed import HandedZygote
 
 _DATAGRAM_BYTES_MAX = 64 * 1024
-# The folder that has the worker's package: the zygote finds it wherever the supervisor was started.
-_PACKAGES = Path(__file__).resolve().parents[2]
 _decoder: Decoder[FromZygote] = Decoder(FromZygote)
 
 Receive = Callable[[FromZygote, int | None], None]
@@ -28,11 +27,19 @@ Receive = Callable[[FromZygote, int | None], None]
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What the zygote runs: an interpreter; modules with `run(fork)` and `stretch()`, and `rehearse()`."""
+    """The zygote's interpreter; modules with `run(fork)` and `stretch()`, and `rehearse()`.
+
+    `path` are folders with modules that the interpreter does not find by itself.
+    """
 
     python: str = sys.executable
     run: str = "worker.main"
     rehearse: str = "worker.rehearsal"
+    path: tuple[str, ...] = ()
+
+    def line(self, pair: str) -> list[str]:
+        modules = ("worker.zygote", pair, self.run, self.rehearse)
+        return command(*modules, python=self.python, path=self.path)
 
 
 class Zygote:
@@ -80,12 +87,12 @@ class Zygote:
         pair, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, log.open("wb") as output:
             guard = subprocess.Popen(
-                [program.python, "-m", "worker.zygote", str(theirs.fileno()), program.run, program.rehearse],
+                program.line(str(theirs.fileno())),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 pass_fds=[theirs.fileno()],
-                cwd=_PACKAGES,
+                cwd=WORKING_DIRECTORY,
                 env=dict(environment),
                 start_new_session=True,
             )

@@ -6,21 +6,15 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
 
-import ipc
+from ipc import interpreter
 from ipc.children import ServiceStart
 from supervisor.services.handed import HandedService
 
-# What a Python program needs to run where its parent runs; keys of model providers are not among it.
-_ENVIRONMENT = (
-    "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "LOGNAME", "PATH",
-    "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX", "PYTHONUTF8", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV",
-)  # fmt: skip
 # A log over this is set aside, by a copy while the service runs; the one before it is dropped.
 _LOG_BYTES_MAX = 4 * 1024 * 1024
 # Orders must fit the pipe's buffer, or writing them could block the loop on a child that does not read.
@@ -67,12 +61,12 @@ class Child:
         try:
             log_offset = os.fstat(output).st_size
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", module],
+                interpreter.command(module),
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,
-                env=_environment(environment),
-                cwd="/",
+                env=interpreter.environment(*environment),
+                cwd=interpreter.WORKING_DIRECTORY,
                 start_new_session=True,
             )
         finally:
@@ -142,14 +136,6 @@ def _signal_group(pid: int, number: signal.Signals) -> None:
         os.killpg(pid, number)
     except ProcessLookupError:
         return
-
-
-def _environment(further: Iterable[str]) -> dict[str, str]:
-    """The child finds our packages where this process found them, whether they are installed or not."""
-    names = (*_ENVIRONMENT, *further)
-    chosen = {name: os.environ[name] for name in names if name in os.environ}
-    ours = str(Path(ipc.__file__).resolve().parent.parent)
-    return {**chosen, "PYTHONPATH": os.pathsep.join([ours, *filter(None, [os.environ.get("PYTHONPATH")])])}
 
 
 def _open_log(path: Path) -> int:

@@ -26,8 +26,8 @@ def make_service(tmp_path: Path, model: FakeModel) -> Iterator[Callable[..., Ser
     """Starts a service; keyword arguments add lines to tables of its hermes.toml."""
     made: list[Service] = []
 
-    def make(**tables: str) -> Service:
-        service = Service(tmp_path / f"home{len(made)}", settings_for(model, **tables))
+    def make(module: str = "supervisor", **tables: str) -> Service:
+        service = Service(tmp_path / f"home{len(made)}", settings_for(model, **tables), module)
         made.append(service)
         service.start()
         return service

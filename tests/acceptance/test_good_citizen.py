@@ -5,7 +5,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,11 +29,10 @@ def spinning(
 ) -> Callable[..., tuple[Service, list[int]]]:
     """A service all of whose seats have a turn, each in a worker that spins with the interpreter lock."""
     mark = tmp_path_factory.mktemp("gil") / "spinning"
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).with_name("gil")))
     monkeypatch.setenv("HERMES_TEST_SPINNING", str(mark))
 
     def make(seats: int) -> tuple[Service, list[int]]:
-        service = make_service(workers=f"count = {seats}")
+        service = make_service("tests.acceptance.spinning_supervisor", workers=f"count = {seats}")
         for number in range(seats):
             service.say(f"s{number}", "[[silent]] wait")
         pids = [worker_of(service, f"s{number}") for number in range(seats)]

@@ -96,9 +96,8 @@ def test_a8_a_worker_that_spins_in_c_with_the_interpreter_lock_is_ended_all_the_
     mark: str,
 ) -> None:
     spinning = tmp_path_factory.mktemp("gil") / "spinning"
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).with_name("gil")))
     monkeypatch.setenv("HERMES_TEST_SPINNING", str(spinning))
-    service = make_service(workers="count = 2")
+    service = make_service("tests.acceptance.spinning_supervisor", workers="count = 2")
     listener = begin(service, shell(sleeper(mark)))
     until(lambda: named(mark))
     worker = worker_of(service, "demo")

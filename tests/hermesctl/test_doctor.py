@@ -50,7 +50,7 @@ def doctor(home: Path, before: Callable[[], None] | None = None, **more: str) ->
 def around(home: Path, status: dict[str, Any] | None = None, **checkup: Any) -> Surroundings:
     """What one check looks at, without the cost of all."""
     home.mkdir(mode=0o700, exist_ok=True)
-    return Surroundings(find_places(str(home)), str(home), checkup, status)
+    return Surroundings(find_places(str(home)), checkup, status)
 
 
 def make_private_home(tmp_path: Path, text: str) -> Path:

@@ -1,4 +1,4 @@
-"""`run`, `start` and `stop` with a stand-in for the supervisor that `python -m supervisor` finds first."""
+"""`run`, `start` and `stop` of an installation whose supervisor is a stand-in."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hermesctl.systemd import is_there
-from tests.hermesctl.hand import Result, Running, hermesctl
+from tests.hermesctl.hand import ROOT, Result, Running, hermesctl
 from tests.hermesctl.terminal import hermesctl_in
 
 LIVING = """
@@ -34,14 +34,17 @@ peer._thread.join()
 
 @pytest.fixture
 def stand_in(tmp_path: Path) -> Path:
-    folder = tmp_path / "cwd" / "supervisor"
+    """The module that is run in place of the supervisor, installed beside the real packages."""
+    folder = tmp_path / "installed" / "supervisor"
     folder.mkdir(parents=True)
+    for name in ("hermesctl", "ipc", "tests"):
+        (folder.parent / name).symlink_to(ROOT / name)
     (folder / "__init__.py").touch()
     return folder / "__main__.py"
 
 
 def ctl(tmp_path: Path, *line: str) -> Result:
-    return hermesctl(tmp_path / "home", *line, cwd=tmp_path / "cwd")
+    return hermesctl(tmp_path / "home", *line, cwd=tmp_path / "installed")
 
 
 def test_start_returns_when_ready_and_stop_when_gone(tmp_path: Path, stand_in: Path) -> None:

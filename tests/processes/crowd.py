@@ -41,8 +41,8 @@ async def main(home: str, processes_max: int) -> None:
         cell="pidns",
         limits=Limits(processes_max=processes_max),
         report=events.put_nowait,
-        program=replace(STAND_IN, python=_interpreter()),
-        environment={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        program=replace(STAND_IN, python=_interpreter(), path=tuple(filter(None, sys.path))),
+        environment=os.environ,
     )
     try:
         await processes.open()

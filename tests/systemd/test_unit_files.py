@@ -59,8 +59,9 @@ def test_a_home_of_ones_own_and_odd_paths_reach_the_unit(tmp_path: Path) -> None
     home = tmp_path / "a % home"
     odd = Program("/opt/50% of $ two/python", Path("/opt/50% of"), ())
     unit = keys(render(Scope.USER, find_places(str(home)), odd)[SERVICE])
-    assert unit["ExecStart"] == '"/opt/50%% of $$ two/python" -m hermesctl run'
-    assert unit["WorkingDirectory"] == "/opt/50%% of"
+    launcher = '"/opt/50%% of/ipc/launch.py"'
+    assert unit["ExecStart"] == f'"/opt/50%% of $$ two/python" -P -E -s {launcher} hermesctl run'
+    assert unit["WorkingDirectory"] == "/"
     assert unit["Environment"] == f'"HERMES_SUPERVISOR_HOME={tmp_path}/a %% home"'
 
 

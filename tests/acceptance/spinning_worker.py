@@ -1,10 +1,14 @@
-"""For a service under test: on SIGUSR1 a process spins in C and never lets the interpreter lock go."""
+"""The worker, which on SIGUSR1 spins in C with the interpreter lock held; a mark tells that it does."""
 
 import itertools
 import os
 import signal
 from pathlib import Path
 from types import FrameType
+
+from worker.main import run, stretch
+
+__all__ = ["run", "stretch"]
 
 
 def _spin(number: int, frame: FrameType | None) -> None:

@@ -1,0 +1,68 @@
+"""How an interpreter of ours is started: it runs no stranger's module, whatever it is started from.
+
+Python takes code from more places than its own: the working directory (`-m`, `-c`), PYTHONPATH, PYTHONHOME,
+the user's site folder with its `.pth` files and `usercustomize`. An agent, or the owner of the folder one
+happens to stand in, can write to some of them. Therefore every process of this program that is an interpreter
+starts with the three flags below, in a fixed working directory, through ipc/launch.py; and the dynamic loader
+is not told to preload anything. What is left is trusted: the standard library, the packages of the
+environment, and the folder of our own packages.
+
+A `pip install --user` works: the user's site folder is then the folder of our own packages, in which modules
+are looked for; its `.pth` files are not executed.
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import ipc
+
+# -P: not the working directory. -E: no PYTHON… variable. -s: not the user's site folder.
+FLAGS = ("-P", "-E", "-s")
+# A place that exists everywhere and that no agent can write to.
+WORKING_DIRECTORY = "/"
+# The folder our packages lie in, not resolved: a user's site folder may consist of links.
+PACKAGES = Path(ipc.__file__).absolute().parent.parent
+
+# What a program needs to run where its parent runs. No key, and no variable that names code to load, with one
+# exception: libraries of a graphics card are found through LD_LIBRARY_PATH.
+_COMMON = (
+    "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "TMPDIR", "TZ",
+    "USER",
+)  # fmt: skip
+# Variables that make an interpreter or the dynamic loader take code from where they say.
+_LOADS_CODE = ("PYTHON", "LD_PRELOAD", "LD_AUDIT")
+
+
+def command(
+    module: str, *arguments: str, python: str = sys.executable, path: Iterable[str] = ()
+) -> list[str]:
+    """The command line for a module of ours; `path` are further folders in which modules are looked for."""
+    no_bytecode = ("-B",) if sys.dont_write_bytecode else ()
+    launcher = str(PACKAGES / "ipc" / "launch.py")
+    return [python, *FLAGS, *no_bytecode, launcher, *(f"+{folder}" for folder in path), module, *arguments]
+
+
+def environment(*further: str) -> dict[str, str]:
+    """The environment of a child: variables every program needs, and those it needs by name or `PREFIX_*`."""
+    prefixes = tuple(name.removesuffix("*") for name in further if name.endswith("*"))
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in _COMMON or name in further or (prefixes and name.startswith(prefixes))
+    }
+
+
+def without_code(variables: Mapping[str, str]) -> dict[str, str]:
+    """An environment that is inherited whole, but for the variables that name code to load."""
+    return {name: value for name, value in variables.items() if not name.startswith(_LOADS_CODE)}
+
+
+def isolate(module: str) -> None:
+    """Replace this process by an isolated one that runs the same module, unless it is one already.
+
+    For entry points that people start in their own way: `python -m supervisor`, or the installed script.
+    """
+    if not (sys.flags.safe_path and sys.flags.ignore_environment and sys.flags.no_user_site):
+        os.execve(sys.executable, command(module, *sys.argv[1:]), without_code(os.environ))

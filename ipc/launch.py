@@ -1,0 +1,31 @@
+"""`python -P -E -s ipc/launch.py [+FOLDER …] MODULE ARGUMENT…`: run a module of ours as `__main__`.
+
+A file and not `python -m`: with these flags the interpreter looks neither into the working directory nor into
+PYTHONPATH, and our packages may lie where it does not look, in a checkout or in a user's site folder. The
+folder they lie in is put behind the standard library and in front of the installed packages; so are those
+named with a plus. No `.pth` file in any of them is executed.
+"""
+
+import os
+import runpy
+import sys
+
+_INSTALLED = ("site-packages", "dist-packages")
+
+
+def main() -> None:
+    further: list[str] = []
+    arguments = sys.argv[1:]
+    while arguments and arguments[0].startswith("+"):
+        further.append(arguments.pop(0)[1:])
+    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    first = next(
+        (at for at, folder in enumerate(sys.path) if os.path.basename(folder) in _INSTALLED), len(sys.path)
+    )
+    sys.path[first:first] = [folder for folder in (own, *further) if folder not in sys.path]
+    sys.argv = arguments
+    runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""The start of the supervisor: arguments, settings and the journal's lock, then one life of the service."""
+
+import argparse
+import asyncio
+import faulthandler
+import os
+import sys
+from typing import NoReturn
+
+import uvloop
+
+from ipc.endpoints import Places, add_options, chosen_places, make_private
+from ipc.errors import WireError
+from ipc.interpreter import WORKING_DIRECTORY
+from supervisor.app import App
+from supervisor.handover import Handover, arrive, leave
+from supervisor.journal.errors import JournalError, JournalLocked
+from supervisor.journal.journal import Journal
+from supervisor.processes.cells import leaf
+from supervisor.settings import Settings, load
+from supervisor.settings_file import SettingsError
+
+# The exit codes scripts and systemd rely on.
+_EXIT_BUG, _EXIT_LOCKED, _EXIT_SETTINGS = 1, 75, 78
+
+
+def main() -> NoReturn:
+    parser = argparse.ArgumentParser(
+        prog="hermes-supervisor", description="Run the supervisor in the foreground."
+    )
+    add_options(parser)
+    parser.add_argument("--check", action="store_true", help="say whether it would start, and exit")
+    parser.add_argument("--handover", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    handed: Handover | None = None
+    # Systemd's watchdog ends a stuck supervisor with SIGABRT: its log then shows where it stood.
+    faulthandler.enable()
+    try:
+        places = chosen_places(arguments)
+        # Not the folder somebody happened to stand in: it is not kept busy, and nothing is looked for in it.
+        os.chdir(WORKING_DIRECTORY)
+        settings = load(places.settings_file)
+        if arguments.check:
+            sys.exit(0)
+        leaf.settle()
+        make_private(places.state)
+        if arguments.handover:
+            handed, lock = arrive(arguments.handover)
+            journal = Journal.take_over(places.journal, lock)
+        else:
+            journal = Journal.open(places.journal, places.lock)
+    except (SettingsError, WireError) as error:
+        _leave(_EXIT_SETTINGS, error.fault, error.hint)
+    except JournalLocked as error:
+        _leave(_EXIT_LOCKED, error.fault, error.hint)
+    except JournalError as error:
+        _leave(_EXIT_BUG, error.fault, error.hint)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        outcome = runner.run(_live(places, settings, journal, handed))
+    sys.stderr.flush()
+    if isinstance(outcome, Handover):
+        leave(outcome, places.arguments, journal.hand_over())
+    # The journal is closed and every child is gone: an interpreter's farewell could only hang.
+    os._exit(outcome)
+
+
+async def _live(
+    places: Places, settings: Settings, journal: Journal, handed: Handover | None
+) -> int | Handover:
+    """An exit status, or what the next image of this process needs."""
+    try:
+        app = App(places, settings, journal, handed=handed)
+        status = await app.run()
+        return app.leaving or status
+    except (SettingsError, WireError) as error:
+        _complain(error.fault, error.hint)
+        return _EXIT_SETTINGS
+    except JournalError as error:
+        _complain(error.fault, error.hint)
+        return _EXIT_BUG
+
+
+def _leave(status: int, fault: str, hint: str) -> NoReturn:
+    _complain(fault, hint)
+    sys.exit(status)
+
+
+def _complain(fault: str, hint: str) -> None:
+    print(f"hermes-supervisor: {fault}\n  hint: {hint}", file=sys.stderr, flush=True)

@@ -1,0 +1,13 @@
+"""`python -m tests.acceptance.spinning_supervisor`: the supervisor, whose workers spin when told to."""
+
+from functools import partial
+
+from supervisor import entry
+from supervisor.app import App
+from supervisor.processes.host import Processes
+from supervisor.processes.zygote import Program
+
+if __name__ == "__main__":
+    program = Program(run="tests.acceptance.spinning_worker")
+    vars(entry)["App"] = partial(App, make_processes=partial(Processes, program=program))
+    entry.main()
