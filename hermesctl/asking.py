@@ -6,21 +6,28 @@ import shlex
 import sys
 from typing import Any
 
+from hermesctl.choices import numbered, ways
 from hermesctl.client import Client
 from hermesctl.outcome import tell
+from hermesctl.parameters import quoted
 from hermesctl.render import one_line
 from ipc.endpoints import Places
 from ipc.messages import Done, Respond
 
 
-def question_lines(fields: dict[str, Any]) -> list[str]:
-    """The question, its choices, and the command that answers it."""
+def question_lines(fields: dict[str, Any], is_typed_here: bool) -> list[str]:
+    """The question, its choices by number, and what answers it."""
     name = shlex.quote(one_line(fields.get("question")))
+    kind, choices = str(fields.get("kind")), [one_line(choice) for choice in fields.get("choices") or ()]
     lines = [f"? {one_line(fields.get('turn'))} asks: {fields.get('text')}"]
-    lines += [f"    - {one_line(choice)}" for choice in fields.get("choices") or ()]
-    if fields.get("kind") == "approve":
-        return [*lines, f"  answer with: hermesctl approve {name}, or: hermesctl deny {name}"]
-    return [*lines, f'  answer with: hermesctl answer {name} "…"']
+    if kind != "approve":
+        lines += [f"    {number}  {choice}" for number, choice in numbered(choices)]
+    command = f'hermesctl answer {name} "…"'
+    if kind == "approve":
+        command = f"hermesctl approve {name}, or: hermesctl deny {name}"
+    if is_typed_here:
+        return [*lines, f"  answer with {ways(kind, choices)}", f"  from elsewhere: {command}"]
+    return [*lines, f"  answer with: {command}"]
 
 
 def respond(places: Places, question: str, text: str, form: str) -> None:
@@ -30,7 +37,8 @@ def respond(places: Places, question: str, text: str, form: str) -> None:
         done = client.ask(Respond(question, text, "hermesctl"), Done)
     finally:
         client.close()
-    sentence = done.note or f"{question} is answered; {', '.join(done.turns)} goes on"
+    follows = done.note or f"{', '.join(done.turns)} goes on"
+    sentence = f"{question} is answered with {quoted(text)}: {follows}"
     tell(form, sentence, question=question, text=text, turns=done.turns, note=done.note)
 
 

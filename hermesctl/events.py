@@ -1,5 +1,6 @@
 """Events as others read them: the JSON line of the feed, and the gist of each type in a few words."""
 
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -56,6 +57,19 @@ def proof(fields: _Fields) -> str:
     return f"{count} {noun} ended in {killed.get('ms', '?')} ms, {left} ({killed.get('how', '?')})"
 
 
+def arguments(summary: object) -> str:
+    """A tool's arguments without the signs of JSON: the value alone where there is one, else each by name."""
+    text = str(summary or "")
+    try:
+        found = msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        # Long ones come cut off; the beginning is what a person recognises.
+        return one_line(re.sub(r'^\{"\w+": "', "", text))
+    if len(found) == 1:
+        return one_line(*found.values())
+    return ", ".join(f"{one_line(name)}: {one_line(value)}" for name, value in found.items())
+
+
 def _quote(text: object) -> str:
     return f"“{cut(one_line(text), _QUOTE_WIDTH)}”"
 
@@ -104,7 +118,9 @@ _GISTS: dict[str, Callable[[_Fields], str]] = {
     "turn.opened": _opened,
     "attempt.opened": _attempt_opened,
     "attempt.lost": lambda f: f"{f.get('turn')} attempt {f.get('attempt')}: {f.get('reason')}",
-    "tool.started": lambda fields: f"{fields.get('turn')} {fields.get('name')} {fields.get('summary')}",
+    "tool.started": lambda fields: (
+        f"{fields.get('turn')} {fields.get('name')} {arguments(fields.get('summary'))}"
+    ),
     "tool.finished": _tool_finished,
     "question.asked": lambda fields: f"{fields.get('question')} {_quote(fields.get('text', ''))}",
     "question.answered": lambda f: f"{f.get('question')} {_quote(f.get('text', ''))} by {f.get('by')}",

@@ -39,6 +39,8 @@ class Feed:
             self._seen = self._heads()
         self._number = self.client.post(Follow(session, after, cursor))
         standing = self.client.answer_to(self._number, Following)
+        # Whether anything was ever said to the session.
+        self.is_known = session is None or standing.seq > 0
         if session is not None:
             begins = standing.after if cursor else standing.seq
             self._seen[session] = begins if after is None else after

@@ -1,8 +1,9 @@
 """One message on its way: which turn answers it, what is shown of that turn, and how it ended."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from hermesctl.asking import Prompt, question_lines
+from hermesctl.choices import meant_by
 from hermesctl.ctrlc import CtrlC
 from hermesctl.errors import CommandError
 from hermesctl.events import gist, json_line, proof
@@ -29,6 +30,8 @@ from ipc.messages import (
 # A supervisor that restarts is back within seconds; one that is not will not be waited for.
 _RETURN_SECONDS = 60.0
 _RESULTS = {"turn.done": Exit.DONE, "turn.interrupted": Exit.INTERRUPTED}
+# The tool by which an agent asks: the question itself follows at once.
+_ASKING = "ask"
 # Events that end a message without a turn.
 _GIVEN_UP = frozenset({"message.refused", "message.dropped", "transcript.failed"})
 
@@ -48,6 +51,7 @@ class Voice:
 
     def __init__(self) -> None:
         self._speech = Speech()
+        self._prompt = Prompt()
 
     def show(self, item: Event | Delta | Noted) -> None:
         if isinstance(item, Delta):
@@ -78,10 +82,12 @@ class Voice:
                 self.remark(f"attempt {fields.get('attempt')} was lost: {fields.get('reason')}")
             case "question.asked":
                 self._speech.end_line()
-                self.remark("\n".join(question_lines(fields)))
+                self.remark("\n".join(question_lines(fields, self._prompt.is_watched)))
             case "transcript.ready":
                 if fields.get("echo", True):
                     self.remark(f"🎙️ “{fields.get('text')}”")
+            case "tool.started" if fields.get("name") == _ASKING:
+                pass
             case "tool.started" | "tool.finished" | "question.answered":
                 self.remark(f"· {gist(event)}")
 
@@ -118,7 +124,8 @@ class Sending:
         self._shown = shown
         self._ctrl_c = ctrl_c
         self._prompt = Prompt()
-        self._question: str | None = None
+        # The fields of the question that is open.
+        self._question: dict[str, Any] | None = None
         self._message = ""
         self._turn: str | None = None
         # Where each turn of the session stands, for a message that joins one on its way.
@@ -141,7 +148,7 @@ class Sending:
             if self._ctrl_c.presses:
                 self._stop()
             if self._question is not None and (typed := self._prompt.line()):
-                self._feed.client.post(Respond(self._question, typed, "hermesctl"))
+                self._respond(self._question, typed)
             item = self._feed.next()
             if item is not None:
                 self._take(item)
@@ -180,9 +187,14 @@ class Sending:
             self._shown.show(event)
             self._exit = self._ending(event)
 
+    def _respond(self, question: dict[str, Any], typed: str) -> None:
+        choices = [str(choice) for choice in question.get("choices") or ()]
+        text = meant_by(typed, str(question.get("kind")), choices)
+        self._feed.client.post(Respond(str(question.get("question")), text, "hermesctl"))
+
     def _note_question(self, event: Event) -> None:
         if event.type == "question.asked":
-            self._question = str(event.fields.get("question"))
+            self._question = event.fields
             self._prompt.open()
         elif event.type == "question.answered":
             self._question = None

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from hermesctl.events import clock, proof
+from hermesctl.events import arguments, clock, proof
 from hermesctl.render import one_line
 
 _Fields = dict[str, Any]
@@ -55,6 +55,11 @@ def _attempt_lost(event: _Fields) -> str:
     return f"attempt {event.get('attempt')} was lost: {event.get('reason')}"
 
 
+def _tool_started(event: _Fields) -> str:
+    told = arguments(event.get("summary"))
+    return f"tool {event.get('name')} started" + (f": {told}" if told else "")
+
+
 def _tool_finished(event: _Fields) -> str:
     how = "finished" if event.get("ok") else "failed"
     return f"tool {event.get('name')} {how} after {event.get('ms')} ms"
@@ -78,7 +83,7 @@ _SENTENCES: dict[str, Callable[[_Fields], str]] = {
     "turn.opened": lambda e: f"turn {e['turn']} opened to answer {', '.join(e['messages'])}",
     "attempt.opened": lambda e: f"attempt {e['attempt']} began on worker {e['worker']} (pid {e['pid']})",
     "attempt.lost": _attempt_lost,
-    "tool.started": lambda e: f"tool {e['name']} started{_said(e, 'summary')}",
+    "tool.started": _tool_started,
     "tool.finished": _tool_finished,
     "question.asked": lambda e: f"it asked a question ({e.get('question')}){_said(e)}",
     "question.answered": lambda e: f"the question {e.get('question')} was answered{_said(e)}",

@@ -30,6 +30,7 @@ from supervisor.core.events import (
     EventsSeen,
     HostRead,
     InterruptAsked,
+    Known,
     ResumeAsked,
     Spoke,
     StoodStill,
@@ -72,7 +73,7 @@ class Journal(Protocol):
     """What the engine asks of the journal."""
 
     def wake(self, session: str) -> Session | None: ...
-    def message_seq(self, message: str) -> int | None: ...
+    def known(self, message: str) -> Known | None: ...
     def cursors(self, session: str) -> dict[str, int]: ...
     def commit(self, records: Sequence[Record]) -> "asyncio.Future[None]": ...
 
@@ -158,7 +159,7 @@ class Engine:
         self._halted: asyncio.Future[None] | None = None
         # Of the batch being decided: messages and cursors the journal does not have yet, and
         # sessions that doors asked about.
-        self._fresh: dict[str, int] = {}
+        self._fresh: dict[str, Known] = {}
         self._moved: dict[str, dict[str, int]] = {}
         self._touched: set[str] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -236,15 +237,14 @@ class Engine:
             self._wake(event.session)
         # Nothing can be known by its key in a session that nobody has spoken to.
         if isinstance(event, TextArrived | VoiceArrived) and event.session in self.state.sessions:
-            known = self._fresh.get(event.message) or self._journal.message_seq(event.message)
-            event = event if known is None else replace(event, known_seq=known)
+            event = replace(event, known=self._fresh.get(event.message) or self._journal.known(event.message))
         elif isinstance(event, EventsSeen):
             cursors = self._journal.cursors(event.session) | self._moved.get(event.session, {})
             event = replace(event, stands_at=cursors.get(event.cursor, 0), cursors=len(cursors))
         decision = decide(self.state, event, self._clock.now())
         for record in decision.records:
             if isinstance(record, MessageAccepted):
-                self._fresh[record.message] = record.seq
+                self._fresh[record.message] = Known(record.seq, None if record.clip else record.text)
             elif isinstance(record, CursorMoved):
                 self._moved.setdefault(record.session, {})[record.cursor] = record.seen
         return decision

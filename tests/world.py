@@ -123,7 +123,7 @@ class World:
             if session is not None:
                 self.state.sessions[name] = session
         if isinstance(event, events.TextArrived | events.VoiceArrived):
-            event = replace(event, known_seq=self.journal.message_seq(event.message))
+            event = replace(event, known=self.journal.known(event.message))
         elif isinstance(event, events.EventsSeen):
             cursors = self.journal.cursors(event.session)
             event = replace(event, stands_at=cursors.get(event.cursor, 0), cursors=len(cursors))

@@ -4,16 +4,14 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
-
-import msgspec
 
 from hermesctl.chat.conversation import Conversation
 from hermesctl.chat.desk import Notice
 from hermesctl.chat.markdown import Line, markdown_lines, plain_lines
 from hermesctl.chat.transcript import Gap, Item, Message, Transcript
 from hermesctl.chat.turn import Attempt, Mark, Question, Steered, Tool, Turn
-from hermesctl.events import proof
+from hermesctl.choices import numbered, ways
+from hermesctl.events import arguments, proof
 from hermesctl.render import age, cut, harmless, one_line
 
 # Longer lines are hard to read, whatever the terminal could show.
@@ -148,7 +146,7 @@ def _tool_lines(tool: Tool, look: Look) -> Iterator[Line]:
     ms = {"running": "", "cut": "stopped"}.get(tool.state, f"{tool.ms:,} ms")
     name = cut(one_line(tool.name), 24)
     room = look.text_width - len(name) - len(ms) - 9
-    summary = _arguments(tool.summary)
+    summary = arguments(tool.summary)
     sign = (_SIGN_STYLES[tool.state], f"  {_SIGNS[tool.state]} ")
     if not look.is_unfolded:
         yield [sign, ("", name), ("class:dim", f"  {cut(summary, max(room, 8))}  {ms}".rstrip())]
@@ -159,29 +157,16 @@ def _tool_lines(tool: Tool, look: Look) -> Iterator[Line]:
         yield from _wrapped("    │ ", tool.note.rstrip(), look, "dim")
 
 
-def _arguments(summary: str) -> str:
-    """A tool's arguments without the signs of JSON: the value alone where there is one, else each by name."""
-    try:
-        found = msgspec.json.decode(summary, type=dict[str, Any])
-    except msgspec.MsgspecError:
-        # Long ones come cut off; the beginning is what a person recognises.
-        return one_line(re.sub(r'^\{"\w+": "', "", summary))
-    if len(found) == 1:
-        return one_line(*found.values())
-    return ", ".join(f"{one_line(name)}: {one_line(value)}" for name, value in found.items())
-
-
 def _question_lines(question: Question, look: Look) -> Iterator[Line]:
     yield []
     yield from _wrapped("? ", question.text, look, "question")
-    for number, choice in enumerate(question.choices, 1):
+    for number, choice in numbered(question.choices):
         yield from _wrapped(f"  {number}  ", one_line(choice), look, "")
     if question.state == "answered":
         yield from _wrapped("❯ ", question.answer, look, "you")
     elif question.state == "open":
-        ways = "a number, or your own words" if question.choices else "your words"
-        asked = "y or n" if question.kind == "approve" else ways
-        yield [("class:dim", f"  answer with {asked} · Esc withdraws")]
+        typed = ways(question.kind, question.choices)
+        yield [("class:dim", f"  answer with {typed} · Esc withdraws")]
     yield []
 
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
+from hermesctl.choices import meant_by
+
 Fields = dict[str, Any]
 TurnState = Literal["queued", "running", "asking", "done", "failed", "interrupted"]
 ToolState = Literal["running", "ok", "failed", "cut"]
@@ -35,12 +37,7 @@ class Question:
     by: str = ""
 
     def meant_by(self, typed: str) -> str:
-        """What a typed line says: a choice by its number, yes or no by a letter, else itself."""
-        words = typed.strip()
-        if self.choices and words.isdecimal() and 1 <= int(words) <= len(self.choices):
-            return self.choices[int(words) - 1]
-        short = {"y": "yes", "n": "no"} if self.kind == "approve" else {}
-        return short.get(words.casefold(), words)
+        return meant_by(typed, self.kind, self.choices)
 
 
 @dataclass(slots=True)

@@ -3,6 +3,7 @@
 import click
 
 from hermesctl import completing
+from hermesctl.existence import require_session
 from hermesctl.parameters import name, whole
 from hermesctl.render import Column, ago, cut_middle
 from hermesctl.rows import as_json, print_rows, read
@@ -32,4 +33,6 @@ Examples:
 def cursors(places: Places, session: str | None, limit: int, form: str) -> None:
     """List how far clients that have a name have read."""
     rows = read(places, Show("cursors", session=session, limit=limit))
+    if session is not None and not rows:
+        require_session(places, session)
     print_rows(form, rows, _COLUMNS, "no cursors; try: hermesctl tail SESSION --cursor NAME")

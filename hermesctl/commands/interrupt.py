@@ -8,6 +8,7 @@ import click
 from hermesctl import completing
 from hermesctl.errors import CommandError
 from hermesctl.events import proof
+from hermesctl.existence import no_such_session
 from hermesctl.exits import Exit
 from hermesctl.feed import Feed
 from hermesctl.outcome import acting, print_object
@@ -49,6 +50,8 @@ def interrupt(
         raise click.UsageError("--expect-turn belongs to one SESSION")
     feed = Feed(places, session, None)
     try:
+        if session is not None and not feed.is_known:
+            raise no_such_session(feed.client, session)
         request = Interrupt(session, "hermesctl", expect_turn, drop=waiting == "drop")
         done = feed.client.ask(request, Done)
         ended = []

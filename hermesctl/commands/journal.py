@@ -11,6 +11,7 @@ import msgspec
 from hermesctl import completing, parameters
 from hermesctl.client import Client
 from hermesctl.errors import CommandError, NotRunning
+from hermesctl.existence import require_session
 from hermesctl.exits import Exit
 from hermesctl.render import ago, plain, size
 from hermesctl.rows import as_json, print_json
@@ -126,8 +127,17 @@ def backup(ctx: click.Context, file: str, form: str) -> None:
 def export(ctx: click.Context, session: str | None) -> None:
     """Print everything as JSON, one row a line; the texts of people are in it."""
     line = ("--session", session) if session is not None else ()
+    rows = 0
     for row in _ask(ctx, Care("export", session=session), *line):
+        rows += 1
         print(msgspec.json.encode(row).decode())
+    if session is None or rows:
+        return
+    if is_listening(_places(ctx).control):
+        require_session(_places(ctx), session)
+    else:
+        fault = f"there is no session {parameters.quoted(session)} in the journal"
+        raise CommandError(fault, "hermesctl journal export without --session shows all", Exit.REFUSED)
 
 
 @journal.command(epilog=_PRUNE_EXAMPLES)

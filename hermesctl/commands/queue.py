@@ -6,6 +6,7 @@ import click
 
 from hermesctl import completing
 from hermesctl.client import Client
+from hermesctl.existence import require_session
 from hermesctl.outcome import tell
 from hermesctl.parameters import name, one_of
 from hermesctl.render import Column, ago
@@ -45,9 +46,11 @@ def queue(places: Places, session: str, act: Act, message: str | None, form: str
         raise click.UsageError("drop takes the id of one message; the other acts take none")
     client = Client(places)
     try:
+        waiting = client.ask(Queue(session), Table).rows
+        if not waiting:
+            require_session(places, session)
         if act == "list":
-            rows = client.ask(Queue(session), Table).rows
-            print_rows(form, rows, _COLUMNS, f"nothing waits in {session}")
+            print_rows(form, waiting, _COLUMNS, f"nothing waits in {session}")
             return
         done = client.ask(Queue(session, act, message), Done)
     finally:

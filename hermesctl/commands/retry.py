@@ -7,6 +7,7 @@ import click
 from hermesctl import completing
 from hermesctl.ctrlc import CtrlC
 from hermesctl.errors import CommandError
+from hermesctl.existence import no_such_session
 from hermesctl.exits import Exit
 from hermesctl.feed import Feed
 from hermesctl.parameters import name
@@ -47,6 +48,8 @@ def retry(places: Places, what: str, until: str, form: str) -> int:
     with CtrlC() as ctrl_c:
         feed = Feed(places, session, None, ctrl_c.wake)
         try:
+            if not feed.is_known:
+                raise no_such_session(feed.client, session)
             request = Retry(what, f"hermesctl-{os.urandom(12).hex()}")
             sending = Sending(feed, session, request, shown, ctrl_c)
             accepted = sending.submit()

@@ -10,6 +10,7 @@ from hermesctl import completing
 from hermesctl.acknowledging import Acknowledging
 from hermesctl.errors import CommandError
 from hermesctl.events import clock, gist, json_line
+from hermesctl.existence import no_such_session
 from hermesctl.feed import Feed
 from hermesctl.parameters import name, whole
 from hermesctl.render import aside, one_line, paint
@@ -34,6 +35,7 @@ Examples:
   hermesctl tail demo --after 0
   hermesctl tail demo --json
   hermesctl tail demo --json --cursor bridge
+  hermesctl tail tomorrow --wait
 """
 
 
@@ -46,15 +48,22 @@ Examples:
     help="Go on behind what was printed under this name before, also across restarts.",
 )
 @click.option(
+    "--wait", "begin", flag_value="any", default="known", help="Also for a session that has not begun yet."
+)
+@click.option(
     "--json", "form", flag_value="json", default="lines", help="Print one event a line, deltas too."
 )
 @click.pass_obj
-def tail(places: Places, session: str | None, after: int | None, cursor: str | None, form: str) -> None:
+def tail(
+    places: Places, session: str | None, after: int | None, cursor: str | None, begin: str, form: str
+) -> None:
     """Follow what happens, event by event."""
     if session is None and (after is not None or cursor):
         option = "--cursor" if cursor else "--after"
         raise click.UsageError(f"{option} counts within one session: name the SESSION")
     feed = Feed(places, session, after, cursor=cursor or "")
+    if session is not None and begin == "known" and not feed.is_known:
+        raise no_such_session(feed.client, session)
     acknowledging = Acknowledging(feed, cursor, session) if session is not None and cursor else None
     try:
         _watch(feed, acknowledging, form)

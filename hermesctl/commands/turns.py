@@ -3,6 +3,7 @@
 import click
 
 from hermesctl import completing
+from hermesctl.existence import require_session
 from hermesctl.parameters import name, one_of, whole
 from hermesctl.render import Column, ago, cut_middle
 from hermesctl.rows import as_json, print_rows, read
@@ -42,4 +43,6 @@ Examples:
 def turns(places: Places, state: str | None, session: str | None, limit: int, form: str) -> None:
     """List the turns."""
     rows = read(places, Show("turns", session=session, state=state, limit=limit))
+    if session is not None and not rows:
+        require_session(places, session)
     print_rows(form, rows, _COLUMNS, "no such turns" if state or session else "no turns yet")

@@ -6,6 +6,7 @@ import click
 
 from hermesctl import completing
 from hermesctl.errors import CommandError
+from hermesctl.existence import require_session
 from hermesctl.exits import Exit
 from hermesctl.pager import show
 from hermesctl.parameters import name
@@ -35,6 +36,8 @@ Examples:
 def why(places: Places, id: str, texts: str, form: str) -> None:
     """Tell the whole story of a message or a turn."""
     rows = list(read(places, Show("story", id=id)))
+    if not rows and "/" in id:
+        require_session(places, id.rpartition("/")[0])
     if not rows:
         raise CommandError(
             f"there is no message or turn {id}",

@@ -17,8 +17,16 @@ class Recovered:
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """A message that the journal has already: where it stands in the feed, and its text if it was typed."""
+
+    seq: int
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class TextArrived:
-    """Somebody said something. `known_seq` is set when the journal already has a message of this id.
+    """Somebody said something. `known` is set when the journal already has a message of this id.
 
     `retries` names the turn whose words these are: they were said before and answer no question of today.
     """
@@ -29,7 +37,7 @@ class TextArrived:
     text: str
     busy: BusyMode
     expect_turn: str | None = None
-    known_seq: int | None = None
+    known: Known | None = None
     retries: str = ""
 
 
@@ -43,7 +51,7 @@ class VoiceArrived:
     clip: str
     busy: BusyMode
     expect_turn: str | None = None
-    known_seq: int | None = None
+    known: Known | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from supervisor.core import admission, line, questions, turns
 from supervisor.core.effects import Carried, Denied, ForgetClip, Taken, Transcribe
-from supervisor.core.events import DropAsked, InterruptAsked, ResumeAsked, TextArrived, VoiceArrived
+from supervisor.core.events import DropAsked, InterruptAsked, Known, ResumeAsked, TextArrived, VoiceArrived
 from supervisor.core.ledger import Ledger
 from supervisor.core.model import BusyMode, Message, Session, State
 from supervisor.core.records import MessageAccepted, MessageDropped, SessionHeld, SessionReleased
@@ -11,12 +11,21 @@ from supervisor.core.records import MessageAccepted, MessageDropped, SessionHeld
 def arrived(ledger: Ledger, event: TextArrived | VoiceArrived) -> None:
     """Take a message in exactly once; refuse it by name when it cannot be kept or comes too late."""
     session = ledger.state.sessions.setdefault(event.session, Session(event.session))
-    if event.known_seq is not None:
-        ledger.answer = Taken(event.message, event.known_seq, again=True)
+    if event.known is not None:
+        ledger.answer = _again(event, event.known)
         return
     ledger.answer = _too_late(session, event.expect_turn) or admission.refusal(ledger.state, session)
     if ledger.answer is None:
         _take(ledger, session, event)
+
+
+def _again(event: TextArrived | VoiceArrived, known: Known) -> Taken | Denied:
+    """The same key twice is one message. Of clips nothing more can be compared: each is stored anew."""
+    is_same = known.text is None if isinstance(event, VoiceArrived) else known.text == event.text
+    if is_same:
+        return Taken(event.message, known.seq, again=True)
+    hint = f"choose another key; `hermesctl why {event.message}` tells what became of that message"
+    return Denied(f"the key {event.key} belongs to another message, {event.message}", hint)
 
 
 def _take(ledger: Ledger, session: Session, event: TextArrived | VoiceArrived) -> None:
@@ -33,7 +42,8 @@ def _take(ledger: Ledger, session: Session, event: TextArrived | VoiceArrived) -
         busy=message.busy.value,
         clip=clip,
     )
-    ledger.answer = Taken(message.id, session.seq, again=False, note=admission.note(ledger.state))
+    note = admission.note(ledger.state) or _wait_ahead(session, message)
+    ledger.answer = Taken(message.id, session.seq, again=False, note=note)
     line.put(ledger.state, session, message)
     if message.is_transcribing:
         ledger.perform(Transcribe(session.name, message.id, clip))
@@ -42,6 +52,20 @@ def _take(ledger: Ledger, session: Session, event: TextArrived | VoiceArrived) -
         _follow(ledger, session, message)
     else:
         understood(ledger, session, message)
+
+
+def _wait_ahead(session: Session, message: Message) -> str:
+    """What a message that is about to wait in its session waits for."""
+    turn = session.turn
+    if turn is None or turn.question is not None or message.is_transcribing:
+        return ""
+    if message.busy is BusyMode.COLLECT:
+        return f"it is answered with all that gathers until {turn.id} ends"
+    if message.busy is not BusyMode.QUEUE:
+        return ""
+    count = len(session.waiting)
+    before = f", behind {count} other message{'s' if count > 1 else ''}" if count else ""
+    return f"it waits until {turn.id} ends{before}"
 
 
 def understood(ledger: Ledger, session: Session, message: Message) -> None:

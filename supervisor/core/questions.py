@@ -64,7 +64,9 @@ def answer_arrived(ledger: Ledger, event: AnswerArrived) -> None:
         error = f"question {event.question} is not open"
         ledger.answer = Denied(error, "list what is asked with `hermesctl questions`")
         return
-    ledger.answer = Carried(turns=(turn.id,))
+    goes_on = bool(turn.question.call) or _plain(event.text) == _GO_ON
+    note = "" if goes_on else f"{turn.id} does not go on; `hermesctl retry {turn.id}` takes it up after all"
+    ledger.answer = Carried(turns=(turn.id,), note=note)
     answer(ledger, session, turn, event.text, by=event.by)
 
 

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
+from supervisor.core.events import Known
 from supervisor.core.model import Policy, Session, State
 from supervisor.core.records import Record
 from supervisor.journal import lock as locking
@@ -84,9 +85,9 @@ class Journal:
         """A session that is not in memory, or None when it never was."""
         return wake(self._rows, session)
 
-    def message_seq(self, message: str) -> int | None:
-        """Where a message stands in its session's feed, or None when it is not known."""
-        return self.read.message_seq(message)
+    def known(self, message: str) -> Known | None:
+        """The message of this id, or None when there is none."""
+        return self.read.known(message)
 
     def cursors(self, session: str) -> dict[str, int]:
         """How far each named client has read a session's feed."""

@@ -7,6 +7,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable, Sequence
 
+from supervisor.core.events import Known
 from supervisor.core.model import Attempt, BusyMode, Message, Policy, Session, State, Turn
 from supervisor.core.records import Record
 from supervisor.journal.book import Book, Row
@@ -49,9 +50,9 @@ class MemoryJournal:
         row = self._book.sessions.get(session)
         return self._session(session, row) if row else None
 
-    def message_seq(self, message: str) -> int | None:
+    def known(self, message: str) -> Known | None:
         row = self._book.messages.get(message)
-        return int(row["seq"]) if row else None
+        return Known(int(row["seq"]), None if row["clip"] else row["text"]) if row else None
 
     def cursors(self, session: str) -> dict[str, int]:
         return dict(self._book.cursors.get(session, {}))

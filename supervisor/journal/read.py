@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlite3 import Row
 from typing import Any
 
+from supervisor.core.events import Known
 from supervisor.core.model import session_of, turn_number
 from supervisor.journal import story
 from supervisor.journal.history import history, tried
@@ -24,7 +25,7 @@ EVENTS_AFTER = """
     SELECT session, seq, type, at, body FROM events
     WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?"""
 SESSION_SEQ = "SELECT seq FROM sessions WHERE name = ?"
-MESSAGE_SEQ = "SELECT seq FROM messages WHERE id = ?"
+MESSAGE_KNOWN = "SELECT seq, kind, text FROM messages WHERE id = ?"
 SESSIONS_PAGE = """
     SELECT name, seq, turns, held, created_at, last_at FROM sessions INDEXED BY sessions_recent
     ORDER BY last_at DESC LIMIT ?"""
@@ -131,9 +132,10 @@ class Reads:
         row = self._rows.one(SESSION_SEQ, (session,))
         return int(row["seq"]) if row else 0
 
-    def message_seq(self, message: str) -> int | None:
-        row = self._rows.one(MESSAGE_SEQ, (message,))
-        return int(row["seq"]) if row else None
+    def known(self, message: str) -> Known | None:
+        """Where a message stands in its feed, and its text; the text of a spoken one is not what was sent."""
+        row = self._rows.one(MESSAGE_KNOWN, (message,))
+        return Known(int(row["seq"]), None if row["kind"] == "voice" else row["text"]) if row else None
 
     def history(
         self, session: str, before_turn: int, turns_max: int, characters_max: int

@@ -48,6 +48,14 @@ def taken(events: list[Event]) -> list[str]:
     ]
 
 
+def heard(service: Service, session: str) -> list[Event]:
+    """All events of a session that has at least one."""
+    listener = service.listen(session)
+    (row,) = [row for row in service.show("sessions") if row["session"] == session]
+    listener.until(lambda: len(listener.events) >= row["seq"])
+    return listener.events
+
+
 def memory_bytes(service: Service) -> int:
     assert service.process is not None
     resident = Path(f"/proc/{service.process.pid}/statm").read_text().split()[1]
@@ -123,14 +131,49 @@ def test_b3_a_message_sent_again_after_restarts_is_the_same_message(
     for end in (service.kill, service.stop):
         end()
         service.start()
-        for key, first in (("done", done), ("running", running), ("waiting", waiting), ("dropped", dropped)):
-            again = service.say("demo", "said again", key=key)
+        for key, text, first in (
+            ("done", "once", done),
+            ("running", HOLD, running),
+            ("waiting", "wait", waiting),
+            ("dropped", "never mind", dropped),
+        ):
+            again = service.say("demo", text, key=key)
             assert (again.message, again.seq, again.again) == (first.message, first.seq, True)
     assert queued(service, "demo") == [waiting.message]
     assert [row["turn"] for row in service.show("turns")] == ["demo/2", "demo/1"]
     assert [request.mode for request in model.requests()].count("normal") == 1
     other = service.say("other", "once", key="done")
     assert (other.again, other.message != done.message) == (False, True)
+
+
+def test_b3_a_known_key_with_another_text_is_refused_by_name(service: Service) -> None:
+    def send(text: str) -> "subprocess.CompletedProcess[str]":
+        return service.hermesctl("send", "demo", text, "--id", "order-17", "--no-wait", "--json")
+
+    first = json.loads(send("one").stdout)
+    assert not first["again"]
+    for _ in range(2):
+        same, other = send("one"), send("two")
+        assert json.loads(same.stdout) == first | {"again": True}
+        assert (other.returncode, other.stdout) == (5, "")
+        assert f"the key order-17 belongs to another message, {first['message']}" in other.stderr
+        service.kill()
+        service.start()
+    texts = [event.fields["text"] for event in heard(service, "demo") if event.type == "message.accepted"]
+    assert texts == ["one"]
+
+
+def test_one_who_waits_is_told_behind_what(service: Service) -> None:
+    service.say("demo", HOLD)
+    until(lambda: service.show("turns", state="running"))
+
+    def sent(busy: str) -> str:
+        return service.hermesctl("send", "demo", "and then?", "--busy", busy, "--no-wait").stderr
+
+    assert sent("queue") == "· it waits until demo/1 ends\n"
+    assert sent("queue") == "· it waits until demo/1 ends, behind 1 other message\n"
+    assert sent("collect") == "· it is answered with all that gathers until demo/1 ends\n"
+    assert sent("steer") == sent("interrupt") == ""
 
 
 # --- B4, B5 -------------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def test_an_answer_becomes_the_result_of_the_call_that_asked(service: Service, m
     (row,) = json.loads(service.hermesctl("turns", "--json", "--state", "asking").stdout)
     assert (row["turn"], row["worker"]) == ("demo/1", None)
     answered = service.hermesctl("answer", "demo/1#1", "the blue one")
-    assert answered.stdout == "demo/1#1 is answered; demo/1 goes on\n", answered.stderr
+    assert answered.stdout == "demo/1#1 is answered with “the blue one”: demo/1 goes on\n", answered.stderr
     assert listener.ending("demo/1").fields["text"] == "Done."
     roles = [message["role"] for message in model.requests()[-1].messages]
     assert roles == ["system", "user", "assistant", "tool"]
@@ -161,7 +161,9 @@ def test_with_resume_ask_a_human_may_leave_it_and_retry_later(
     make_service: Callable[..., Service], model: FakeModel
 ) -> None:
     service, listener = cut_off(make_service)
-    assert service.hermesctl("deny", "demo/1#1").returncode == 0
+    denied = service.hermesctl("deny", "demo/1#1")
+    follows = "demo/1 does not go on; `hermesctl retry demo/1` takes it up after all"
+    assert denied.stdout == f"demo/1#1 is answered with “no”: {follows}\n"
     ended = listener.ending("demo/1")
     assert ended.type == "turn.failed"
     assert "`hermesctl retry demo/1`" in ended.fields["hint"]

@@ -84,7 +84,9 @@ def acting(peer: Peer, request: Request) -> list[Answer]:
         case Interrupt(session="idle"):
             return [Done(note="nothing runs")]
         case Interrupt():
-            peer.say(Follow, Story("demo").event("turn.interrupted", turn="demo/2", by="test", killed=KILLED))
+            peer.say(
+                Follow, Story("demo", 1).event("turn.interrupted", turn="demo/2", by="test", killed=KILLED)
+            )
             return [Done(("demo/2",))]
         case Submit() | Retry():
             return [Accepted("m_1", 7, note="it waits")]
@@ -108,7 +110,7 @@ def acting(peer: Peer, request: Request) -> list[Answer]:
             return [Table(({"session": "demo", "seq": 0}, {"session": "idle", "seq": 0}))]
         case Show():
             return [Table(({"seats": 4},))]
-    return [Following(0)]
+    return [Following(1)]
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,11 @@ def refuse(peer: Peer, request: Request) -> list[Answer]:
 
 
 def nothing(peer: Peer, request: Request) -> list[Answer]:
-    return [Table(())]
+    return [Following(1) if isinstance(request, Follow) else Table(())]
+
+
+def nobody(peer: Peer, request: Request) -> list[Answer]:
+    return [Following(0) if isinstance(request, Follow) else Table(())]
 
 
 def ends_with(type: str, **fields: object) -> Reply:
@@ -51,6 +55,7 @@ CODES: list[tuple[str, tuple[str, ...], Reply | None, int]] = [
     ("a turn that failed", ("send", "demo", "x"), ends_with("turn.failed", error="no", hint="yes"), 4),
     ("a refused request", ("interrupt", "demo"), refuse, 5),
     ("a story nobody knows", ("why", "demo/9"), nothing, 5),
+    ("a session nobody knows", ("interrupt", "demo"), nobody, 5),
     ("nobody there", ("status",), None, 69),
     ("nobody there for top", ("top", "--once"), None, 69),
 ]

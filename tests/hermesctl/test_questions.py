@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from hermesctl.choices import meant_by
 from ipc.messages import Accepted, Done, Follow, Following, Refused, Request, Respond, Retry
 from tests.hermesctl.hand import ROOT, Running, environment, hermesctl
 from tests.hermesctl.peer import DEADLINE_SECONDS, Peer, Story, opened, tables
+from tests.hermesctl.terminal import hermesctl_in
 from tests.hermesctl.test_send import Items, delta, done, opening, playing
 
 # The first terminal that the leader of a new session opens is its own, and only its foreground may read.
@@ -57,7 +59,7 @@ def test_an_answer_goes_to_its_question(tmp_path: Path, line: tuple[str, ...], t
     with opened(tmp_path, lambda peer, request: [Done(("demo/1",))]) as peer:
         result = hermesctl(tmp_path, *line, stdin="from a file")
         assert peer.requests(Respond) == [Respond("demo/1#1", text, "hermesctl")]
-    assert (result.code, result.out) == (0, "demo/1#1 is answered; demo/1 goes on\n")
+    assert (result.code, result.out) == (0, f"demo/1#1 is answered with “{text}”: demo/1 goes on\n")
 
 
 def test_an_answer_to_a_closed_question_is_refused(tmp_path: Path) -> None:
@@ -79,7 +81,7 @@ def test_send_shows_the_question_and_waits_for_the_end(tmp_path: Path) -> None:
         Running(tmp_path, "send", "demo", "paint it") as running,
     ):
         shown = running.wait_for("answer with", "err")
-        assert "? demo/1 asks: Which colour?\n    - red\n    - blue\n" in shown
+        assert "? demo/1 asks: Which colour?\n    1  red\n    2  blue\n" in shown
         assert "hermesctl answer 'demo/1#1' \"…\"" in shown
         peer.say(Follow, *answered(story), delta(0, "Red.", attempt=2), done(story, "Red."))
         result = running.end()
@@ -148,13 +150,71 @@ def test_the_answer_can_be_typed_where_the_question_is_shown(tmp_path: Path) -> 
     os.close(terminal)
 
 
+def test_the_number_of_a_choice_chooses_it(tmp_path: Path) -> None:
+    story = Story()
+
+    def reply(peer: Peer, request: Request) -> Items:
+        if isinstance(request, Respond):
+            peer.say(Follow, *answered(story, request.text), done(story, "Blue."))
+            return [Done(("demo/1",))]
+        return playing(lambda _: [*opening(story), *asked(story)])(peer, request)
+
+    with opened(tmp_path, reply) as peer, hermesctl_in(tmp_path, "send", "demo", "paint it") as terminal:
+        screen = terminal.shows("from elsewhere: hermesctl answer 'demo/1#1' \"…\"")
+        assert "    1  red\n    2  blue\n  answer with a number or your own words\n" in screen
+        terminal.type("2\n")
+        assert peer.wait_for(Respond).text == "blue"
+        assert terminal.ends() == 0
+        assert "“blue” by somebody" in terminal.screen
+
+
+@pytest.mark.parametrize(("typed", "text"), [("2", "blue"), ("3", "3"), ("02", "blue"), ("two", "two")])
+def test_answer_takes_a_number_too(tmp_path: Path, typed: str, text: str) -> None:
+    def reply(peer: Peer, request: Request) -> Items:
+        return [Done(("demo/1",))] if isinstance(request, Respond) else tables(questions=[ROW])(peer, request)
+
+    with opened(tmp_path, reply) as peer:
+        assert hermesctl(tmp_path, "answer", "demo/1#1", typed).code == 0
+        assert peer.wait_for(Respond).text == text
+
+
+def test_a_choice_that_is_a_number_is_chosen_by_itself() -> None:
+    assert meant_by("1", "clarify", ["3", "1", "2"]) == "1"
+    assert meant_by("4", "clarify", ["3", "1", "2"]) == "4"
+    assert meant_by("1", "clarify", []) == "1"
+    assert (meant_by("Y", "approve", ()), meant_by("n", "approve", ())) == ("yes", "no")
+
+
+def test_no_json_stands_above_a_question(tmp_path: Path) -> None:
+    arguments = '{"question": "Which colour?", "choices": ["red", "blue"]}'
+
+    def feed(story: Story) -> Items:
+        listing = {"turn": "demo/1", "call": "c0", "name": "shell", "summary": '{"command": "ls -l"}'}
+        asking = {"turn": "demo/1", "call": "c1", "name": "ask", "summary": arguments}
+        told: Items = list(opening(story))
+        told += [story.event("tool.started", **each) for each in (listing, asking)]
+        return [*told, *asked(story), *answered(story), done(story, "Red.")]
+
+    with opened(tmp_path, playing(feed)):
+        result = hermesctl(tmp_path, "send", "demo", "paint it")
+    assert "{" not in result.err
+    assert "· demo/1 shell ls -l\n? demo/1 asks: Which colour?\n" in result.err
+
+
+def test_deny_says_what_happens(tmp_path: Path) -> None:
+    note = "demo/1 does not go on; `hermesctl retry demo/1` takes it up after all"
+    with opened(tmp_path, lambda peer, request: [Done(("demo/1",), note)]):
+        result = hermesctl(tmp_path, "deny", "demo/1#1")
+    assert result.out == f"demo/1#1 is answered with “no”: {note}\n"
+
+
 def test_retry_says_a_turn_again_and_streams_the_answer(tmp_path: Path) -> None:
     def reply(peer: Peer, request: Request) -> Items:
         if isinstance(request, Retry):
-            story = Story()
+            story = Story(seq=1)
             peer.say(Follow, *opening(story), delta(0, "At last."), done(story, "At last."))
             return [Accepted("m_1", 1)]
-        return [Following(0)]
+        return [Following(1)]
 
     with opened(tmp_path, reply) as peer:
         result = hermesctl(tmp_path, "retry", "demo/7")

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ipc.messages import Done, Queue, Request, Show, Table
+from ipc.messages import Done, Follow, Following, Queue, Request, Show, Table
 from tests.hermesctl.hand import ROOT, environment, hermesctl
 from tests.hermesctl.peer import Peer, opened, tables
 
@@ -137,6 +137,8 @@ def test_text_of_others_cannot_command_the_terminal(tmp_path: Path) -> None:
 
 def test_a_queue_is_listed_and_changed(tmp_path: Path) -> None:
     def reply(peer: Peer, request: Request) -> list[Any]:
+        if isinstance(request, Follow):
+            return [Following(1)]
         assert isinstance(request, Queue)
         rows = ({"message": "m_5", "busy": "queue", "at": 1.0, "text": "and then?", "held": False},)
         return [Table(rows) if request.act == "list" else Done(note=f"{request.act} it was")]
@@ -146,7 +148,7 @@ def test_a_queue_is_listed_and_changed(tmp_path: Path) -> None:
         assert json.loads(hermesctl(tmp_path, "queue", "demo", "--json").out)[0]["message"] == "m_5"
         assert hermesctl(tmp_path, "queue", "demo", "drop", "m_5").out == "drop it was\n"
         assert hermesctl(tmp_path, "queue", "demo", "drop").code == 2
-        assert [request.act for request in peer.requests(Queue)] == ["list", "list", "drop"]
+        assert [request.act for request in peer.requests(Queue)] == ["list", "list", "list", "drop"]
 
 
 def on_terminal(home: Path, columns: int, *line: str, **more: str) -> str:

@@ -13,7 +13,7 @@ KILLED = {"processes": 4, "all_dead": True, "ms": 5, "how": "pidns"}
 def following(peer: Peer, request: Request) -> list[Answer]:
     if isinstance(request, Show):
         return [Table(())]
-    return [Following(0)]
+    return [Following(0 if request == Follow(None) else 1)]
 
 
 def test_tail_prints_time_session_type_and_gist(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_tail_json_prints_events_and_deltas_one_a_line(tmp_path: Path) -> None:
 
 
 def test_tail_goes_on_by_itself_after_a_restart_without_repeats(tmp_path: Path) -> None:
-    story = Story()
+    story = Story(seq=1)
     first, second = story.event("a.one"), story.event("a.two")
     with opened(tmp_path, following) as peer:
         running = Running(tmp_path, "tail", "demo")
@@ -53,7 +53,7 @@ def test_tail_goes_on_by_itself_after_a_restart_without_repeats(tmp_path: Path) 
     with running:
         running.wait_for("gone", "err")
         with opened(tmp_path, following) as peer:
-            assert peer.wait_for(Follow) == Follow("demo", 1)
+            assert peer.wait_for(Follow) == Follow("demo", 2)
             peer.say(Follow, first, second)
             assert running.wait_for("a.two").count("a.one") == 1
 
@@ -81,10 +81,10 @@ def test_tail_of_all_catches_up_every_session_after_a_restart(tmp_path: Path) ->
 
 
 def test_a_tail_that_was_cut_follows_again_from_its_last_seq(tmp_path: Path) -> None:
-    story = Story()
+    story = Story(seq=1)
     with opened(tmp_path, following) as peer, Running(tmp_path, "tail", "demo") as running:
         peer.say(Follow, story.event("a.one"), Cut("too slow"))
-        assert peer.wait_for(Follow, 2) == Follow("demo", 1)
+        assert peer.wait_for(Follow, 2) == Follow("demo", 2)
         peer.say(Follow, story.event("a.two"))
         running.wait_for("a.two")
 
@@ -93,7 +93,7 @@ def test_interrupt_prints_the_proof(tmp_path: Path) -> None:
     def reply(peer: Peer, request: Request) -> list[Answer]:
         if isinstance(request, Interrupt):
             fields = {"turn": "demo/3", "by": "hermesctl", "partial": "", "killed": KILLED}
-            peer.say(Follow, Story().event("turn.interrupted", **fields))
+            peer.say(Follow, Story(seq=1).event("turn.interrupted", **fields))
             return [Done(("demo/3",))]
         return following(peer, request)
 
@@ -109,7 +109,7 @@ def test_interrupt_prints_the_proof(tmp_path: Path) -> None:
 def test_interrupt_says_when_the_turn_was_done_first(tmp_path: Path) -> None:
     def reply(peer: Peer, request: Request) -> list[Answer]:
         if isinstance(request, Interrupt):
-            peer.say(Follow, Story().event("turn.done", turn="demo/3", text="x"))
+            peer.say(Follow, Story(seq=1).event("turn.done", turn="demo/3", text="x"))
             return [Done(("demo/3",))]
         return following(peer, request)
 

@@ -68,8 +68,8 @@ class Life:
         self.tell(WorkerReady(self.who(seat)))
 
     def say(self, message: str, text: str, busy: BusyMode = BusyMode.QUEUE, session: str = "s") -> Decision:
-        known = self.journal.message_seq(message)
-        return self.tell(TextArrived(session, message, f"key {message}", text, busy, known_seq=known))
+        known = self.journal.known(message)
+        return self.tell(TextArrived(session, message, f"key {message}", text, busy, known=known))
 
     def died(self, seat: int, words: str = "killed") -> None:
         proof = Proof(processes=3, all_dead=True, ms=4.5, how="pidns")

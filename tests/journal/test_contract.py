@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from supervisor.core.events import Known
 from supervisor.core.model import Policy
 from supervisor.core.records import CursorMoved, Record
 from supervisor.journal.errors import JournalError, JournalFenced
@@ -35,8 +36,8 @@ def test_a_session_at_rest_is_not_loaded_and_can_be_woken(shelf: Shelf) -> None:
     assert session.seq == journal.read.session_seq("s") == max(record.seq for record in life.records)
     assert journal.wake("nobody") is None
     assert journal.read.session_seq("nobody") == 0
-    assert journal.message_seq("m1") == 1
-    assert journal.message_seq("m_unknown") is None
+    assert journal.known("m1") == Known(1, "first")
+    assert journal.known("m_unknown") is None
 
 
 def test_the_feed_has_every_told_record_once_and_in_order(shelf: Shelf) -> None:
@@ -93,7 +94,7 @@ def test_a_beginning_that_does_not_fit_is_refused_whole(shelf: Shelf, number: in
     with pytest.raises(JournalFenced):
         journal.commit_now([message, turn, replace(ATTEMPT, seq=6, turn=f"s/{number}")])
     assert journal.read.session_seq("s") == 3
-    assert journal.message_seq(message.message) is None
+    assert journal.known(message.message) is None
 
 
 def test_of_two_writers_that_believe_to_own_a_session_one_is_refused(shelf: Shelf) -> None:

@@ -212,7 +212,7 @@ def test_a_record_that_does_not_fit_is_refused_whole(shelf: Shelf, case: str) ->
         journal.commit_now([other, refused])
     assert durable(journal.load(Policy())) == known
     assert journal.cursors("s") == ({"bridge": 2} if MOVED in before else {})
-    assert journal.message_seq(other.message) is None
+    assert journal.known(other.message) is None
     for session in ("s", "t"):
         told = sum(record.seq > 0 and record.session == session for record in before)
         assert len(journal.read.events_after(session, 0, 100)) == journal.read.session_seq(session) == told
@@ -232,7 +232,8 @@ def test_the_same_message_twice_is_one_also_when_it_begins_at_once(shelf: Shelf)
     journal = shelf.open()
     first = accepted(1)
     journal.commit_now([first])
-    assert journal.message_seq(first.message) == 1
+    assert (found := journal.known(first.message))
+    assert found.seq == 1
     again = replace(accepted(2), message=first.message)
     opened = replace(OPENED, seq=3)
     with pytest.raises(JournalFenced):

@@ -131,7 +131,7 @@ def test_a_truncated_file_is_found_at_start(tmp_path: Path) -> None:
         (load.OPEN_CALLS, "tool_calls_open (turn=? AND attempt=?)", ("[]",)),
         (load.TAKEN, "sqlite_autoindex_messages_1", ("[]",)),
         (read.EVENTS_AFTER, "PRIMARY KEY (session=? AND seq>?)", ("s", 0, 1)),
-        (read.MESSAGE_SEQ, "sqlite_autoindex_messages_1", ("m",)),
+        (read.MESSAGE_KNOWN, "sqlite_autoindex_messages_1", ("m",)),
         (read.SESSIONS_PAGE, "sessions_recent", (1,)),
         (read.TURNS_OPEN, "turns_open", ("queued", None, 1)),
         (read.TURNS_UNHAPPY, "turns_unhappy", ("failed", None, 1)),

@@ -35,6 +35,7 @@ from supervisor.core.events import (
     WorkerUnreachable,
 )
 from supervisor.core.model import BusyMode, ModelState, Policy, Proof, Who, session_of
+from supervisor.core.records import MessageAccepted
 from tests.simulation.kindness import be_kind, left_alone
 from tests.witness import Process
 from tests.world import World
@@ -91,12 +92,20 @@ class Cruelty(RuleBasedStateMachine):
     @precondition(lambda self: self.world.witness.accepted)
     @rule(data=st.data(), busy=BUSY)
     def says_it_again(self, data: st.DataObject, busy: str) -> None:
+        """The same text under a known key is known; another one, or a text in the place of a clip, is not."""
         accepted = self.world.witness.accepted
         message = data.draw(st.sampled_from(list(accepted)))
-        self.world.says(accepted[message], "words", busy, id=message)
-        answer = self.world.steps[-1].decision.answer
-        assert isinstance(answer, Taken)
-        assert answer.again
+        known = self.world.journal.known(message)
+        assert known is not None
+        text = data.draw(st.sampled_from([known.text or "words", "other words"]))
+        self.world.says(accepted[message], text, busy, id=message)
+        decision = self.world.steps[-1].decision
+        if text == known.text:
+            assert isinstance(decision.answer, Taken)
+            assert decision.answer.again
+        else:
+            assert isinstance(decision.answer, Denied)
+            assert not any(isinstance(record, MessageAccepted) for record in decision.records)
 
     @rule(session=SESSIONS, busy=BUSY)
     def speaks_clip(self, session: str, busy: str) -> None:

@@ -178,7 +178,12 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     *mutants(
         "inbox",
-        ("known_messages_are_new", "    if event.known_seq is not None:\n", "    if False:\n"),
+        ("known_messages_are_new", "    if event.known is not None:\n", "    if False:\n"),
+        ("another_text_is_the_same_message", "    if is_same:\n", "    if True:\n"),
+        ("a_clip_is_the_same_as_a_text", "known.text is None if", "True if"),
+        ("who_waits_is_not_told", " or _wait_ahead(session, message)", ""),
+        ("who_steers_is_told_to_wait", "    if message.busy is not BusyMode.QUEUE:\n", "    if False:\n"),
+        ("who_answers_is_told_to_wait", "turn is None or turn.question is not None or", "turn is None or"),
         ("late_messages_are_taken", "_too_late(session, event.expect_turn) or ", ""),
         ("nobody_is_refused", " or admission.refusal(ledger.state, session)", ""),
         (
