@@ -70,6 +70,19 @@ def arguments(summary: object) -> str:
     return ", ".join(f"{one_line(name)}: {one_line(value)}" for name, value in found.items())
 
 
+def command_end(fields: _Fields) -> str:
+    """How a command ended, from the fields of tool.finished; nothing when it ended well, or was none."""
+    if fields.get("signal"):
+        return one_line(fields["signal"])
+    return f"exit {fields['exit']}" if fields.get("exit") else ""
+
+
+def finish(fields: _Fields) -> str:
+    """Why an answer is less than was asked for, from the fields of turn.done; nothing when it is whole."""
+    reason = one_line(fields.get("finish") or "stop")
+    return "" if reason == "stop" else _FINISHES.get(reason, f"the model ended it: {reason}")
+
+
 def _quote(text: object) -> str:
     return f"“{cut(one_line(text), _QUOTE_WIDTH)}”"
 
@@ -95,13 +108,17 @@ def _attempt_opened(fields: _Fields) -> str:
 
 def _tool_finished(fields: _Fields) -> str:
     how = "done" if fields.get("ok") else "failed"
-    return f"{fields.get('turn')} {fields.get('name') or fields.get('call')} {how} in {fields.get('ms')} ms"
+    status = f" ({ended})" if (ended := command_end(fields)) else ""
+    name = fields.get("name") or fields.get("call")
+    return f"{fields.get('turn')} {name} {how}{status} in {fields.get('ms')} ms"
 
 
 def _done(fields: _Fields) -> str:
     usage = fields.get("usage") or {}
-    spent = usage.get("output_tokens")
-    return f"{fields.get('turn')} {_quote(fields.get('text', ''))}" + (f" ({spent} tokens)" if spent else "")
+    spent = f"{usage['output_tokens']} tokens" if usage.get("output_tokens") else ""
+    remarks = [each for each in (spent, finish(fields)) if each]
+    shown = f" ({'; '.join(remarks)})" if remarks else ""
+    return f"{fields.get('turn')} {_quote(fields.get('text', ''))}{shown}"
 
 
 def _failed(fields: _Fields) -> str:
@@ -109,6 +126,12 @@ def _failed(fields: _Fields) -> str:
     return f"{fields.get('turn')} {fields.get('error')}{hint}"
 
 
+_FINISHES = {
+    "length": "cut off: the model's limit of length was reached",
+    "content_filter": "cut off by the server's content filter",
+    "refusal": "the model declined to answer",
+    "empty": "the model gave an empty answer",
+}
 _GISTS: dict[str, Callable[[_Fields], str]] = {
     "message.accepted": _accepted,
     "message.dropped": lambda fields: f"{fields.get('message')} by {fields.get('by')}",

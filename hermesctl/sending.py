@@ -6,7 +6,7 @@ from hermesctl.asking import Prompt, question_lines
 from hermesctl.choices import meant_by
 from hermesctl.ctrlc import CtrlC
 from hermesctl.errors import CommandError
-from hermesctl.events import gist, json_line, proof
+from hermesctl.events import finish, gist, json_line, proof
 from hermesctl.exits import Exit
 from hermesctl.feed import Feed
 from hermesctl.outcome import tell
@@ -72,6 +72,8 @@ class Voice:
         match event.type:
             case "turn.done":
                 self._speech.finish(str(fields.get("text") or ""))
+                if remark := finish(fields):
+                    self.remark(f"! {remark}")
             case "turn.interrupted":
                 self._speech.finish(str(fields.get("partial") or ""))
                 self.remark(f"{fields.get('turn')} interrupted: {proof(fields)}")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from hermesctl.events import arguments, clock, proof
+from hermesctl.events import arguments, clock, command_end, finish, proof
 from hermesctl.render import one_line
 
 _Fields = dict[str, Any]
@@ -62,12 +62,15 @@ def _tool_started(event: _Fields) -> str:
 
 def _tool_finished(event: _Fields) -> str:
     how = "finished" if event.get("ok") else "failed"
-    return f"tool {event.get('name')} {how} after {event.get('ms')} ms"
+    status = f" ({ended})" if (ended := command_end(event)) else ""
+    return f"tool {event.get('name')} {how}{status} after {event.get('ms')} ms"
 
 
 def _done(event: _Fields) -> str:
     usage = event.get("usage") or {}
-    return f"turn {event.get('turn')} was answered ({usage.get('output_tokens', 0)} tokens){_said(event)}"
+    remark = f"; {why}" if (why := finish(event)) else ""
+    spent = f"{usage.get('output_tokens', 0)} tokens"
+    return f"turn {event.get('turn')} was answered ({spent}{remark}){_said(event)}"
 
 
 def _interrupted(event: _Fields) -> str:

@@ -69,12 +69,16 @@ class ToolStarted(Message, frozen=True, tag="tool"):
 
 
 class ToolFinished(Message, frozen=True, tag="toolend"):
+    """`exit` is the status of a command that ended by itself, `signal` the name of the one that ended it."""
+
     turn: str
     attempt: int
     call: str
     ok: bool
     ms: int
     result: str
+    exit: int | None = None
+    signal: str = ""
 
 
 class Noted(Message, frozen=True, tag="note"):
@@ -115,10 +119,13 @@ class Kept(Message, frozen=True, tag="kept"):
 
 
 class Finished(Message, frozen=True, tag="done"):
+    """`finish` says why the model stopped: `stop` of itself, else `length`, `content_filter`, `refusal`, …"""
+
     turn: str
     attempt: int
     text: str
     usage: Usage = Usage()
+    finish: str = "stop"
 
 
 class Failed(Message, frozen=True, tag="failed"):

@@ -13,7 +13,10 @@ from supervisor.core.effects import Decision, KillWorker, StartWorker
 from supervisor.core.records import Record
 
 # Fields of a feed event that are ids and numbers; everything else may hold somebody's words.
-_SAFE_FIELDS = ("message", "turn", "attempt", "call", "worker", "pid", "kind", "busy", "ok", "ms", "waiting")
+_SAFE_FIELDS = (
+    "message", "turn", "attempt", "call", "worker", "pid", "kind", "busy", "ok", "ms", "exit", "signal",
+    "waiting",
+)  # fmt: skip
 _NEEDS_QUOTES = re.compile(r'[\s"=\\\x00-\x1f\x7f-\x9f]')
 # As syslog counts them; what is not here is information.
 _INFORMATION = 6

@@ -212,7 +212,8 @@ class Switchboard:
             case wire.Finished():
                 usage = message.usage
                 ending = (message.turn, message.attempt, message.text)
-                event = events.Finished(who, *ending, usage.input_tokens, usage.output_tokens)
+                spent = (usage.input_tokens, usage.output_tokens)
+                event = events.Finished(who, *ending, *spent, message.finish)
             case _:
                 event = _SAME_WORDS[type(message)](who, *values(message))
         self._engine.post(event)

@@ -7,7 +7,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from ipc.errors import WireError
@@ -26,7 +26,7 @@ from ipc.messages import (
 )
 from worker.errors import AgentError, AttemptError, HumanNeeded
 from worker.outbox import Outbox
-from worker.tools import Tool
+from worker.tools import Report, Tool
 
 # One attempt's words: as Finished they must fit into one frame, four bytes a character at worst.
 TEXT_CHARACTERS_MAX = 1_000_000
@@ -40,12 +40,6 @@ _NOTE_CHARACTERS_MAX = 500
 _STEERS_MAX = 32
 
 Answer = Callable[["Attempt"], Awaitable[Usage]]
-
-
-@dataclass(frozen=True)
-class ToolResult:
-    ok: bool
-    text: str
 
 
 class Attempt:
@@ -119,16 +113,25 @@ class Attempt:
         text = _clean(text)[:_NOTE_CHARACTERS_MAX]
         self._outbox.post_fleeting(Noted(self.assign.turn, self.assign.attempt, text))
 
-    async def tool(self, tool: Tool, call: str, arguments: str) -> ToolResult:
+    async def tool(self, tool: Tool, call: str, arguments: str) -> Report:
         """Runs a tool once it is written down that it will run, and gives its result for the model."""
         arguments = _clean(arguments)
         await self._begin(tool, call, arguments)
         began = time.monotonic()
-        result = await _run(tool, arguments)
+        report = await _run(tool, arguments)
         ms = int((time.monotonic() - began) * 1000)
-        turn, attempt = self.assign.turn, self.assign.attempt
-        await self._outbox.send(ToolFinished(turn, attempt, call, result.ok, ms, result.text))
-        return result
+        frame = ToolFinished(
+            turn=self.assign.turn,
+            attempt=self.assign.attempt,
+            call=call,
+            ok=report.ok,
+            ms=ms,
+            result=report.text,
+            exit=report.exit,
+            signal=report.signal,
+        )
+        await self._outbox.send(frame)
+        return report
 
     async def ask(
         self, tool: Tool, call: str, arguments: str, text: str, choices: tuple[str, ...]
@@ -201,20 +204,22 @@ class Attempt:
             raise RuntimeError("the attempt is over")
 
 
-async def _run(tool: Tool, arguments: str) -> ToolResult:
-    """The tool's result, or what was wrong, told to the model so that it can do better."""
+async def _run(tool: Tool, arguments: str) -> Report:
+    """What the call came to, or what was wrong with it, told to the model so that it can do better."""
     try:
         given: Any = json.loads(arguments or "{}")
     except ValueError:
-        return ToolResult(False, "error: the arguments are not valid JSON")
+        return Report("error: the arguments are not valid JSON", ok=False)
     if not isinstance(given, dict):
-        return ToolResult(False, "error: the arguments are not a JSON object")
+        return Report("error: the arguments are not a JSON object", ok=False)
     try:
-        return ToolResult(True, _shortened(_clean(await tool.run(given))))
+        given_back = await tool.run(given)
     except AttemptError:
         raise
     except Exception as error:
-        return ToolResult(False, _shortened(_clean(f"error: {type(error).__name__}: {error}")))
+        return Report(_shortened(_clean(f"error: {type(error).__name__}: {error}")), ok=False)
+    report = Report(given_back) if isinstance(given_back, str) else given_back
+    return replace(report, text=_shortened(_clean(report.text)))
 
 
 def _shortened(text: str) -> str:

@@ -11,7 +11,7 @@ from hermesctl.chat.markdown import Line, markdown_lines, plain_lines
 from hermesctl.chat.transcript import Gap, Item, Message, Transcript
 from hermesctl.chat.turn import Attempt, Mark, Question, Steered, Tool, Turn
 from hermesctl.choices import numbered, ways
-from hermesctl.events import arguments, proof
+from hermesctl.events import arguments, finish, proof
 from hermesctl.render import age, cut, harmless, one_line
 
 # Longer lines are hard to read, whatever the terminal could show.
@@ -143,7 +143,8 @@ def _said(message: Message | None, look: Look) -> Iterator[Line]:
 
 
 def _tool_lines(tool: Tool, look: Look) -> Iterator[Line]:
-    ms = {"running": "", "cut": "stopped"}.get(tool.state, f"{tool.ms:,} ms")
+    took = " · ".join([tool.ended] * bool(tool.ended) + [f"{tool.ms:,} ms"])
+    ms = {"running": "", "cut": "stopped"}.get(tool.state, took)
     name = cut(one_line(tool.name), 24)
     room = look.text_width - len(name) - len(ms) - 9
     summary = arguments(tool.summary)
@@ -179,6 +180,8 @@ def _ending(turn: Turn, look: Look) -> Iterator[Line]:
             tokens = (fields.get("usage") or {}).get("output_tokens")
             spent = [at, age(float(max(0.0, turn.ended_at - turn.opened_at)))] if turn.opened_at else [at]
             yield [("class:dim", " · ".join([*spent, f"{tokens} tokens"] if tokens else spent))]
+            if remark := finish(fields):
+                yield from _wrapped("! ", remark, look, "question")
         case "interrupted":
             yield from _wrapped("■ ", f"cut off {at} · {proof(fields)}", look, "cut")
         case "failed":

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from hermesctl.choices import meant_by
+from hermesctl.events import command_end
 
 Fields = dict[str, Any]
 TurnState = Literal["queued", "running", "asking", "done", "failed", "interrupted"]
@@ -20,6 +21,8 @@ class Tool:
     summary: str
     state: ToolState = "running"
     ms: int = 0
+    # How its command ended: a status that is not 0, or a signal.
+    ended: str = ""
     # The last it told of itself while it ran: a piece of its output.
     note: str = ""
 
@@ -146,6 +149,7 @@ class Turn:
             if tool.call == fields.get("call") and tool.state == "running":
                 tool.state = "ok" if fields.get("ok") else "failed"
                 tool.ms = int(fields.get("ms") or 0)
+                tool.ended = command_end(fields)
                 self.note = ""
                 return
 

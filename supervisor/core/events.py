@@ -202,6 +202,8 @@ class ToolFinished:
     ok: bool
     ms: int
     result: str
+    exit: int | None = None
+    signal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +244,7 @@ class Finished:
     text: str
     input_tokens: int
     output_tokens: int
+    finish: str = "stop"
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,9 +179,12 @@ class ToolCallFinished(Record):
     ok: bool
     ms: int
     result: str
+    exit: int | None = None  # of a command that ended by itself
+    signal: str = ""  # the name of the one that ended it otherwise
 
     def fields(self) -> dict[str, Any]:
-        return {"turn": self.turn, "call": self.call, "name": self.name, "ok": self.ok, "ms": self.ms}
+        told = {"turn": self.turn, "call": self.call, "name": self.name, "ok": self.ok, "ms": self.ms}
+        return told | {"exit": self.exit, "signal": self.signal}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,10 +246,11 @@ class TurnDone(Record):
     text: str
     input_tokens: int
     output_tokens: int
+    finish: str = "stop"  # why the model ended its answer
 
     def fields(self) -> dict[str, Any]:
         usage = {"input_tokens": self.input_tokens, "output_tokens": self.output_tokens}
-        return {"turn": self.turn, "text": self.text, "usage": usage}
+        return {"turn": self.turn, "text": self.text, "usage": usage, "finish": self.finish}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

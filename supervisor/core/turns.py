@@ -167,6 +167,8 @@ def _tool_finished(ledger: Ledger, session: Session, turn: Turn, event: ToolFini
         ok=event.ok,
         ms=event.ms,
         result=event.result,
+        exit=event.exit,
+        signal=event.signal,
     )
 
 
@@ -193,6 +195,7 @@ def _finished(ledger: Ledger, session: Session, turn: Turn, event: Finished) -> 
         text=event.text,
         input_tokens=event.input_tokens,
         output_tokens=event.output_tokens,
+        finish=event.finish,
     )
     _leave(ledger, session)
 

@@ -115,9 +115,13 @@ def _words(thing: Any) -> str:
     return f"{type(thing).__name__}{_fields(thing, ())}"
 
 
+# Values that go without saying: "stop" is the ordinary end of an answer.
+_UNSAID: tuple[Any, ...] = ("", None, (), "stop")
+
+
 def _fields(thing: Any, hidden: tuple[str, ...]) -> str:
     shown = [(each.name, getattr(thing, each.name)) for each in fields(thing) if each.name not in hidden]
-    return "".join(f" {name}={_print(value)}" for name, value in shown if value not in ("", None, ()))
+    return "".join(f" {name}={_print(value)}" for name, value in shown if value not in _UNSAID)
 
 
 def _print(value: Any) -> str:

@@ -304,6 +304,39 @@ def test_a_tool_ends_by_its_call(talk: Talk) -> None:
     assert "✘ shell  ls  1,234 ms" in talk.drawn()
 
 
+@pytest.mark.parametrize(
+    ("how", "shown"),
+    [
+        ({"exit": 2, "signal": ""}, "✘ shell  ls  exit 2 · 1,234 ms"),
+        ({"exit": None, "signal": "SIGKILL"}, "✘ shell  ls  SIGKILL · 1,234 ms"),
+    ],
+    ids=["exit", "signal"],
+)
+def test_a_failed_command_says_how_it_ended(talk: Talk, how: dict[str, object], shown: str) -> None:
+    talk.starts("c1")
+    talk.happens("tool.finished", turn="demo/1", call="c1", name="shell", ok=False, ms=1234, **how)
+    assert shown in talk.drawn()
+
+
+@pytest.mark.parametrize(
+    ("finish", "shown"),
+    [
+        ("length", "! cut off: the model's limit of length was reached"),
+        ("content_filter", "! cut off by the server's content filter"),
+        ("refusal", "! the model declined to answer"),
+        ("empty", "! the model gave an empty answer"),
+        ("moon", "! the model ended it: moon"),
+        ("stop", ""),
+    ],
+)
+def test_an_answer_that_is_less_than_was_asked_for_says_so(talk: Talk, finish: str, shown: str) -> None:
+    talk.speaks(0, "Par")
+    talk.happens("turn.done", turn="demo/1", text="Par", usage={"output_tokens": 1}, finish=finish)
+    drawn = talk.drawn()
+    assert shown in drawn
+    assert ("! " in drawn) == bool(shown)
+
+
 def test_the_last_gate_lets_nothing_through_that_terminals_disagree_about() -> None:
     assert steady("plain \x1b[5m") == "plain �[5m"
     assert steady("🎙\ufe0f ok ✔\ufe0f") == "🎙 ok ✔"

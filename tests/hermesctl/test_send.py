@@ -155,6 +155,17 @@ def test_a_collected_message_is_answered_with_its_companions(tmp_path: Path) -> 
         assert hermesctl(tmp_path, "send", "demo", "x").out == "both\n"
 
 
+def test_an_answer_that_was_cut_off_says_so(tmp_path: Path) -> None:
+    def feed(story: Story) -> Items:
+        told: Items = [*opening(story), delta(0, "Par")]
+        return [*told, story.event("turn.done", turn="demo/1", text="Par", finish="length")]
+
+    with opened(tmp_path, playing(feed)):
+        result = hermesctl(tmp_path, "send", "demo", "capital?")
+    assert (result.code, result.out) == (0, "Par\n")
+    assert "! cut off: the model's limit of length was reached" in result.err
+
+
 def test_notes_and_tools_go_to_stderr(tmp_path: Path) -> None:
     def feed(story: Story) -> Items:
         begin = opening(story)

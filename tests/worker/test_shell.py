@@ -14,6 +14,7 @@ from ipc.messages import AgentSpec, Finished, Noted, ToolFinished
 from tests.fake_model import FakeModel
 from tests.waiting import soon
 from tests.worker.peer import Peer, assign, worker
+from worker.tools import Report
 from worker.tools.shell import Shell
 
 LINES = 20_000
@@ -33,8 +34,13 @@ def shell(act: Callable[[Shell], Awaitable[str]]) -> tuple[str, list[str]]:
     return asyncio.run(scene()), notes
 
 
+async def said(tool: Shell, arguments: dict[str, Any]) -> str:
+    """The text of a call, which is what the model is told."""
+    return (await tool.run(arguments)).text
+
+
 def run(command: str, **more: Any) -> str:
-    return shell(lambda tool: tool.run({"command": command, **more}))[0]
+    return shell(lambda tool: said(tool, {"command": command, **more}))[0]
 
 
 def named(mark: str) -> set[int]:
@@ -55,6 +61,57 @@ def _until(condition: str) -> str:
 
 def sleeper(mark: str) -> str:
     return f"exec -a {mark} sleep 300"
+
+
+def report(*calls: dict[str, Any]) -> Report:
+    """What the last of these calls came to."""
+
+    async def scene() -> Report:
+        tool = Shell(lambda text: None)
+        try:
+            return [await tool.run(call) for call in calls][-1]
+        finally:
+            tool.close()
+
+    return asyncio.run(scene())
+
+
+RAN: list[tuple[str, tuple[dict[str, Any], ...], tuple[bool, int | None, str]]] = [
+    ("ends well", ({"command": "true"},), (True, 0, "")),
+    ("exits otherwise", ({"command": "exit 7"},), (False, 7, "")),
+    ("is not there", ({"command": "no-such-program"},), (False, 127, "")),
+    ("is killed", ({"command": "kill -KILL $$"},), (False, None, "SIGKILL")),
+    ("takes too long", ({"command": "exec sleep 60", "timeout_seconds": 0.2},), (False, None, "SIGTERM")),
+    (
+        "takes too long and ends well when asked to",
+        ({"command": "trap 'exit 0' TERM; sleep 60 & wait", "timeout_seconds": 0.2},),
+        (False, 0, ""),
+    ),
+    ("is begun", ({"action": "start", "command": "exec sleep 60"},), (True, None, "")),
+    (
+        "still runs",
+        ({"action": "start", "command": "exec sleep 60"}, {"action": "read", "id": "b1"}),
+        (True, None, ""),
+    ),
+    (
+        "has failed behind our back",
+        ({"action": "start", "command": "exit 4"}, {"action": "read", "id": "b1", "timeout_seconds": 20}),
+        (False, 4, ""),
+    ),
+    (
+        "is stopped as asked",
+        ({"action": "start", "command": "exec sleep 60"}, {"action": "stop", "id": "b1"}),
+        (True, None, "SIGTERM"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("calls", "outcome"), [row[1:] for row in RAN], ids=[row[0] for row in RAN])
+def test_a_command_that_failed_is_reported_so(
+    calls: tuple[dict[str, Any], ...], outcome: tuple[bool, int | None, str]
+) -> None:
+    found = report(*calls)
+    assert (found.ok, found.exit, found.signal) == outcome, found.text
 
 
 def test_both_outputs_come_back_in_their_order_with_the_exit_status() -> None:
@@ -86,7 +143,7 @@ def test_bytes_that_are_no_text_are_shown_as_such() -> None:
 
 
 def test_a_watcher_sees_the_newest_lines_and_never_all_of_them() -> None:
-    _, notes = shell(lambda tool: tool.run({"command": f"seq {LINES}; printf last"}))
+    _, notes = shell(lambda tool: said(tool, {"command": f"seq {LINES}; printf last"}))
     assert notes[-1].endswith(f"{LINES}\nlast")
     assert sum(len(note.splitlines()) for note in notes) < LINES / 10
     assert max(map(len, notes)) <= 500
@@ -97,7 +154,7 @@ def test_a_watcher_sees_lines_while_the_command_runs(tmp_path: Path) -> None:
 
     async def act(tool: Shell) -> str:
         command = f"echo first; until test -e {tmp_path}/go; do sleep 0.01; done; echo second"
-        running = asyncio.ensure_future(tool.run({"command": command}))
+        running = asyncio.ensure_future(said(tool, {"command": command}))
         await soon(lambda: "first" in notes)
         (tmp_path / "go").touch()
         return await running
@@ -145,22 +202,24 @@ def test_commands_see_no_secret_of_the_host(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_background_command_is_read_in_pieces_and_stopped() -> None:
     async def act(tool: Shell) -> str:
-        told = await tool.run({"action": "start", "command": "echo one; read -t 60 < <(sleep 60); echo two"})
+        told = await said(
+            tool, {"action": "start", "command": "echo one; read -t 60 < <(sleep 60); echo two"}
+        )
         assert told == "started in the background as b1"
         heard = ""
         while "one" not in heard:
-            heard = await tool.run({"action": "read", "id": "b1", "timeout_seconds": 0.05})
+            heard = await said(tool, {"action": "read", "id": "b1", "timeout_seconds": 0.05})
         assert heard.startswith("[still running after ")
-        assert "one" not in await tool.run({"action": "read", "id": "b1"})
-        return await tool.run({"action": "stop", "id": "b1"})
+        assert "one" not in await said(tool, {"action": "read", "id": "b1"})
+        return await said(tool, {"action": "stop", "id": "b1"})
 
     assert shell(act)[0] == "[ended by signal 15 (Terminated)]\n(no output)"
 
 
 def test_a_read_may_wait_for_the_end() -> None:
     async def act(tool: Shell) -> str:
-        await tool.run({"action": "start", "command": "echo done; exit 4"})
-        return await tool.run({"action": "read", "id": "b1", "timeout_seconds": 20})
+        await said(tool, {"action": "start", "command": "echo done; exit 4"})
+        return await said(tool, {"action": "read", "id": "b1", "timeout_seconds": 20})
 
     assert shell(act)[0] == "[exit status 4]\ndone\n"
 
@@ -168,12 +227,12 @@ def test_a_read_may_wait_for_the_end() -> None:
 def test_background_commands_are_bounded_and_the_ended_make_room() -> None:
     async def act(tool: Shell) -> str:
         for _ in range(40):
-            await tool.run({"action": "start", "command": "true"})
-            await tool.run({"action": "read", "id": f"b{_ + 1}", "timeout_seconds": 20})
+            await said(tool, {"action": "start", "command": "true"})
+            await said(tool, {"action": "read", "id": f"b{_ + 1}", "timeout_seconds": 20})
         for _ in range(32):
-            await tool.run({"action": "start", "command": "exec sleep 60"})
+            await said(tool, {"action": "start", "command": "exec sleep 60"})
         with pytest.raises(RuntimeError, match="stop one of them first"):
-            await tool.run({"action": "start", "command": "exec sleep 60"})
+            await said(tool, {"action": "start", "command": "exec sleep 60"})
         return ""
 
     shell(act)
@@ -181,8 +240,8 @@ def test_background_commands_are_bounded_and_the_ended_make_room() -> None:
 
 def test_a_background_flood_stays_small() -> None:
     async def act(tool: Shell) -> str:
-        await tool.run({"action": "start", "command": "head -c 5000000 /dev/zero | tr '\\0' x"})
-        return await tool.run({"action": "read", "id": "b1", "timeout_seconds": 20})
+        await said(tool, {"action": "start", "command": "head -c 5000000 /dev/zero | tr '\\0' x"})
+        return await said(tool, {"action": "read", "id": "b1", "timeout_seconds": 20})
 
     text = shell(act)[0]
     assert len(text) < 41_000
@@ -203,13 +262,13 @@ def test_a_background_flood_stays_small() -> None:
 )
 def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, Any]) -> None:
     with pytest.raises((ValueError, msgspec.ValidationError)):
-        shell(lambda tool: tool.run(arguments))
+        shell(lambda tool: said(tool, arguments))
 
 
 def test_an_unknown_background_command_is_named_with_those_there_are() -> None:
     async def act(tool: Shell) -> str:
-        await tool.run({"action": "start", "command": "true"})
-        return await tool.run({"action": "read", "id": "b7"})
+        await said(tool, {"action": "start", "command": "true"})
+        return await said(tool, {"action": "read", "id": "b7"})
 
     with pytest.raises(LookupError, match="'b7'; there are: b1"):
         shell(act)

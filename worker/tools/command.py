@@ -89,6 +89,23 @@ class Command:
         known = -status in signal.valid_signals() and signal.strsignal(-status)
         return f"ended by signal {-status}" + (f" ({known})" if known else "")
 
+    @property
+    def exit(self) -> int | None:
+        """Its status, if it has ended by itself."""
+        status = self._process.returncode
+        return status if status is not None and status >= 0 else None
+
+    @property
+    def ended_by(self) -> str:
+        """The name of the signal that ended it, if one has."""
+        status = self._process.returncode
+        if status is None or status >= 0:
+            return ""
+        try:
+            return signal.Signals(-status).name
+        except ValueError:  # a real-time signal has a number only
+            return f"signal {-status}"
+
     async def wait(self, seconds: float) -> bool:
         """Whether it ends within this time; if so, what it wrote has been heard."""
         if not await _happens(self._ended, seconds):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from ipc.messages import ToolClass
-from worker.tools import Note
+from worker.tools import Note, Report
 from worker.tools.command import Command
 from worker.tools.excerpt import Excerpt
 from worker.tools.ticker import Ticker
@@ -62,9 +62,9 @@ class _Background:
         self._unread = Excerpt(_OUTPUT_BYTES_MAX)
         self.command = Command(_line(order), order.folder or ".", self._hear)
 
-    def read(self) -> str:
+    def read(self, *, is_asked_to_end: bool = False) -> Report:
         unread, self._unread = self._unread, Excerpt(_OUTPUT_BYTES_MAX)
-        return _report(self.command.outcome, unread)
+        return _report(self.command, unread, ok=is_asked_to_end or not _has_failed(self.command))
 
     def _hear(self, content: bytes) -> None:
         self._unread.add(content)
@@ -85,7 +85,7 @@ class Shell:
         self._foreground: list[Command] = []
         self._started = 0
 
-    async def run(self, arguments: dict[str, Any]) -> str:
+    async def run(self, arguments: dict[str, Any]) -> Report:
         order = msgspec.convert(arguments, _Order, strict=False)
         match order.action:
             case "run":
@@ -103,7 +103,7 @@ class Shell:
         self._background.clear()
         self._foreground.clear()
 
-    async def _run(self, order: _Order) -> str:
+    async def _run(self, order: _Order) -> Report:
         output, ticker = Excerpt(_OUTPUT_BYTES_MAX), Ticker(self._note)
 
         def heard(content: bytes) -> None:
@@ -122,7 +122,7 @@ class Shell:
         if command.has_ended and not command.is_silent:
             remarks.append("something it started still runs and ends with this turn")
         self._forget_some()
-        return _report("; ".join([command.outcome, *remarks]), output)
+        return _report(command, output, *remarks, ok=in_time and not _has_failed(command))
 
     async def _watched(self, command: Command, limit: float) -> bool:
         """Waits for the command, with a sign of life now and then."""
@@ -132,7 +132,7 @@ class Shell:
             self._note(command.outcome)
         return command.has_ended
 
-    def _start(self, order: _Order) -> str:
+    def _start(self, order: _Order) -> Report:
         self._forget_some()
         if len(self._background) >= _HELD_MAX:
             raise RuntimeError(f"{_HELD_MAX} commands run in the background already: stop one of them first")
@@ -140,17 +140,17 @@ class Shell:
         self._started += 1
         name = f"b{self._started}"
         self._background[name] = background
-        return f"started in the background as {name}"
+        return Report(f"started in the background as {name}")
 
-    async def _read(self, order: _Order) -> str:
+    async def _read(self, order: _Order) -> Report:
         background = self._named(order)
         await background.command.wait(order.timeout_seconds or 0)
         return background.read()
 
-    async def _stop(self, order: _Order) -> str:
+    async def _stop(self, order: _Order) -> Report:
         background = self._named(order)
         await background.command.stop()
-        return background.read()
+        return background.read(is_asked_to_end=True)
 
     def _named(self, order: _Order) -> _Background:
         if order.id not in self._background:
@@ -180,5 +180,12 @@ def _line(order: _Order) -> str:
     return order.command
 
 
-def _report(outcome: str, output: Excerpt) -> str:
-    return f"[{outcome}]\n{output.text() or '(no output)'}"
+def _has_failed(command: Command) -> bool:
+    """Whether it ended otherwise than with status 0; one that still runs has not failed."""
+    return command.has_ended and command.exit != 0
+
+
+def _report(command: Command, output: Excerpt, *remarks: str, ok: bool) -> Report:
+    outcome = "; ".join((command.outcome, *remarks))
+    text = f"[{outcome}]\n{output.text() or '(no output)'}"
+    return Report(text, ok, command.exit, command.ended_by)
