@@ -1,14 +1,30 @@
-"""The keys of the chat: one table, which binds them, makes /help and is held by the documents."""
+"""The keys of the chat: one table, which binds them, makes /help and is held by the documents.
+
+Esc and Alt share a byte. A terminal sends Alt-Enter as Esc and Enter in one piece, and a lone Esc as nothing
+but that byte. So two questions follow an Esc byte, and only the first needs time:
+
+- Is it the beginning of a longer sequence, such as an arrow key? The parser of prompt_toolkit waits for the
+  rest for `ESCAPE_SECONDS`; terminals send a sequence in one piece, so this is for a line that splits it.
+- Is it Alt with the next key? By default prompt_toolkit waits here too, so that whatever is typed next is
+  taken for Alt and its letter. Not here: a key that has not arrived with the Esc does not belong to it.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from prompt_toolkit.filters import has_focus, is_searching
+from prompt_toolkit.filters import Condition, has_focus, is_searching
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 if TYPE_CHECKING:
     from hermesctl.chat.screen import Screen
+
+
+# As tmux waits: less than a person notices, more than the rest of a sequence takes that was split.
+ESCAPE_SECONDS = 0.01
+# How long the second key of Ctrl-X Ctrl-E is waited for.
+CHAIN_SECONDS = 0.5
+_ESCAPE = ("escape",)
 
 
 @dataclass(frozen=True)
@@ -26,7 +42,9 @@ def bindings(screen: "Screen") -> KeyBindings:
     usual = has_focus(screen.buffer) & ~is_searching
     for key in KEYS:
         for sequence in key.sequences:
-            bound.add(*sequence, filter=usual)(_pressing(screen, key))
+            alone = Condition(lambda: not screen.application.key_processor.input_queue)
+            is_eager = alone if sequence == _ESCAPE else False
+            bound.add(*sequence, filter=usual, eager=is_eager)(_pressing(screen, key))
     return bound
 
 

@@ -26,7 +26,7 @@ from prompt_toolkit.widgets import SearchToolbar
 from hermesctl.chat.cells import steady
 from hermesctl.chat.composing import CommandCompleter, Input
 from hermesctl.chat.desk import Desk
-from hermesctl.chat.keys import bindings
+from hermesctl.chat.keys import CHAIN_SECONDS, ESCAPE_SECONDS, bindings
 from hermesctl.chat.view import View
 from hermesctl.render import cut, cut_middle, is_coloured, one_line, width
 
@@ -36,9 +36,6 @@ _INPUT_LINES_MAX = 8
 _TWICE_SECONDS = 3.0
 # Between two drawings: a fast stream costs no more than this many a second, over ssh too.
 _REDRAW_SECONDS = 0.04
-# How long a lone Esc may turn out to be the beginning of another key; terminals send those in one piece.
-_ESCAPE_SECONDS = 0.05
-_CHAIN_SECONDS = 0.2
 _STYLE = Style.from_dict(
     {
         "you": "bold ansicyan",
@@ -87,8 +84,8 @@ class Screen:
             mouse_support=True,
             min_redraw_interval=_REDRAW_SECONDS,
         )
-        self.application.ttimeoutlen = _ESCAPE_SECONDS
-        self.application.timeoutlen = _CHAIN_SECONDS
+        self.application.ttimeoutlen = ESCAPE_SECONDS
+        self.application.timeoutlen = CHAIN_SECONDS
 
     def refresh(self) -> None:
         """Draws what has changed; leaves when the desk says so."""

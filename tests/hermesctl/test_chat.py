@@ -97,10 +97,12 @@ def test_escape_ends_a_tool_with_all_it_has_started_and_shows_the_proof(service:
         terminal.say(calling("shell", command="sleep 77 & sleep 78"))
         terminal.shows("· shell  sleep 77 & sleep 78", "shell is running", "Esc interrupts")
         terminal.press("escape")
+        terminal.type("hello")
         screen = terminal.shows("processes ended in", "none left")
         assert re.search(r"■ cut off .* · [3-9] processes ended in [\d.]+ ms, none left \(\w+\)", screen)
         assert "■ shell  sleep 77 & sleep 78  stopped" in screen
         assert "Esc interrupts" not in screen
+        terminal.shows("❯ hello")
 
 
 def test_what_is_typed_while_busy_follows_the_busy_mode(service: Service) -> None:
