@@ -5,6 +5,7 @@ import asyncio
 import faulthandler
 import os
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 import uvloop
@@ -57,7 +58,9 @@ def main() -> NoReturn:
         _leave(_EXIT_BUG, error.fault, error.hint)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         outcome = runner.run(_live(places, settings, journal, handed))
-    sys.stderr.flush()
+    # A log that cannot be written, as on a full disk, does not change how this process ends.
+    with suppress(OSError):
+        sys.stderr.flush()
     if isinstance(outcome, Handover):
         leave(outcome, places.arguments, journal.hand_over())
     # The journal is closed and every child is gone: an interpreter's farewell could only hang.

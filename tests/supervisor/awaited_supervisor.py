@@ -2,8 +2,7 @@
 
 from ipc.endpoints import find_places
 from ipc.sockets import LoopSocket, Receive, Wire
-from supervisor import __main__ as program
-from supervisor import app
+from supervisor import app, entry
 
 
 class _Awaited(Wire):
@@ -17,4 +16,4 @@ class _Awaited(Wire):
 if __name__ == "__main__":
     assert hasattr(app, "Wire")
     app.Wire = _Awaited
-    program.main()
+    entry.main()

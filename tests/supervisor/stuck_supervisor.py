@@ -5,7 +5,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from supervisor import __main__ as program
+from supervisor import entry
 from supervisor.core.records import Record
 from supervisor.journal import journal
 from supervisor.journal.writer import Writer
@@ -23,4 +23,4 @@ class _Stuck(Writer):
 if __name__ == "__main__":
     assert hasattr(journal, "Writer")
     journal.Writer = _Stuck
-    program.main()
+    entry.main()
