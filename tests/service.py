@@ -6,13 +6,15 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from hermesctl.client import Client
 from hermesctl.errors import NotRunning
+from ipc import interpreter
 from ipc.endpoints import find_places
 from ipc.messages import (
     Accepted,
@@ -23,13 +25,16 @@ from ipc.messages import (
     Following,
     Interrupt,
     Noted,
+    Request,
     Show,
     Submit,
     Table,
 )
+from tests import warm
 from tests.fake_model import FakeModel
 from tests.waiting import DEADLINE_SECONDS, until
 
+_Expected = TypeVar("_Expected")
 VOICELESS = 'engine = "off"'
 ENDINGS = ("turn.done", "turn.failed", "turn.interrupted")
 
@@ -57,6 +62,8 @@ class Service:
         self.places = find_places(str(home))
         self.process: subprocess.Popen[bytes] | None = None
         self._clients: list[Client] = []
+        self._line: Client | None = None
+        self._hang_up: Callable[[], object] = lambda: None
 
     def __enter__(self) -> "Service":
         self.start()
@@ -67,6 +74,7 @@ class Service:
     ) -> None:
         for client in self._clients:
             client.close()
+        self._hang_up()
         if self.process is not None and self.process.poll() is None:
             self.stop()
 
@@ -76,11 +84,13 @@ class Service:
         until(self.answers)
 
     def launch(self) -> None:
+        """As `python -m supervisor` becomes it: an isolated interpreter."""
         with (self.home / "supervisor.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", self._module, "--home", str(self.home)],
+            self.process = warm.Popen(
+                interpreter.command(self._module, "--home", str(self.home)),
                 stdout=log,
                 stderr=log,
+                env=interpreter.without_code(os.environ),
                 start_new_session=True,
             )
 
@@ -113,35 +123,34 @@ class Service:
         return client
 
     def show(self, what: Any, **filters: Any) -> list[dict[str, Any]]:
-        client = Client(self.places)
-        try:
-            return list(client.ask(Show(what, **filters), Table).rows)
-        finally:
-            client.close()
+        return list(self._ask(Show(what, **filters), Table).rows)
 
     def status(self) -> dict[str, Any]:
         return self.show("status")[0]
 
     def say(self, session: str, text: str, *, key: str | None = None, **options: Any) -> Accepted:
-        client = Client(self.places)
-        try:
-            return client.ask(Submit(session, text, key or os.urandom(8).hex(), **options), Accepted)
-        finally:
-            client.close()
+        return self._ask(Submit(session, text, key or os.urandom(8).hex(), **options), Accepted)
 
     def interrupt(self, session: str, **options: Any) -> Done:
-        client = Client(self.places)
-        try:
-            return client.ask(Interrupt(session, "test", **options), Done)
-        finally:
-            client.close()
+        return self._ask(Interrupt(session, "test", **options), Done)
+
+    def _ask(self, request: Request, expected: type[_Expected]) -> _Expected:
+        """On one connection for the life of a supervisor: tests look often, and a new one costs a thread."""
+        if self._line is not None and self._line.is_lost():
+            self._hang_up()
+            self._line = None
+        if self._line is None:
+            self._line = Client(self.places)
+            # Also where a test never ends the service that it looked at.
+            self._hang_up = weakref.finalize(self, self._line.close)
+        return self._line.ask(request, expected)
 
     def listen(self, session: str, after: int = 0) -> "Listener":
         return Listener(self.client(), session, after)
 
     def hermesctl(self, *arguments: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "hermesctl", "--home", str(self.home), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+        return warm.run(command, timeout=timeout)
 
 
 class Listener:

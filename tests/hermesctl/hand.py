@@ -8,6 +8,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import warm
 from tests.hermesctl.peer import DEADLINE_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,11 +31,9 @@ def environment(**more: str) -> dict[str, str]:
 
 def hermesctl(home: Path, *line: str, stdin: str = "", cwd: Path | None = None, **more: str) -> Result:
     """Runs a command to its end."""
-    done = subprocess.run(
+    done = warm.run(
         [sys.executable, "-m", "hermesctl", "--home", str(home), *line],
         input=stdin,
-        capture_output=True,
-        text=True,
         timeout=DEADLINE_SECONDS * 2,
         env=environment(**more),
         cwd=cwd or ROOT,
@@ -46,7 +45,7 @@ class Running:
     """A command that is still at it; its output can be awaited piece by piece."""
 
     def __init__(self, home: Path, *line: str) -> None:
-        self._process = subprocess.Popen(
+        self._process = warm.Popen[bytes](
             [sys.executable, "-m", "hermesctl", "--home", str(home), *line],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -28,6 +28,8 @@ class Installed(Service):
         self.settings = ""
         self.process = None
         self._clients = []
+        self._line = None
+        self._hang_up = lambda: None
 
     def hermesctl(self, *arguments: str, timeout: float = 60) -> "subprocess.CompletedProcess[str]":
         line = (sys.executable, "-m", "hermesctl", *arguments)

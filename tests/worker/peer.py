@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -27,9 +28,10 @@ from ipc.messages import (
     Said,
 )
 from ipc.sockets import Sent, Wire
+from tests import warm
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 60
 _Found = TypeVar("_Found")
 
 
@@ -72,7 +74,7 @@ class Peer:
         self.frames: list[FromWorker] = []
         self.numbers: list[int] = []
         self.echoes: list[bytes] = []
-        self.process: asyncio.subprocess.Process | None = None
+        self.process: subprocess.Popen[bytes] | None = None
         self._acknowledges = acknowledges
         self._decoder: Decoder[FromWorker] = Decoder(FromWorker)
         self._arrived = asyncio.Event()
@@ -80,33 +82,32 @@ class Peer:
         self._router = self._wire.router(self.fork.endpoint, self._receive)
         self._pulse = self._wire.router(self.fork.pulse_endpoint, self._receive_echo)
 
-    async def start(self, module: str) -> None:
-        process = self.process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            module,
+    async def start(self, module: str, start: "type[subprocess.Popen[bytes]]") -> None:
+        process = self.process = start(
+            [sys.executable, "-m", module],
             cwd=ROOT,
-            stdin=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             start_new_session=True,
         )
         assert process.stdin is not None
-        process.stdin.write(encode(self.fork))
-        process.stdin.write_eof()
+        with process.stdin as orders:
+            orders.write(encode(self.fork))
+        # Or `communicate` would close it once more.
+        process.stdin = None
         await self.until(lambda: self.of(Ready))
 
     async def exit(self) -> tuple[int, str]:
         """The worker's exit status and log, once it has gone by itself."""
         assert self.process is not None
-        _, log = await asyncio.wait_for(self.process.communicate(), PATIENCE_SECONDS)
-        assert self.process.returncode is not None
+        _, log = await asyncio.to_thread(self.process.communicate, timeout=PATIENCE_SECONDS)
         return self.process.returncode, log.decode()
 
     async def stop(self) -> None:
         if self.process is not None and self.process.returncode is None:
             # With what it forked: a child that lives on would hold the pipe open.
             os.killpg(self.process.pid, signal.SIGKILL)
-            await self.process.communicate()
+            await asyncio.to_thread(self.process.communicate)
         self._router.close()
         self._pulse.close()
         self._wire.close()
@@ -170,11 +171,12 @@ async def worker(
     folder: Path,
     acknowledges: Callable[[FromWorker], bool] = lambda _: True,
     module: str = "tests.worker.one_worker",
+    start: "type[subprocess.Popen[bytes]]" = warm.Popen,
 ) -> AsyncIterator[Peer]:
     """A worker that has said it is ready, killed at the end."""
     peer = Peer(folder, acknowledges)
     try:
-        await peer.start(module)
+        await peer.start(module, start)
         yield peer
     finally:
         await peer.stop()

@@ -190,25 +190,51 @@ def test_a_steer_for_another_turn_is_an_echo(tmp_path: Path, fake: FakeModel) ->
 
 
 def test_a_supervisor_that_does_not_acknowledge_makes_the_agent_wait(tmp_path: Path, fake: FakeModel) -> None:
-    # Words that meet in one tick travel together, so there must be many more of them than frames.
-    words = 4 * UNACKNOWLEDGED_FRAMES_MAX
-
     async def tale(peer: Peer) -> None:
-        peer.send(assign(fake.base_url, f"[[slow interval=0 count={words}]]"))
-        await peer.until(lambda: len(peer.frames) == UNACKNOWLEDGED_FRAMES_MAX)
-        # All words lie at the worker's door before anything is acknowledged, and still none came through it.
-        await asyncio.to_thread(fake.wait, lambda requests: requests[0].ended)
-        assert len(peer.frames) == UNACKNOWLEDGED_FRAMES_MAX
-        while not peer.of(Finished):
+        turn, words = await fill(peer, fake)
+        # Many more words lie at the worker's door before anything is acknowledged, and none came through it.
+        full, told = len(peer.frames), peer.spoken(turn).count("word")
+        await asyncio.to_thread(
+            fake.wait, lambda requests: requests[-1].ended or requests[-1].tokens > told + 500
+        )
+        assert len(peer.frames) == full
+        while not ended(peer, turn):
             seen = len(peer.frames)
             peer.send(Ack(peer.numbers[-1]))
             await peer.until(lambda seen=seen: len(peer.frames) > seen)  # type: ignore[misc]
-        (end,) = peer.of(Finished)
-        assert isinstance(end, Finished)
-        assert end.text == peer.spoken("s/1")
+        (end,) = ended(peer, turn)
+        assert end.text == peer.spoken(turn)
         assert end.text.count("word") == words
 
     play(tmp_path, tale, acknowledges=lambda frame: False)
+
+
+async def fill(peer: Peer, fake: FakeModel) -> tuple[str, int]:
+    """Has a turn speak until no further frame may be sent; the turn and the number of its words.
+
+    Words that meet in one tick travel together, so more words are needed than frames: the more, the less time
+    the worker gets. A turn that ended with room left is followed by one of twice as many words.
+    """
+    for doubled in range(6):
+        turn, words = f"s/{doubled + 1}", 4 * UNACKNOWLEDGED_FRAMES_MAX << doubled
+        safe = len(peer.frames)
+        peer.send(Ack(peer.numbers[-1]))
+        peer.send(assign(fake.base_url, f"[[slow interval=0 count={words}]]", turn=turn))
+
+        def is_full(safe: int = safe) -> bool:
+            return len(peer.frames) == safe + UNACKNOWLEDGED_FRAMES_MAX
+
+        def is_over(turn: str = turn) -> bool:
+            return bool(ended(peer, turn))
+
+        await peer.until(lambda full=is_full, over=is_over: full() or over())  # type: ignore[misc]
+        if is_full() and not is_over():
+            return turn, words
+    raise AssertionError("every turn ended with room left for frames")
+
+
+def ended(peer: Peer, turn: str) -> list[Finished]:
+    return [frame for frame in peer.of(Finished) if isinstance(frame, Finished) and frame.turn == turn]
 
 
 def test_collected_messages_are_asked_as_one(tmp_path: Path, fake: FakeModel) -> None:

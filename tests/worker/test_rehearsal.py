@@ -1,6 +1,7 @@
 """The rehearsal leaves a process that can be forked: one thread, no socket, whatever the environment says."""
 
 import asyncio
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ def test_a_worker_forked_after_the_rehearsal_answers(
     monkeypatch.setenv("OPENAI_LOG", "debug")
 
     async def scene() -> str:
-        async with worker(tmp_path, module="tests.worker.forked_worker") as peer:
+        async with worker(tmp_path, module="tests.worker.forked_worker", start=subprocess.Popen) as peer:
             for number in (1, 2):
                 end = await peer.run(assign(fake.base_url, "some words", turn=f"s/{number}"))
                 assert isinstance(end, Finished)
