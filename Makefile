@@ -2,8 +2,8 @@
 
 VENV ?= .venv
 PYTHON ?= python3
-# Test processes at once; "auto" is one per CPU.
-JOBS ?= auto
+# Test processes at once: two per CPU, for a good part of a test is waiting.
+JOBS ?= $(shell expr 2 '*' $$(nproc))
 # How long `make soak` lasts.
 MINUTES ?= 5
 
@@ -14,7 +14,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help run test soak lint bench clean
+.PHONY: help run test check soak lint compiled bench clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -23,8 +23,11 @@ run: $(INSTALLED) ## install, fetch the weights that the settings want, run the 
 	@for weights in $$($(BIN)/python -P -E -s -m supervisor.weights 2>/dev/null); do $(BIN)/hermesctl models pull $$weights; done
 	@exec $(BIN)/hermesctl run
 
-test: lint ## lint, types and all tests
+test: lint compiled ## lint, types and all tests
 	$(BIN)/python -m pytest -n $(JOBS)
+
+check: lint ## what a change is tried with while it is made: lint, types, rules, a short simulation
+	HERMES_SIMULATION_EXAMPLES=50 $(BIN)/python -m pytest -q tests/core tests/simulation/test_simulation.py tests/test_house_rules.py tests/test_docs.py
 
 soak: $(INSTALLED_DEV) ## break the service at random for MINUTES=5, then check that nothing was lost
 	$(BIN)/python -m tests.soak --minutes $(MINUTES)
@@ -33,6 +36,10 @@ lint: $(INSTALLED_DEV) ## lint and types only
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Where the environment forbids to write bytecode, each of hundreds of processes would compile all modules.
+compiled: $(INSTALLED_DEV)
+	@$(BIN)/python -m compileall -q ipc supervisor worker stt_service model_service hermesctl tests
 
 bench: $(INSTALLED_DEV) ## the measurements of bench/
 	$(BIN)/python -m bench

@@ -1,6 +1,7 @@
 """Real weights for tests: pulled once by the code of the real command into a cache, then only verified."""
 
 import fcntl
+import functools
 import os
 from pathlib import Path
 
@@ -13,8 +14,9 @@ class _Silent:
         """Nobody watches."""
 
 
+@functools.cache
 def pulled(name: str) -> Path:
-    """The models folder that holds these weights."""
+    """The models folder that holds these weights; their checksums are verified once a process."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hermes-supervisor"
     cache.mkdir(parents=True, exist_ok=True)
     # Test processes that run side by side wait for the one that pulls; a second pull would be refused.
