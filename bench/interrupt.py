@@ -220,10 +220,12 @@ def stage(home: Path) -> Iterator[tuple[Ours, Ours, Raw]]:
     wire = Wire()
     marks = home / "marks"
     marks.mkdir()
+    marks.chmod(0o777)
+    sandbox = f'write = ["{marks}"]'
     with (
         FakeModel() as model,
-        Service(home / "spare", settings_for(model, workers=_WITH_A_SPARE)) as with_spare,
-        Service(home / "none", settings_for(model, workers=_WITHOUT)) as without,
+        Service(home / "spare", settings_for(model, workers=_WITH_A_SPARE, sandbox=sandbox)) as with_spare,
+        Service(home / "none", settings_for(model, workers=_WITHOUT, sandbox=sandbox)) as without,
         echoing(home / "echo.sock") as path,
     ):
         raw = Raw(marks, wire, path)

@@ -53,26 +53,40 @@ class Sandbox(Part, frozen=True):
 
 
 class CellSpec(Part, frozen=True):
-    """How a worker and all it starts are held; `hide` are folders it must not see into, except for `show`."""
+    """How a worker and all it starts are held; `hide` are folders and files that it sees at no level."""
 
     kind: Literal["pidns", "cgroup", "sweep"]
+    sandbox: Sandbox = Sandbox()
     hide: tuple[str, ...] = ()
-    show: tuple[str, ...] = ()
     cgroup: str = ""
     memory_bytes_max: int = 0
     processes_max: int = 0
     files_max: int = 0
 
 
+class Boundary(Part, frozen=True):
+    """What is the same for all cells of a supervisor.
+
+    `show` are folders that every cell sees, read-only, even in a hidden one. `home` is the home folder of the
+    supervisor's user. The filter is a seccomp program.
+    """
+
+    show: tuple[str, ...] = ()
+    home: str = ""
+    cell_filter: bytes = b""
+
+
 class Prepare(Message, frozen=True, tag="prepare"):
     """First message to a zygote: what its cells are like. It tries one and says whether that works here."""
 
     cell: CellSpec
+    boundary: Boundary
 
 
 class Fork(Message, frozen=True, tag="fork"):
     """Make a worker. `identity` is its unguessable name on the socket at `endpoint`.
 
+    `tools_filter` is a seccomp program for the tools of an agent that are to have no network.
     The descriptor of its log travels with this datagram: the file itself may be hidden from the zygote.
     """
 
@@ -84,13 +98,16 @@ class Fork(Message, frozen=True, tag="fork"):
     pulse_endpoint: str
     log_path: str
     cell: CellSpec
+    tools_filter: bytes = b""
 
 
 ToZygote = Prepare | Fork
 
 
 class CellWorks(Message, frozen=True, tag="works"):
-    """The cell of Prepare was tried and holds; warming up begins."""
+    """The cell of Prepare was tried and holds, except as the sentences say; warming up begins."""
+
+    shortcomings: tuple[str, ...] = ()
 
 
 class CellFails(Message, frozen=True, tag="fails"):

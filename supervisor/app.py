@@ -45,7 +45,7 @@ from supervisor.reload import Reload
 from supervisor.rooms import ProcessRoom
 from supervisor.services import speech
 from supervisor.services.services import Services
-from supervisor.settings import Settings, cautions, model_endpoint
+from supervisor.settings import Settings, cautions, key_files, model_endpoint
 from supervisor.switchboard import Switchboard
 from supervisor.terms import key_variables, limits, policy, prices, sandbox, worker_environment
 from supervisor.views import Host, Views, in_short
@@ -87,8 +87,7 @@ class App:
             handed.model_key if handed else "",
         )
         self._metrics = Metrics(self._clock, lambda: self._model.name, lambda: prices(self._live.settings))
-        self._notifier = Notifier()
-        self._is_stopping = False
+        self._notifier, self._is_stopping = Notifier(), False
         self._running: list[asyncio.Task[None]] = []
         self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._environment = worker_environment(settings, os.environ)
@@ -103,6 +102,7 @@ class App:
             cell=settings.workers.cell,
             limits=limits(settings),
             sandbox=lambda agent: sandbox(self._live.settings, agent),
+            key_files=lambda: key_files(self._live.settings),
             environment=self._environment,
             report=self._worker_changed,
         )

@@ -7,18 +7,21 @@ import argparse
 import asyncio
 import json
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ipc import interpreter
 from ipc.children import FromZygote
-from ipc.endpoints import add_options, chosen_places
+from ipc.endpoints import Places, add_options, chosen_places
+from supervisor.processes.boundary import boundary
 from supervisor.processes.cells import CellUnavailable, Limits
 from supervisor.processes.leftovers import Record
 from supervisor.processes.nursery import Nursery, Wishes
 from supervisor.processes.zygote import Program
 from supervisor.settings import Model, Settings, Stt, cautions, load, model_endpoint, stt_api_key
 from supervisor.settings_file import SettingsError
+from supervisor.terms import sandbox
 from supervisor.weights import wanted
 
 # The trial zygote holds nothing: it ends at once.
@@ -31,14 +34,13 @@ def main() -> None:
     add_options(parser)
     places = chosen_places(parser.parse_args())
     facts: _Facts = {"file": str(places.settings_file), "file_exists": places.settings_file.exists()}
-    choice = "auto"
+    settings = Settings()
     try:
         settings = load(places.settings_file)
-        choice = settings.workers.cell
         facts |= _of_settings(settings)
     except SettingsError as error:
         facts |= {"fault": error.fault, "hint": error.hint}
-    facts["cell"] = asyncio.run(_cell(choice))
+    facts["cell"] = asyncio.run(_cell(settings))
     print(json.dumps(facts))
 
 
@@ -75,11 +77,20 @@ def _endpoint(settings: Settings, holder: Model | Stt) -> _Facts:
     return facts
 
 
-async def _cell(choice: str) -> _Facts:
+async def _cell(settings: Settings) -> _Facts:
     """The choice the service would make, by the same trial."""
     with tempfile.TemporaryDirectory() as folder:
-        wishes = Wishes(choice, (folder,), (), Limits(), Program(), interpreter.environment())
         place = Path(folder)
+        places = Places(place, place, place)
+        wishes = Wishes(
+            cell=settings.workers.cell,
+            limits=Limits(),
+            sandbox=lambda: sandbox(settings, "default"),
+            hide=lambda: (folder,),
+            boundary=partial(boundary, places),
+            program=Program(),
+            environment=interpreter.environment(),
+        )
         nursery = Nursery(wishes, place / "zygote.log", Record(place / "processes"), _hear, _lose)
         try:
             await nursery.open()

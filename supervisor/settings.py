@@ -3,7 +3,7 @@
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
@@ -261,7 +261,7 @@ def stt_api_key(settings: Settings) -> str:
 def cautions(settings: Settings) -> tuple[str, ...]:
     """Sentences about settings that work but are better changed."""
     holders = [holder for holder in (settings.model, settings.stt) if holder is not None]
-    paths = [path for holder in holders if (path := _key_path(settings, holder)) is not None]
+    paths = [_key_path(settings, holder.api_key_file) for holder in holders if holder.api_key_file]
     return tuple(
         f"the key file {path} can be read by every user of this machine: run `chmod 600 {path}`"
         for path in dict.fromkeys(paths)
@@ -330,20 +330,26 @@ def _refuse_unknown_tongues(source: SettingsFile, stt: Stt) -> None:
         )
 
 
-def _key_path(settings: Settings, holder: Model | Stt) -> Path | None:
+def key_files(settings: Settings) -> tuple[Path, ...]:
+    """The files in which secrets lie, but for systemd's credentials: settings whose names end in `_file`."""
+    tables = [table for table in vars(settings).values() if is_dataclass(table)]
+    names = [(table, each.name) for table in tables for each in fields(table) if each.name.endswith("_file")]
+    values = [value for table, name in names if (value := getattr(table, name)) is not None]
+    return tuple(_key_path(settings, value) for value in values if not value.startswith(f"${_CREDENTIALS}/"))
+
+
+def _key_path(settings: Settings, name: str) -> Path:
     """A relative key file lies beside hermes.toml; systemd hands keys over in a folder it names."""
-    if holder.api_key_file is None:
-        return None
     folder = settings.file.parent if settings.file else Path()
-    named, _, inside = holder.api_key_file.partition("/")
+    named, _, inside = name.partition("/")
     if named == f"${_CREDENTIALS}":
         if not os.environ.get(_CREDENTIALS):
             raise SettingsError(
-                f'api_key_file = "{holder.api_key_file}", and {_CREDENTIALS} is not set',
+                f'api_key_file = "{name}", and {_CREDENTIALS} is not set',
                 "start the service through systemd, which sets it, or name another file",
             )
         return Path(os.environ[_CREDENTIALS]) / inside
-    return folder / Path(holder.api_key_file).expanduser()
+    return folder / Path(name).expanduser()
 
 
 def _api_key(settings: Settings, table: str, holder: Model | Stt) -> str:
@@ -355,7 +361,7 @@ def _api_key(settings: Settings, table: str, holder: Model | Stt) -> str:
                 f"run `export {holder.api_key_env}=…` before the start, or use api_key_file",
             )
         return secret
-    path = _key_path(settings, holder)
+    path = _key_path(settings, holder.api_key_file) if holder.api_key_file else None
     if path is None:
         return ""
     try:

@@ -27,6 +27,7 @@ _ONLY_IN = {
     "xllamacpp": "model_service/llama.py",
     "faster_whisper": "stt_service/engine.py",
     "opentelemetry": "hermesctl/otel.py",
+    "pyseccomp": "supervisor/processes/seccomp.py",
 }
 _NOT_IN_SUPERVISOR = frozenset(
     [

@@ -5,39 +5,44 @@ Elsewhere the keeper stays above the worker and reaps whatever loses its parent;
 all that is left, then itself.
 """
 
+import contextlib
 import os
 import resource
 import signal
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from ipc.children import CellSpec
-from worker import kernel
+from ipc.children import Boundary, CellSpec
+from worker import kernel, mounts
+from worker.view import Agent, View, enter
 
 _WATCHED = frozenset({signal.SIGCHLD, signal.SIGTERM})
 # A sweep waits this long for a death, then looks again: a list of children may miss some while others die.
 _LOOK_AGAIN_SECONDS = 0.02
 # The kernel's choice when memory runs out: a worker before the supervisor and before most of the host.
 _OOM_SCORE = "800"
-# Root can write these though it has no capability: through them it would leave the cell.
-_ROOT_READ_ONLY = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
-_CGROUPS = "/sys/fs/cgroup"
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_IPC_SETTINGS = "/proc/sys/kernel"
+# Message queues of 16 KiB; semaphores in a set, of all sets, in one operation, and sets.
+_IPC_LIMITS = {"msgmni": "64", "sem": "250 32000 100 128"}
 
 
-def shut_off(spec: CellSpec) -> None:
-    """For the zygote of pidns cells, first in its namespaces: hides what no cell may see, once for all."""
+@dataclass(frozen=True, slots=True)
+class Enclosure:
+    """What a new cell is made with. `view` and the filter are empty where there are no namespaces."""
+
+    spec: CellSpec
+    boundary: Boundary
+    agent: Agent
+    view: View | None = None
+
+
+def set_up_workshop() -> None:
+    """For the zygote of pidns cells, first in its namespaces: mounts of its own, in which views are built."""
     kernel.unshare(kernel.CLONE_NEWNS)
-    kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
-    _mount_proc()
-    shown = [(folder, os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)) for folder in spec.show]
-    # Whoever may write here can end any process of the same user's cgroups.
-    for folder in (*spec.hide, _CGROUPS):
-        if os.path.isdir(folder) and not _is_below(folder, spec.hide):
-            _hide(folder, shown)
-    if os.geteuid() == 0 and os.path.ismount("/sys"):
-        kernel.make_read_only("/sys")
-    for _, descriptor in shown:
-        os.close(descriptor)
+    mounts.separate("/", wholly=False)
+    mounts.mount("proc", "/proc", mounts.NO_SUID | mounts.NO_DEVICES | mounts.NO_EXEC)
 
 
 def fork_keeper(spec: CellSpec, own_namespace: int) -> int:
@@ -56,10 +61,13 @@ def fork_keeper(spec: CellSpec, own_namespace: int) -> int:
             kernel.setns(own_namespace, kernel.CLONE_NEWPID)
 
 
-def become_keeper(spec: CellSpec, zygote: int) -> None:
+def become_keeper(made: Enclosure, zygote: int) -> None:
     """Shuts the calling process in; what it forks from here on cannot leave. `zygote` is its parent's pid."""
-    if spec.kind == "pidns":
-        _enter_namespaces()
+    spec = made.spec
+    # Through the zygote's /proc: that of the cell is read-only.
+    Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
+    if made.view is not None:
+        _enter_namespaces(made, made.view)
     else:
         signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
         kernel.adopt_orphans()
@@ -79,13 +87,29 @@ def fork_worker(spec: CellSpec) -> int:
     return 0 if spec.kind == "pidns" else os.fork()
 
 
-def become_worker() -> None:
-    """What a worker changes about itself."""
+def become_worker(made: Enclosure) -> None:
+    """What a worker changes about itself, last of all: from here on it can change no more."""
     kernel.die_with_parent(signal.SIGKILL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _WATCHED)
-    Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
+    if made.view is not None:
+        os.environ["HOME"] = made.view.home
+        os.environ["USER"] = os.environ["LOGNAME"] = made.agent.name
+        os.environ.pop("TMPDIR", None)
+        if kernel.landlock_version() >= kernel.LANDLOCK_WITH_SCOPES:
+            kernel.scope_sockets_and_signals()
+        kernel.filter_calls(made.boundary.cell_filter)
     home = os.environ.get("HOME", "/")
     os.chdir(home if os.path.isdir(home) else "/")
+
+
+def shortcomings() -> list[str]:
+    """In a cell that is complete: what this kernel cannot hold it to, in sentences."""
+    found = []
+    if kernel.landlock_version() < kernel.LANDLOCK_WITH_SCOPES:
+        found.append("abstract Unix sockets of the host can be reached: that needs Landlock of Linux 6.12")
+    if Path(_IPC_SETTINGS, "msgmni").read_text().strip() != _IPC_LIMITS["msgmni"]:
+        found.append("shared memory of System V is not limited: that needs Linux 6.9")
+    return found
 
 
 def keep(child: int) -> NoReturn:
@@ -149,19 +173,27 @@ def _sweep() -> None:
         signal.sigtimedwait({signal.SIGCHLD}, _LOOK_AGAIN_SECONDS)
 
 
-def _enter_namespaces() -> None:
-    uid, gid = os.geteuid(), os.getegid()
-    kernel.unshare(kernel.CLONE_NEWNS)
-    _mount_proc()
-    if uid == 0:
-        for path in _ROOT_READ_ONLY:
-            if os.path.exists(path):
-                kernel.mount(path, path, "", kernel.MS_BIND)
-                kernel.make_read_only(path)
+def _enter_namespaces(made: Enclosure, view: View) -> None:
+    agent = made.agent
+    # That of the cell will be read-only.
+    own = os.open("/proc/self", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    kernel.unshare(kernel.CLONE_NEWIPC)
+    _limit_shared_memory(made.spec.memory_bytes_max)
+    enter(view, agent, made.spec.memory_bytes_max)
     # A second user namespace owns none of the mounts above, so nothing in it can undo them, and the kernel
     # counts its processes apart from those of other cells.
     kernel.unshare(kernel.CLONE_NEWUSER)
-    kernel.map_user(uid, gid)
+    kernel.map_user(agent.uid, agent.gid, own)
+    os.close(own)
+
+
+def _limit_shared_memory(bytes_max: int) -> None:
+    """Of the cell's own IPC namespace: segments live without a process, so nothing else counts them."""
+    wanted = _IPC_LIMITS | ({"shmall": str(bytes_max // _PAGE_BYTES)} if bytes_max else {})
+    for name, value in wanted.items():
+        # Before Linux 6.9 only root may; what is missing then is told by `shortcomings`.
+        with contextlib.suppress(PermissionError):
+            Path(_IPC_SETTINGS, name).write_text(value)
 
 
 def _limit(spec: CellSpec) -> None:
@@ -175,22 +207,3 @@ def _limit(spec: CellSpec) -> None:
         hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
         most = spec.processes_max if hard == resource.RLIM_INFINITY else min(spec.processes_max, hard)
         resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
-
-
-def _mount_proc() -> None:
-    kernel.mount("proc", "/proc", "proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
-
-
-def _hide(folder: str, shown: list[tuple[str, int]]) -> None:
-    """Lays an empty read-only folder over `folder`; only what is shown is reached in it, read-only too."""
-    kernel.mount("none", folder, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=0755,size=64k")
-    for path, descriptor in shown:
-        if _is_below(path, (folder,)):
-            os.makedirs(path, exist_ok=True)
-            kernel.mount(f"/proc/self/fd/{descriptor}", path, "", kernel.MS_BIND)
-            kernel.make_read_only(path)
-    kernel.make_read_only(folder)
-
-
-def _is_below(path: str, folders: tuple[str, ...]) -> bool:
-    return any(path != folder and Path(path).is_relative_to(folder) for folder in folders)

@@ -1,28 +1,19 @@
-"""The system calls Python has no words for; each raises OSError with the name of the call that failed."""
+"""System calls that Python does not wrap; each raises OSError with the name of the call that failed."""
 
 import ctypes
 import os
 from typing import Final
 
 CLONE_NEWNS: Final = 0x00020000
+CLONE_NEWIPC: Final = 0x08000000
 CLONE_NEWUSER: Final = 0x10000000
 CLONE_NEWPID: Final = 0x20000000
 _CLONE_INTO_CGROUP: Final = 0x200000000
 
-MS_RDONLY: Final = 1
-MS_NOSUID: Final = 2
-MS_NODEV: Final = 4
-MS_NOEXEC: Final = 8
-MS_REMOUNT: Final = 32
-MS_BIND: Final = 4096
-MS_REC: Final = 16384
-MS_PRIVATE: Final = 1 << 18
-# A remount may not lose what the mount already forbids; these are numbered alike in statvfs and in mount.
-_MOUNT_FLAGS_KEPT: Final = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC | os.ST_NOATIME | os.ST_NODIRATIME
-
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_DUMPABLE: Final = 4
 _PR_SET_NAME: Final = 15
+_PR_SET_SECCOMP: Final = 22
 _PR_CAPBSET_DROP: Final = 24
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _PR_GET_CHILD_SUBREAPER: Final = 37
@@ -31,14 +22,29 @@ _PR_SET_NO_NEW_PRIVS: Final = 38
 _CAPABILITIES_MAX: Final = 64
 _CAPABILITY_VERSION_3: Final = 0x20080522
 _SYS_CLONE3: Final = 435
+_SYS_LANDLOCK_CREATE_RULESET: Final = 444
+_SYS_LANDLOCK_RESTRICT_SELF: Final = 446
+_LANDLOCK_CREATE_RULESET_VERSION: Final = 1
+_LANDLOCK_SCOPES: Final = 1 << 0 | 1 << 1  # abstract Unix sockets, signals
+# The first version of Landlock that can scope them, in Linux 6.12.
+LANDLOCK_WITH_SCOPES: Final = 6
+_SECCOMP_MODE_FILTER: Final = 2
+# struct sock_filter: a code of two bytes, two jumps of one byte, an operand of four.
+_INSTRUCTION_BYTES: Final = 8
 _SIGCHLD: Final = 17
 
-_libc = ctypes.CDLL(None, use_errno=True)
+libc = ctypes.CDLL(None, use_errno=True)
 # Keeps the interpreter lock: a child made while it is released would wait for it for ever.
 _libc_with_lock = ctypes.PyDLL(None, use_errno=True)
 
 
-def _check(result: int, call: str) -> int:
+class _FilterProgram(ctypes.Structure):
+    """struct sock_fprog of seccomp(2)."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
+
+
+def check(result: int, call: str) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{call}: {os.strerror(number)}")
@@ -46,31 +52,18 @@ def _check(result: int, call: str) -> int:
 
 
 def _prctl(option: int, value: int, call: str) -> None:
-    _check(
-        _libc.prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0)),
+    check(
+        libc.prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0)),
         call,
     )
 
 
 def unshare(flags: int) -> None:
-    _check(_libc.unshare(flags), "unshare")
+    check(libc.unshare(flags), "unshare")
 
 
 def setns(descriptor: int, flags: int) -> None:
-    _check(_libc.setns(descriptor, flags), "setns")
-
-
-def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
-    result = _libc.mount(
-        os.fsencode(source), os.fsencode(target), kind.encode(), ctypes.c_ulong(flags), data.encode()
-    )
-    _check(result, f"mount of {target}")
-
-
-def make_read_only(target: str) -> None:
-    """Forbids writing through the mount at `target`, and keeps whatever else it forbids."""
-    kept = os.statvfs(target).f_flag & _MOUNT_FLAGS_KEPT
-    mount("none", target, "", MS_REMOUNT | MS_BIND | MS_RDONLY | kept)
+    check(libc.setns(descriptor, flags), "setns")
 
 
 def die_with_parent(signal_number: int) -> None:
@@ -86,35 +79,69 @@ def adopt_orphans() -> None:
 def adopts_orphans() -> bool:
     """Whether this process is the new parent of orphaned descendants."""
     answer = ctypes.c_int(0)
-    _check(_libc.prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(answer), 0, 0, 0), "prctl(GET_CHILD_SUBREAPER)")
+    check(libc.prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(answer), 0, 0, 0), "prctl(GET_CHILD_SUBREAPER)")
     return bool(answer.value)
 
 
-def refuse_inspection() -> None:
-    """Keeps processes of the same user from tracing this one."""
-    _prctl(_PR_SET_DUMPABLE, 0, "prctl(DUMPABLE)")
+def refuse_inspection(refuse: bool = True) -> None:
+    """Keeps processes of the same user from tracing this one, and its files in /proc from all but root."""
+    _prctl(_PR_SET_DUMPABLE, 0 if refuse else 1, "prctl(DUMPABLE)")
 
 
 def name_process(name: str) -> None:
     """What `ps` and `top` show of this thread; the kernel keeps fifteen bytes."""
-    _check(_libc.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0), "prctl(NAME)")
+    check(libc.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0), "prctl(NAME)")
 
 
 def drop_privileges() -> None:
     """Gives up every capability, for this process and for whatever it executes."""
     for capability in range(_CAPABILITIES_MAX):
-        if _libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0) < 0:
+        if libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0) < 0:
             break
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     nothing = (ctypes.c_uint32 * 6)()
-    _check(_libc.capset(header, nothing), "capset")
+    check(libc.capset(header, nothing), "capset")
     _prctl(_PR_SET_NO_NEW_PRIVS, 1, "prctl(NO_NEW_PRIVS)")
 
 
-def map_user(uid: int, gid: int) -> None:
-    """In a user namespace just made: this user and group are themselves, and nobody else exists."""
+def landlock_version() -> int:
+    """The version of Landlock's interface; 0 where the kernel has none or it is switched off."""
+    version = libc.syscall(
+        _SYS_LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), _LANDLOCK_CREATE_RULESET_VERSION
+    )
+    return max(0, int(version))
+
+
+def scope_sockets_and_signals() -> None:
+    """From here on abstract Unix sockets and signals reach only what has called this or descends from it.
+
+    For this thread and its descendants; needs NO_NEW_PRIVS and LANDLOCK_WITH_SCOPES.
+    """
+    # struct landlock_ruleset_attr: handled_access_fs, handled_access_net, scoped.
+    wanted = (ctypes.c_uint64 * 3)(0, 0, _LANDLOCK_SCOPES)
+    size = ctypes.c_size_t(ctypes.sizeof(wanted))
+    ruleset = check(libc.syscall(_SYS_LANDLOCK_CREATE_RULESET, wanted, size, 0), "landlock_create_ruleset")
+    try:
+        check(libc.syscall(_SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0), "landlock_restrict_self")
+    finally:
+        os.close(ruleset)
+
+
+def filter_calls(program: bytes) -> None:
+    """Installs a seccomp filter for this thread and its descendants; needs NO_NEW_PRIVS."""
+
+    installed = _FilterProgram(len(program) // _INSTRUCTION_BYTES, program)
+    result = libc.prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_SECCOMP_MODE_FILTER), ctypes.byref(installed), 0, 0)
+    check(result, "prctl(SECCOMP)")
+
+
+def map_user(uid: int, gid: int, process: int) -> None:
+    """In a user namespace just made: this user and group are themselves, and nobody else exists.
+
+    `process` is a descriptor of the caller's own folder in a /proc that can be written.
+    """
     for name, line in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
-        descriptor = os.open(f"/proc/self/{name}", os.O_WRONLY | os.O_CLOEXEC)
+        descriptor = os.open(name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=process)
         try:
             os.write(descriptor, line.encode())
         finally:

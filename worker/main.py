@@ -10,6 +10,7 @@ from ipc.children import Fork
 from ipc.sockets import Wire
 from worker import kernel
 from worker.life import Life
+from worker.tools import launch
 
 # A path at which nothing can ever listen.
 _NOWHERE = "/dev/null/nowhere"
@@ -21,6 +22,8 @@ def run(fork: Fork) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     # It holds the model's key and its own name on the wire; commands it runs belong to the same user.
     kernel.refuse_inspection()
+    if fork.tools_filter:
+        launch.restrict(fork.tools_filter)
     uvloop.run(_live(fork))
     raise AssertionError("a worker outlived its life")
 

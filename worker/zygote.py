@@ -36,15 +36,20 @@ from ipc.children import (
 )
 from ipc.codec import Decoder, encode
 from worker import cell, kernel
+from worker.enclosures import Enclosures
 
 # A Fork names a few paths; anything near this size is no Fork.
 _DATAGRAM_BYTES_MAX = 64 * 1024
+# What a trial cell says about itself.
+_WORDS_BYTES_MAX = 4096
 # How often what a killed keeper has left is looked at until it is gone; a kill may be waiting for that.
 _STRAYS_MILLISECONDS = 1
 # What can wait is done once no order has come for this long: the last worker is up and at work by then.
 _IDLE_SECONDS = 0.05
 # A prepared cell that died is made anew at most this often.
 _REMAKE_SECONDS = 1.0
+# Kinds of cell that one is prepared of: agents may have different sandboxes.
+_PREPARED_MAX = 2
 # The name of a worker that waits for its order, in `ps` and elsewhere.
 PREPARED = "hermes-prepared"
 # Incarnations count from 1.
@@ -63,12 +68,12 @@ def main(arguments: list[str]) -> None:
         return
     try:
         _separate(order.cell, pair)
-        zygote = Zygote(pair, order.cell)
-        zygote.try_cell()
+        zygote = Zygote(pair, order)
+        shortcomings = zygote.try_cell()
     except OSError as error:
         pair.send(encode(CellFails(error.strerror or str(error))))
         return
-    pair.send(encode(CellWorks()))
+    pair.send(encode(CellWorks(shortcomings)))
     run = zygote.warm_up(*arguments[1:3])
     fork = zygote.serve()
     if fork is not None:
@@ -82,6 +87,7 @@ class _Cell:
     pid: int
     pidfd: int
     line: socket.socket
+    has_mounts: bool
     incarnation: int = _NOBODY
     # Whoever lets go of a mount namespace last waits for the whole kernel; no dying worker shall be that.
     mounts: int | None = None
@@ -94,39 +100,46 @@ class _Cell:
 class Zygote:
     """Makes a worker of every Fork, and tells when a cell has ended.
 
-    One cell is prepared ahead: it holds a worker that lacks nothing but its order.
+    A cell is prepared ahead: it holds a worker that lacks nothing but its order.
     """
 
-    def __init__(self, pair: socket.socket, spec: CellSpec) -> None:
+    def __init__(self, pair: socket.socket, order: Prepare) -> None:
         self._pair = pair
-        self._spec = spec
+        self._enclosures = Enclosures(order.boundary)
+        # The kinds of cell that were asked for last, the latest first: one of each is prepared.
+        self._wanted = [order.cell]
         self._pid = os.getpid()
         self._cells: dict[int, _Cell] = {}  # by the keeper's pidfd
         self._ended: list[Exited] = []
         self._mounts_left: list[int] = []
-        self._prepared: _Cell | None = None
+        self._prepared: dict[CellSpec, _Cell] = {}
         self._rest_at: float | None = None
         self._stretch: Callable[[], None] | None = None
         self._namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
 
-    def try_cell(self) -> None:
-        """Makes a cell that holds nothing; OSError says what the kernel refuses."""
+    def try_cell(self) -> tuple[str, ...]:
+        """Makes a cell that holds nothing: what it lacks; OSError says what the kernel refuses."""
+        (spec,) = self._wanted
+        made = self._enclosures.of(spec)
         reading, writing = os.pipe()
-        keeper = cell.fork_keeper(self._spec, self._namespace)
+        keeper = cell.fork_keeper(spec, self._namespace)
         if keeper == 0:
             try:
-                cell.become_keeper(self._spec, self._pid)
+                cell.become_keeper(made, self._pid)
+                cell.become_worker(made)
                 cell.children()
+                os.write(writing, "\n".join(cell.shortcomings()).encode() if made.view else b"")
             except OSError as error:
                 os.write(writing, str(error.strerror or error).encode())
                 os._exit(1)
             os._exit(0)
         os.close(writing)
-        fault = os.read(reading, 1024).decode()
+        told = os.read(reading, _WORDS_BYTES_MAX).decode()
         os.close(reading)
         _, status = os.waitpid(keeper, 0)
         if status != 0:
-            raise OSError(0, fault or f"the trial cell ended with status {os.waitstatus_to_exitcode(status)}")
+            raise OSError(0, told or f"the trial cell ended with status {os.waitstatus_to_exitcode(status)}")
+        return tuple(told.splitlines())
 
     def warm_up(self, run: str, rehearse: str) -> Callable[[Fork], None]:
         """Imports all a worker needs and runs it once, so that nothing is left to be done first in a fork."""
@@ -176,17 +189,15 @@ class Zygote:
 
     def _start(self, fork: Fork, log: int) -> Fork | None:
         """None in the zygote; in a worker forked here, its order."""
-        prepared = self._prepared if fork.cell == self._spec else None
+        self._want(fork.cell)
         try:
-            chosen = prepared or self._make(fork.cell)
+            chosen = self._prepared.pop(fork.cell, None) or self._make(fork.cell)
         except OSError as error:
             self._pair.send(encode(ForkFailed(fork.incarnation, str(error.strerror or error))))
             os.close(log)
             return None
         if isinstance(chosen, Fork):
             return chosen
-        if chosen is self._prepared:
-            self._prepared = None
         chosen.incarnation = fork.incarnation
         # A cell that has just died cannot take its order; its end is told like any other.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
@@ -197,23 +208,38 @@ class Zygote:
         self._rest_in(_IDLE_SECONDS)
         return None
 
+    def _want(self, spec: CellSpec) -> None:
+        """Remembers what to prepare, and ends what was prepared for a kind that is asked for no more."""
+        if spec.kind == "cgroup":
+            return  # a cgroup is named after its incarnation: there is none to prepare before the order
+        self._wanted = [spec, *(other for other in self._wanted if other != spec)][:_PREPARED_MAX]
+        for other in self._prepared.keys() - set(self._wanted):
+            # The worker sees the end of its line and leaves.
+            self._prepared.pop(other).line.close()
+
     def _rest_in(self, seconds: float) -> None:
         self._rest_at = time.monotonic() + seconds
 
     def _rest(self) -> Fork | None:
-        """What can wait until nobody does. None in the zygote; in the prepared worker, its order."""
+        """Deferred work, run when no order has come for a while.
+
+        None in the zygote; in a prepared worker, its order.
+        """
         self._rest_at = None
         self._hold_mounts()
-        # A cgroup is named after its incarnation: there is none to prepare before the order.
-        if self._prepared is not None or self._spec.kind == "cgroup":
+        self._enclosures.refresh()
+        missing = [spec for spec in self._wanted if spec not in self._prepared and spec.kind != "cgroup"]
+        if not missing:
             return None
         try:
-            made = self._make(self._spec)
+            made = self._make(missing[0])
         except OSError:
             return None  # whoever orders the next worker is told, if it is still so
         if isinstance(made, Fork):
             return made
-        self._prepared = made
+        self._prepared[missing[0]] = made
+        if len(missing) > 1:
+            self._rest_in(_IDLE_SECONDS)
         return None
 
     def _hold_mounts(self) -> None:
@@ -222,13 +248,14 @@ class Zygote:
             os.close(mounts)
         self._mounts_left.clear()
         for held in self._cells.values():
-            if held.mounts is None and self._spec.kind == "pidns":
+            if held.mounts is None and held.has_mounts:
                 # A cell that has just died has none; its end is told like any other.
                 with contextlib.suppress(OSError):
                     held.mounts = os.open(f"/proc/{held.pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
 
     def _make(self, spec: CellSpec) -> _Cell | Fork:
         """The new cell in the zygote; in the cell's worker, its order, when that has come."""
+        enclosure = self._enclosures.of(spec)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             keeper = -1
@@ -238,17 +265,17 @@ class Zygote:
                 if keeper <= 0:
                     ours.close()
             if keeper == 0:
-                return self._become_cell(spec, theirs)
-        made = _Cell(keeper, os.pidfd_open(keeper), ours)
+                return self._become_cell(enclosure, theirs)
+        made = _Cell(keeper, os.pidfd_open(keeper), ours, has_mounts=spec.kind == "pidns")
         self._cells[made.pidfd] = made
         return made
 
-    def _become_cell(self, spec: CellSpec, line: socket.socket) -> Fork:
+    def _become_cell(self, enclosure: cell.Enclosure, line: socket.socket) -> Fork:
         """The keeper never leaves this; the worker does."""
         gc.disable()
         try:
-            cell.become_keeper(spec, self._pid)
-            worker = cell.fork_worker(spec)
+            cell.become_keeper(enclosure, self._pid)
+            worker = cell.fork_worker(enclosure.spec)
         except OSError:
             _take_order(line)  # what went wrong belongs into the log of the one who ordered
             raise
@@ -257,7 +284,7 @@ class Zygote:
             kernel.refuse_inspection()
             os.closerange(3, _descriptors_max())
             cell.keep(worker)
-        cell.become_worker()
+        cell.become_worker(enclosure)
         self._let_go()
         if self._stretch is not None and not select.select([line], [], [], 0)[0]:
             self._stretch()
@@ -278,6 +305,7 @@ class Zygote:
         held = [other.mounts for other in self._cells.values() if other.mounts is not None]
         for descriptor in (self._namespace, *held, *self._mounts_left):
             os.close(descriptor)
+        self._enclosures.close()
 
     def _reap(self, pidfd: int) -> None:
         ended = self._cells.pop(pidfd)
@@ -286,11 +314,9 @@ class Zygote:
             self._mounts_left.append(ended.mounts)
         _, status = os.waitpid(ended.pid, 0)
         self._ended.append(Exited(ended.incarnation, os.waitstatus_to_exitcode(status)))
-        if ended is self._prepared:
-            self._prepared = None
-            self._rest_in(_REMAKE_SECONDS)
-        else:
-            self._rest_in(_IDLE_SECONDS)
+        kept = {spec: made for spec, made in self._prepared.items() if made is not ended}
+        self._rest_in(_IDLE_SECONDS if len(kept) == len(self._prepared) else _REMAKE_SECONDS)
+        self._prepared = kept
 
     def _end_strays(self) -> None:
         """A keeper that was killed leaves what it held to the zygote; any child that is no keeper is one."""
@@ -327,7 +353,9 @@ def _separate(spec: CellSpec, pair: socket.socket) -> None:
     cell.guard()
     if spec.kind == "pidns":
         kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWPID)
-        kernel.map_user(uid, gid)
+        own = os.open("/proc/self", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        kernel.map_user(uid, gid, own)
+        os.close(own)
     else:
         # Without a namespace nobody but the guard can end what the zygote leaves: it must live to do so.
         kernel.die_with_parent(signal.SIGTERM)
@@ -344,7 +372,7 @@ def _separate(spec: CellSpec, pair: socket.socket) -> None:
     if spec.kind != "pidns" and os.getppid() != guard:
         os._exit(1)
     if spec.kind == "pidns":
-        cell.shut_off(spec)
+        cell.set_up_workshop()
 
 
 def _peer(pair: socket.socket) -> int:

@@ -10,21 +10,23 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from pathlib import Path
 
 from ipc.children import Exited, Forked, ForkFailed, FromZygote, Running, Sandbox, Warm
-from ipc.endpoints import Places, credentials, make_private
+from ipc.endpoints import Places, make_private
 from supervisor.clock import monotonic
 from supervisor.core.events import WorkerDied, WorkerStarted
 from supervisor.core.model import DEFAULT_AGENT, Proof
 from supervisor.processes import tree
+from supervisor.processes.boundary import boundary, hidden
 from supervisor.processes.cells import CellUnavailable, Held, Limits
 from supervisor.processes.handed import HandedProcesses
-from supervisor.processes.hiding import outermost, shown
 from supervisor.processes.incarnation import Phase, Worker
 from supervisor.processes.leftovers import Record, sweep_leftovers
 from supervisor.processes.nursery import Nursery, NurseryState, Wishes
-from supervisor.processes.readings import Meter, Reading, Watched, read
-from supervisor.processes.words import how_it_ended, sentence, size
+from supervisor.processes.readings import Reading
+from supervisor.processes.watch import Watch
+from supervisor.processes.words import how_it_ended, sentence
 from supervisor.processes.zygote import Program
 
 # A cell that the kernel has not emptied by then holds a process it cannot end; the proof says so.
@@ -37,7 +39,6 @@ _ANSWER_SECONDS_MAX = 10.0
 _ASKED_MAX = 16
 # Beyond this a tree is counted no further: the kill should not wait for the census.
 _COUNT_MAX = 1000
-_READING_SECONDS = 0.5
 
 _LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 
@@ -56,6 +57,7 @@ class Processes:
         limits: Limits,
         report: Report,
         sandbox: Callable[[str], Sandbox] = lambda _: Sandbox(),
+        key_files: Callable[[], tuple[Path, ...]] = tuple,
         program: Program | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
@@ -68,16 +70,15 @@ class Processes:
         self._by_identity: dict[bytes, Worker] = {}
         self._waiting: deque[Worker] = deque()
         self._endings: set[asyncio.Task[None]] = set()
-        self._reader: asyncio.Task[None] | None = None
-        self._readings: dict[int, Reading] = {}
+        self._watch = Watch(self._workers, self.kill)
         self._record_file = places.runtime / "processes"
         self._record = Record(self._record_file)
-        hide = outermost((places.config, places.state, places.runtime, *credentials()))
         wishes = self._wishes = Wishes(
             cell=cell,
-            hide=hide,
-            show=shown(places, hide),
             limits=limits,
+            sandbox=lambda: sandbox(DEFAULT_AGENT),
+            hide=lambda: hidden(places, key_files()),
+            boundary=partial(boundary, places),
             program=program or Program(),
             environment=os.environ if environment is None else environment,
         )
@@ -101,7 +102,7 @@ class Processes:
         else:
             self._take_over(handed)
         await self._nursery.open()
-        self._reader = asyncio.create_task(self._take_readings())
+        self._watch.start()
 
     def start(self, seat: int, incarnation: int, agent: str = DEFAULT_AGENT) -> None:
         """Never blocks. WorkerStarted is reported, or WorkerDied when it cannot be."""
@@ -150,7 +151,7 @@ class Processes:
 
     def readings(self) -> dict[int, Reading]:
         """The latest of every live worker, by incarnation; half a second old at most on an idle host."""
-        return {key: self._readings[key] for key in self._workers.keys() & self._readings}
+        return self._watch.readings()
 
     @property
     def cell_name(self) -> str:
@@ -160,7 +161,7 @@ class Processes:
     def cell_description(self) -> str:
         """What the cell does, and why no better one could be had."""
         reasons = [f"{kind} is not possible: {why}" for kind, why in self._nursery.why_not_better.items()]
-        return "; ".join([self._nursery.cell.description, *reasons])
+        return "; ".join([self._nursery.cell.description, *self._nursery.shortcomings, *reasons])
 
     @property
     def state(self) -> NurseryState:
@@ -173,8 +174,7 @@ class Processes:
     async def close(self, deadline_seconds: float) -> None:
         """Kills every cell, then the zygote; nothing is reported from here on."""
         self._report = lambda event: None
-        if self._reader is not None:
-            self._reader.cancel()
+        self._watch.stop()
         for incarnation in list(self._workers):
             self.kill(incarnation)
         if self._endings:
@@ -192,8 +192,7 @@ class Processes:
     async def hand_over(self, staying: Collection[int], deadline_seconds: float) -> HandedProcesses:
         """Ends every worker but these incarnations; nothing is reported from here on."""
         self._report = _say_nothing
-        if self._reader is not None:
-            self._reader.cancel()
+        self._watch.stop()
         for incarnation in self._workers.keys() - set(staying):
             self.kill(incarnation)
         if self._endings:
@@ -369,31 +368,6 @@ class Processes:
             asyncio.get_running_loop().remove_reader(worker.held.pidfd)
             os.close(worker.held.pidfd)
         self._end_unused()
-
-    # --- readings
-
-    async def _take_readings(self) -> None:
-        meter = Meter()
-        while True:
-            watched = {
-                worker.incarnation: Watched(
-                    partial(worker.nursery.cell.members, worker.held), worker.pid, worker.begun_at
-                )
-                for worker in self._workers.values()
-                if worker.held is not None and worker.phase is Phase.HELD
-            }
-            logs = [worker.log for worker in self._workers.values()]
-            self._readings = await asyncio.to_thread(read, meter, watched, logs)
-            self._end_the_too_large()
-            await asyncio.sleep(_READING_SECONDS)
-
-    def _end_the_too_large(self) -> None:
-        """Where the kernel does not hold a cell to its memory, the readings do."""
-        for incarnation, reading in self.readings().items():
-            worker = self._workers[incarnation]
-            if 0 < worker.memory_bytes_max < reading.memory_bytes and worker.kill_asked_at is None:
-                worker.kill_words = f"it used more than {size(worker.memory_bytes_max)} of memory"
-                self.kill(incarnation)
 
 
 def _say_nothing(event: WorkerStarted | WorkerDied) -> None:

@@ -10,6 +10,7 @@ from ipc.endpoints import Places
 from supervisor.processes.cells import Held
 from supervisor.processes.handed import HandedWorker
 from supervisor.processes.nursery import Nursery
+from supervisor.processes.seccomp import tools_filter
 from supervisor.processes.tree import Process
 
 
@@ -49,7 +50,8 @@ class Worker:
             endpoint=places.frames,
             pulse_endpoint=places.pulse,
             log_path=str(self.log),
-            cell=self.nursery.cell.spec(self.incarnation),
+            cell=self.nursery.spec(self.incarnation, self.sandbox),
+            tools_filter=tools_filter() if self.sandbox.network == "none" else b"",
         )
 
     def hand_over(self) -> HandedWorker | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from ipc.children import CellFails, CellWorks, Fork, FromZygote, Warm
+from ipc.children import Boundary, CellFails, CellSpec, CellWorks, Fork, FromZygote, Prepare, Sandbox, Warm
 from supervisor.clock import monotonic
 from supervisor.processes import tree
 from supervisor.processes.cells import BEST_FIRST, Cell, CellUnavailable, Limits
@@ -37,9 +37,12 @@ class Wishes:
     """What cells are to be like: `cell` is a kind or "auto"."""
 
     cell: str
-    hide: tuple[str, ...]
-    show: tuple[str, ...]
     limits: Limits
+    # Of the agent whose workers are made most often: a cell for it is prepared.
+    sandbox: Callable[[], Sandbox]
+    # Folders and files that no cell may see.
+    hide: Callable[[], tuple[str, ...]]
+    boundary: Callable[[str], Boundary]
     program: Program
     environment: Mapping[str, str]
 
@@ -69,6 +72,8 @@ class Nursery:
         self.state = NurseryState.CLOSED
         self.detail = ""
         self.why_not_better: dict[str, str] = {}
+        # What the kernel cannot hold cells of this kind to.
+        self.shortcomings: tuple[str, ...] = ()
         self.cell: Cell
 
     async def open(self) -> None:
@@ -76,7 +81,7 @@ class Nursery:
         wanted = list(BEST_FIRST) if self._wishes.cell == "auto" else [self._wishes.cell]
         for kind in wanted:
             try:
-                self.cell = BEST_FIRST[kind](self._wishes.hide, self._wishes.show, self._wishes.limits)
+                self.cell = BEST_FIRST[kind](self._wishes.limits)
                 await self._try()
             except CellUnavailable as fault:
                 self.why_not_better[kind] = fault.fault
@@ -85,9 +90,13 @@ class Nursery:
         faults = "; ".join(f"{kind}: {fault}" for kind, fault in self.why_not_better.items())
         raise CellUnavailable(f"workers cannot be held here ({faults})", 'set [workers] cell = "auto"')
 
+    def spec(self, incarnation: int, sandbox: Sandbox) -> CellSpec:
+        """How the cell of this incarnation is to be made; what it needs beforehand is made now."""
+        return self.cell.spec(incarnation, sandbox, self._wishes.hide())
+
     def take_over(self, handed: HandedZygote) -> None:
         """Holds the workers that an earlier image of this process has left running, and makes no other."""
-        self.cell = BEST_FIRST[handed.cell](self._wishes.hide, self._wishes.show, self._wishes.limits)
+        self.cell = BEST_FIRST[handed.cell](self._wishes.limits)
         self._zygote = Zygote.take_over(handed, self._heard, self._ended)
         self._record.add(self._zygote.process)
 
@@ -152,13 +161,19 @@ class Nursery:
         self.detail = ""
         self._gone.clear()
         self._zygote = Zygote.start(
-            self._wishes.program, self.cell.spec(0), self._log, environment, self._heard, self._ended
+            self._wishes.program,
+            Prepare(self.spec(0, self._wishes.sandbox()), self._wishes.boundary(self.cell.name)),
+            self._log,
+            environment,
+            self._heard,
+            self._ended,
         )
         self._record.add(self._zygote.process)
 
     def _heard(self, message: FromZygote, descriptor: int | None) -> None:
         match message:
             case CellWorks():
+                self.shortcomings = message.shortcomings
                 self._settle_trial("")
             case CellFails():
                 self.detail = message.error

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ipc.children import CellSpec, Fork, FromZygote, Prepare
+from ipc.children import Fork, FromZygote, Prepare
 from ipc.codec import Decoder, encode
 from ipc.errors import WireError
 from ipc.interpreter import WORKING_DIRECTORY, command
@@ -75,7 +75,7 @@ class Zygote:
     def start(
         cls,
         program: Program,
-        cell: CellSpec,
+        prepare: Prepare,
         log: Path,
         environment: Mapping[str, str],
         receive: Receive,
@@ -99,7 +99,7 @@ class Zygote:
         zygote = cls(pair, guard.pid, guard.wait, receive, ended)
         # One that has died already is told of by `ended`.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            pair.send(encode(Prepare(cell)))
+            pair.send(encode(prepare))
         return zygote
 
     @classmethod

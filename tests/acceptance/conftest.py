@@ -38,6 +38,20 @@ def make_service(tmp_path: Path, model: FakeModel) -> Iterator[Callable[..., Ser
 
 
 @pytest.fixture
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of the host that agents of `open_service` see and may write."""
+    folder = tmp_path_factory.mktemp("shared")
+    folder.chmod(0o777)
+    return folder
+
+
+@pytest.fixture
+def open_service(make_service: Callable[..., Service], shared: Path) -> Service:
+    """Like `service`, with a folder that test and agent have in common."""
+    return make_service(workers="count = 2", sandbox=f'write = ["{shared}"]')
+
+
+@pytest.fixture
 def service(make_service: Callable[..., Service]) -> Service:
     """Two busy seats and a spare: small enough to start in a moment."""
     return make_service(workers="count = 2")

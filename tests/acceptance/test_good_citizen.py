@@ -5,6 +5,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,14 +26,18 @@ ROUND_TRIP_SECONDS_MAX = 0.5
 def spinning(
     make_service: Callable[..., Service],
     monkeypatch: pytest.MonkeyPatch,
-    tmp_path_factory: pytest.TempPathFactory,
+    shared: Path,
 ) -> Callable[..., tuple[Service, list[int]]]:
     """A service all of whose seats have a turn, each in a worker that spins with the interpreter lock."""
-    mark = tmp_path_factory.mktemp("gil") / "spinning"
+    mark = shared / "spinning"
     monkeypatch.setenv("HERMES_TEST_SPINNING", str(mark))
 
     def make(seats: int) -> tuple[Service, list[int]]:
-        service = make_service("tests.acceptance.spinning_supervisor", workers=f"count = {seats}")
+        service = make_service(
+            "tests.acceptance.spinning_supervisor",
+            workers=f"count = {seats}",
+            sandbox=f'write = ["{shared}"]',
+        )
         for number in range(seats):
             service.say(f"s{number}", "[[silent]] wait")
         pids = [worker_of(service, f"s{number}") for number in range(seats)]
@@ -84,10 +89,10 @@ def test_e5_a_busy_interpreter_is_alive_and_each_kind_of_life_has_its_own_word(
 
 
 def test_e4_a_worker_that_eats_memory_ends_with_that_reason_and_no_other(
-    make_service: Callable[..., Service], tmp_path_factory: pytest.TempPathFactory
+    make_service: Callable[..., Service], shared: Path
 ) -> None:
-    gate = tmp_path_factory.mktemp("gate") / "open"
-    service = make_service(workers='count = 2\nmemory_max = "200MiB"')
+    gate = shared / "open"
+    service = make_service(workers='count = 2\nmemory_max = "200MiB"', sandbox=f'read = ["{shared}"]')
     service.say("modest", shell(f"until [ -e {gate} ]; do sleep 0.05; done"))
     modest = worker_of(service, "modest")
     hoards = "hoard = bytearray(b'x') * (400 << 20); import time; time.sleep(300)"

@@ -58,17 +58,16 @@ def test_a7_a_foreground_sleep_does_not_hold_the_turn(service: Service, mark: st
 A8 = {
     "ignores_signals": "trap '' TERM INT HUP; while :; do {sleeper} & wait; done",
     "is_stopped": "{sleeper} & kill -STOP $$",
-    "waits_for_a_reader": "{sleeper} & mkfifo {folder}/fifo; echo x > {folder}/fifo",
+    "waits_for_a_reader": "{sleeper} & mkfifo /tmp/fifo; echo x > /tmp/fifo",
     "spins": "{sleeper} & while :; do :; done",
 }
 
 
 @pytest.mark.parametrize("victim", A8)
 def test_a8_a_tool_that_cannot_be_asked_is_ended_all_the_same(
-    service: Service, mark: str, victim: str, tmp_path_factory: pytest.TempPathFactory
+    service: Service, mark: str, victim: str
 ) -> None:
-    folder = tmp_path_factory.mktemp("a8")
-    command = A8[victim].format(sleeper=f"( {sleeper(mark)} )", folder=folder)
+    command = A8[victim].format(sleeper=f"( {sleeper(mark)} )")
     listener = begin(service, shell(command))
     until(lambda: named(mark))
     family = descendants(worker_of(service, "demo"))
@@ -92,12 +91,14 @@ def test_a8_a_stopped_worker_is_ended_all_the_same(service: Service, mark: str) 
 def test_a8_a_worker_that_spins_in_c_with_the_interpreter_lock_is_ended_all_the_same(
     make_service: Callable[..., Service],
     monkeypatch: pytest.MonkeyPatch,
-    tmp_path_factory: pytest.TempPathFactory,
+    shared: Path,
     mark: str,
 ) -> None:
-    spinning = tmp_path_factory.mktemp("gil") / "spinning"
+    spinning = shared / "spinning"
     monkeypatch.setenv("HERMES_TEST_SPINNING", str(spinning))
-    service = make_service("tests.acceptance.spinning_supervisor", workers="count = 2")
+    service = make_service(
+        "tests.acceptance.spinning_supervisor", workers="count = 2", sandbox=f'write = ["{shared}"]'
+    )
     listener = begin(service, shell(sleeper(mark)))
     until(lambda: named(mark))
     worker = worker_of(service, "demo")

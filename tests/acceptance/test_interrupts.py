@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -193,11 +194,10 @@ def test_a10_an_interrupt_never_hits_the_turn_that_took_the_seat(
 
 
 def test_a11_no_model_call_of_a_closed_turn_begins(
-    make_service: Callable[..., Service], model: FakeModel, tmp_path_factory: pytest.TempPathFactory
+    open_service: Service, model: FakeModel, shared: Path
 ) -> None:
     """The tool's end, after which the model would be asked again, comes after the turn was closed."""
-    service = make_service(workers="count = 2")
-    gate = tmp_path_factory.mktemp("gate") / "open"
+    service, gate = open_service, shared / "open"
     listener = follow(service, shell(f"until test -e {gate}; do sleep 0.01; done"))
     listener.until(lambda: listener.of_type("tool.started"))
     service.interrupt("demo")

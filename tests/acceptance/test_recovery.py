@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -189,9 +190,9 @@ def test_d5_an_answer_that_was_given_before_the_stop_counts(service: Service, mo
 
 
 def test_d6_an_open_tool_call_is_given_back_as_unknown_and_not_repeated(
-    service: Service, model: FakeModel, tmp_path_factory: pytest.TempPathFactory, mark: str
+    open_service: Service, model: FakeModel, shared: Path, mark: str
 ) -> None:
-    ran = tmp_path_factory.mktemp("d6") / "ran"
+    service, ran = open_service, shared / "ran"
     service.say("demo", shell(f"echo once >> {ran}; {sleeper(mark)}"))
     listener = service.listen("demo")
     listener.until(lambda: listener.of_type("tool.started"))

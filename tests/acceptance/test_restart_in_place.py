@@ -58,8 +58,8 @@ def test_a_running_turn_goes_on_in_its_process_and_loses_no_word(service: Servic
     check_history(service.places.journal)
 
 
-def test_a_tool_at_work_is_not_run_again(service: Service, tmp_path: Path) -> None:
-    trace, go = tmp_path / "trace", tmp_path / "go"
+def test_a_tool_at_work_is_not_run_again(open_service: Service, shared: Path) -> None:
+    service, trace, go = open_service, shared / "trace", shared / "go"
     command = f"echo ran >> {trace}; while [ ! -e {go} ]; do sleep 0.05; done; echo finished"
     service.say("demo", shell(command))
     until(trace.exists)

@@ -1,6 +1,7 @@
 """Draining, scaling and refusing, as people at the control socket see it."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -19,9 +20,9 @@ def _begin(service: Service, session: str, text: str = "[[silent]] wait") -> int
 
 
 def test_while_draining_what_runs_finishes_and_what_is_said_waits(
-    service: Service, tmp_path_factory: pytest.TempPathFactory
+    open_service: Service, shared: Path
 ) -> None:
-    gate = tmp_path_factory.mktemp("gate") / "open"
+    service, gate = open_service, shared / "open"
     _begin(service, "demo", shell(f"until [ -e {gate} ]; do sleep 0.02; done"))
     client = service.client()
     assert "no new one starts" in client.ask(Drain(), Done).note
@@ -42,10 +43,10 @@ def test_while_draining_what_runs_finishes_and_what_is_said_waits(
 
 
 def test_d5_a_turn_that_ends_while_the_stop_drains_is_not_run_again(
-    service: Service, model: FakeModel, tmp_path_factory: pytest.TempPathFactory
+    open_service: Service, model: FakeModel, shared: Path
 ) -> None:
+    service, gate = open_service, shared / "open"
     assert service.process is not None
-    gate = tmp_path_factory.mktemp("gate") / "open"
     _begin(service, "demo", shell(f"until [ -e {gate} ]; do sleep 0.02; done"))
     _begin(service, "stuck")
     service.hermesctl("drain")

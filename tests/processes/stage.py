@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import pytest
 
+from ipc.children import Sandbox
 from ipc.endpoints import Places, find_places
 from supervisor.core.events import WorkerDied, WorkerStarted
 from supervisor.processes import tree
@@ -76,9 +77,19 @@ def _parents(pid: int) -> tuple[int, ...]:
 class Stage:
     """Opens as a context; leaves nothing behind."""
 
-    def __init__(self, home: Path, kind: str, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        kind: str,
+        limits: Limits | None = None,
+        *,
+        sandbox: Sandbox | None = None,
+        key_files: tuple[Path, ...] = (),
+    ) -> None:
         self.places: Places = find_places(str(home))
         self.mark = secrets.token_hex(8)
+        # Of workers that are started from now on.
+        self.sandbox = sandbox or Sandbox()
         self.events: asyncio.Queue[WorkerStarted | WorkerDied] = asyncio.Queue()
         self.processes = Processes(
             epoch=7,
@@ -86,6 +97,8 @@ class Stage:
             cell=kind,
             limits=limits or Limits(processes_max=256, files_max=1024),
             report=self.events.put_nowait,
+            sandbox=lambda _: self.sandbox,
+            key_files=lambda: key_files,
             program=STAND_IN,
             environment={**os.environ, MARK: self.mark},
         )
@@ -116,6 +129,12 @@ class Stage:
         self._keepers.add(self.keeper(started.pid))
         await until(lambda: "up\n" in self.said(seat), f"a worker that is up, not {self.said(seat)!r}")
         return started
+
+    async def fails_to_start(self) -> WorkerDied:
+        """Asks for a worker that cannot be had."""
+        self._incarnation += 1
+        self.processes.start(0, self._incarnation)
+        return await self.next(WorkerDied)
 
     async def kill(self, incarnation: int) -> WorkerDied:
         self.processes.kill(incarnation)

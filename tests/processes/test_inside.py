@@ -1,97 +1,93 @@
-"""From inside a cell of namespaces nothing of the supervisor or another worker can be seen or touched."""
+"""What a cell of namespaces can do to itself and to the host: sockets, namespaces, system calls, tracing."""
 
-import json
 import os
+import socket
 from pathlib import Path
-from typing import Any
 
+import pyseccomp
+
+from ipc.children import Sandbox
 from supervisor.processes import tree
+from supervisor.processes.seccomp import DENIED
+from tests.processes.asking import asked
 from tests.processes.stage import Stage, play, script
 
-_FAULT = """
-def fault(act):
-    try:
-        return ["did", str(act())]
-    except OSError as error:
-        return ["refused", error.strerror]
-"""
-_LOOK = """
-import ctypes, json
-libc = ctypes.CDLL(None, use_errno=True)
-def umount(path):
-    if libc.umount2(path.encode(), 2):
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-def nested(command):
-    done = subprocess.run(["unshare", "-Urm", "sh", "-c", command], capture_output=True, text=True)
-    return done.stdout
-print(json.dumps({
-    "pids": [int(name) for name in os.listdir("/proc") if name.isdigit()],
-    "signal": fault(lambda: os.kill(SUPERVISOR, 0)),
-    "state": os.listdir(STATE),
-    "runtime": os.listdir(RUNTIME),
-    "workers": sorted(os.listdir(WORKERS)),
-    "journal": fault(lambda: open(STATE + "/journal.db").read()),
-    "write": fault(lambda: open(STATE + "/new", "w")),
-    "write beside the sockets": fault(lambda: open(WORKERS + "/new", "w")),
-    "remove a socket": fault(lambda: os.unlink(WORKERS + "/seat-0.py")),
-    "umount": fault(lambda: umount(STATE)),
-    "umount proc": fault(lambda: umount("/proc")),
-    "nested": nested(
-        f"umount -l {STATE}; umount -l /proc; mount --bind {PARENT} /mnt; "
-        f"cat {STATE}/journal.db /mnt/*/journal.db"
-    ),
-    "cgroups": os.listdir("/sys/fs/cgroup"),
-    "kernel": fault(lambda: open("/proc/sys/kernel/core_pattern", "w")),
-    "descriptors": sorted(os.readlink(f"/proc/self/fd/{number}") for number in range(3)),
-    "others": fault(
-        lambda: [os.readlink(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd") if int(n) > 2]
-    ),
-}))
-"""
 
-
-def _seen(stage: Stage) -> dict[str, Any]:
-    line = next(line for line in stage.said().splitlines() if line.startswith("{"))
-    seen: dict[str, Any] = json.loads(line)
-    return seen
-
-
-def test_nothing_of_the_supervisor_is_within_reach(tmp_path: Path) -> None:
+def test_h2_sockets_of_the_host_cannot_be_reached(tmp_path: Path) -> None:
     async def act() -> None:
-        home = tmp_path / "home"
-        async with Stage(home, "pidns") as stage:
-            stage.places.journal.write_text("the journal")
-            other = await stage.start(script("subprocess.Popen(['sleep', '1000'])"), seat=1)
-            names = {
-                "SUPERVISOR": os.getpid(),
-                "STATE": str(stage.places.state),
-                "RUNTIME": str(stage.places.runtime),
-                "WORKERS": str(stage.places.workers),
-                "PARENT": str(tmp_path),
+        listener, abstract = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
+        name = f"hermes-test-{os.getpid()}"
+        with listener, abstract:
+            listener.bind(str(tmp_path / "tmux.sock"))
+            abstract.bind(f"\0{name}")
+            listener.listen()
+            abstract.listen()
+            async with Stage(tmp_path / "home", "pidns") as stage:
+                found = await asked(
+                    stage,
+                    path=f"connected('{tmp_path}/tmux.sock')",
+                    abstract=f"connected('\\0{name}')",
+                    bus="connected('/run/dbus/system_bus_socket')",
+                    manager="connected('/run/systemd/private')",
+                    own_abstract="connected(listening('\\0own'))",
+                )
+                assert found["path"] == ["refused", "No such file or directory"]
+                assert found["abstract"] == ["refused", "Operation not permitted"]
+                assert found["bus"] == found["manager"] == ["refused", "No such file or directory"]
+                assert found["own_abstract"] == ["did", True]
+
+    play(act())
+
+
+def test_h3_no_namespace_no_mount_and_no_cgroup_can_be_had(tmp_path: Path) -> None:
+    async def act() -> None:
+        async with Stage(tmp_path, "pidns", sandbox=Sandbox(level="host")) as stage:
+            clone = pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, "clone")
+            spaces = (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)
+            questions = {f"unshare {flag:x}": f"called('unshare', {flag})" for flag in spaces}
+            questions |= {
+                f"clone {flag:x}": f"called('syscall', {clone}, {flag} | 17, 0, 0, 0, 0)" for flag in spaces
             }
-            await stage.start(
-                script(*(f"{name} = {value!r}" for name, value in names.items()), _FAULT, _LOOK)
+            found = await asked(
+                stage,
+                **questions,
+                clone3="called('syscall', 435, (ctypes.c_uint64 * 11)(0x10000000, 0, 0, 0, 17), 88)",
+                mount="called('mount', b'none', b'/mnt', b'cgroup2', 0, None)",
+                umount="called('umount2', b'/proc', 2)",
+                cgroups="os.listdir('/sys/fs/cgroup')",
             )
-            seen = _seen(stage)
-            assert seen["pids"] == [1]
-            assert seen["signal"] == ["refused", "No such process"]
-            # Where the path is too long for sockets, they lie elsewhere.
-            has_sockets = stage.places.runtime.is_relative_to(stage.places.state)
-            assert seen["state"] == (["run"] if has_sockets else [])
-            assert seen["runtime"] == ["workers"]
-            assert seen["workers"] == ["seat-0.py", "seat-1.py"]
-            assert seen["journal"] == ["refused", "No such file or directory"]
-            for attempt in ("write", "write beside the sockets", "remove a socket"):
-                assert seen[attempt] == ["refused", "Read-only file system"], attempt
-            # Read-only for root, and not root's own for anybody else.
-            assert seen["kernel"][0] == "refused"
-            assert seen["umount"] == seen["umount proc"] == ["refused", "Operation not permitted"]
-            assert seen["nested"] == ""
-            assert seen["cgroups"] == []
-            assert seen["descriptors"][0] == "/dev/null"
-            assert "pidfd" not in str(seen["others"])
-            assert "socket" not in str(seen["others"])
-            assert other.pid != os.getpid()
+            assert found.pop("cgroups") == ["did", []]
+            assert found.pop("clone3") == ["refused", "Function not implemented"]
+            assert all(answer == ["refused", "Operation not permitted"] for answer in found.values()), found
+
+    play(act())
+
+
+def test_every_denied_call_is_denied_by_the_kernel(tmp_path: Path) -> None:
+    """By number, with arguments that would do nothing; those that this architecture lacks are left out."""
+
+    async def act() -> None:
+        numbers = {name: pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, name) for name in DENIED}
+        known = {name: number for name, number in numbers.items() if number >= 0}
+        assert len(known) > 40
+        async with Stage(tmp_path, "pidns") as stage:
+            minus = "ctypes.c_long(-1)"
+            found = await asked(
+                stage,
+                **{
+                    name: f"called('syscall', {number}, {minus}, {minus}, {minus})"
+                    for name, number in known.items()
+                },
+                io_control="called('ioctl', 0, ctypes.c_ulong(0x5412), b'x')",
+                io_control_high="called('ioctl', 0, ctypes.c_ulong(0x700005412), b'x')",
+                alg="bool(socket.socket(38, socket.SOCK_SEQPACKET))",
+                vsock="bool(socket.socket(40, socket.SOCK_STREAM))",
+                packet="bool(socket.socket(17, socket.SOCK_RAW))",
+                inet="bool(socket.socket(socket.AF_INET))",
+                netlink="bool(socket.socket(socket.AF_NETLINK, socket.SOCK_RAW))",
+            )
+            assert found.pop("inet") == found.pop("netlink") == ["did", True]
+            assert all(answer == ["refused", "Operation not permitted"] for answer in found.values()), found
 
     play(act())
 

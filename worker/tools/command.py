@@ -7,10 +7,10 @@ import asyncio
 import contextlib
 import os
 import signal
-import subprocess
 from collections.abc import Callable, Mapping
 
 from worker import offspring
+from worker.tools import launch
 
 _SHELL = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
 # Keys and tokens of the host are not for commands: what is not named here does not reach them.
@@ -45,14 +45,8 @@ class Command:
         self._silent = asyncio.Event()
         self._pipe, writing = os.pipe()
         try:
-            self._process = subprocess.Popen(
-                [_SHELL, "-c", line],
-                stdin=subprocess.DEVNULL,
-                stdout=writing,
-                stderr=writing,
-                cwd=folder,
-                env=environment(os.environ),
-                start_new_session=True,
+            self._process = launch.start(
+                [_SHELL, "-c", line], output=writing, folder=folder, environment=environment(os.environ)
             )
         except BaseException:
             os.close(self._pipe)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ipc.children import CellSpec
+from ipc.children import CellSpec, Sandbox
 from supervisor.processes.tree import Process, Status
 
 
@@ -46,7 +46,7 @@ class Cell(Protocol):
     # Of cells that are made from now on.
     limits: Limits
 
-    def spec(self, incarnation: int) -> CellSpec:
+    def spec(self, incarnation: int, sandbox: Sandbox, hide: tuple[str, ...]) -> CellSpec:
         """How the cell of this incarnation is to be made; what it needs beforehand is made now."""
 
     def members(self, held: Held, at_most: int) -> Iterator[Status]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ipc.children import CellSpec
+from ipc.children import CellSpec, Sandbox
 from supervisor.processes import tree
 from supervisor.processes.cells import leaf
 from supervisor.processes.cells.cell import CellUnavailable, Held, Limits
@@ -22,7 +22,7 @@ class CgroupCell:
 
     name = "cgroup"
 
-    def __init__(self, hide: tuple[str, ...], show: tuple[str, ...], limits: Limits) -> None:
+    def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self._folder = _own_folder()
         leaf.settle()
@@ -38,9 +38,11 @@ class CgroupCell:
             "what this user can, the supervisor's files too"
         )
 
-    def spec(self, incarnation: int) -> CellSpec:
+    def spec(self, incarnation: int, sandbox: Sandbox, hide: tuple[str, ...]) -> CellSpec:
         return CellSpec(
             kind="cgroup",
+            sandbox=sandbox,
+            hide=hide,
             cgroup=str(self._make(incarnation)),
             memory_bytes_max=self.limits.memory_bytes_max,
             processes_max=self.limits.processes_max,

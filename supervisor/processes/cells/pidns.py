@@ -2,11 +2,10 @@
 
 import asyncio
 import contextlib
-import os
 import signal
 from collections.abc import Iterator, Sequence
 
-from ipc.children import CellSpec
+from ipc.children import CellSpec, Sandbox
 from supervisor.processes import tree
 from supervisor.processes.cells.cell import Held, Limits
 from supervisor.processes.tree import Status
@@ -22,19 +21,17 @@ class PidNamespaceCell:
 
     name = "pidns"
 
-    def __init__(self, hide: tuple[str, ...], show: tuple[str, ...], limits: Limits) -> None:
+    def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self._hide = hide
-        self._show = show
-        self.description = "namespaces of its own: sees no process and no file of the supervisor"
-        if os.geteuid() == 0:
-            self.description += "; as root it could still read the disks' devices: run as an ordinary user"
+        self.description = (
+            "namespaces of its own: sees no process of the host, and of its files what [sandbox] says"
+        )
 
-    def spec(self, incarnation: int) -> CellSpec:
+    def spec(self, incarnation: int, sandbox: Sandbox, hide: tuple[str, ...]) -> CellSpec:
         return CellSpec(
             kind="pidns",
-            hide=self._hide,
-            show=self._show,
+            sandbox=sandbox,
+            hide=hide,
             memory_bytes_max=self.limits.memory_bytes_max,
             processes_max=self.limits.processes_max,
             files_max=self.limits.files_max,

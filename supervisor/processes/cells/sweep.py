@@ -5,7 +5,7 @@ import contextlib
 import signal
 from collections.abc import Iterator, Sequence
 
-from ipc.children import CellSpec
+from ipc.children import CellSpec, Sandbox
 from supervisor.processes import tree
 from supervisor.processes.cells.cell import Held, Limits
 from supervisor.processes.tree import Status
@@ -26,12 +26,16 @@ class SweepCell:
         "the supervisor's files too"
     )
 
-    def __init__(self, hide: tuple[str, ...], show: tuple[str, ...], limits: Limits) -> None:
+    def __init__(self, limits: Limits) -> None:
         self.limits = limits
 
-    def spec(self, incarnation: int) -> CellSpec:
+    def spec(self, incarnation: int, sandbox: Sandbox, hide: tuple[str, ...]) -> CellSpec:
         return CellSpec(
-            kind="sweep", memory_bytes_max=self.limits.memory_bytes_max, files_max=self.limits.files_max
+            kind="sweep",
+            sandbox=sandbox,
+            hide=hide,
+            memory_bytes_max=self.limits.memory_bytes_max,
+            files_max=self.limits.files_max,
         )
 
     def members(self, held: Held, at_most: int) -> Iterator[Status]:

@@ -1,0 +1,26 @@
+"""What is the same for every cell of this supervisor, and what none of them may see."""
+
+import os
+from functools import lru_cache
+from pathlib import Path
+
+from ipc.children import Boundary
+from ipc.endpoints import Places, credentials
+from supervisor.processes.seccomp import cell_filter
+
+
+def boundary(places: Places, kind: str) -> Boundary:
+    """For cells of one kind; CellUnavailable where they need filters that cannot be compiled."""
+    return Boundary(
+        show=(str(places.workers.resolve()),),
+        home=os.path.expanduser("~"),
+        cell_filter=cell_filter(),
+    )
+
+
+@lru_cache(maxsize=1)
+def hidden(places: Places, key_files: tuple[Path, ...]) -> tuple[str, ...]:
+    """The supervisor's folders, the keys that systemd hands over, and every other key, wherever it lies."""
+    named = (places.config, places.state, places.runtime, *credentials(), *key_files)
+    real = {path.resolve() for path in named}
+    return tuple(sorted(str(path) for path in real if not real & set(path.parents)))

@@ -1,0 +1,55 @@
+"""Takes readings of all workers now and then, and ends those that hold too much memory."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from supervisor.processes.incarnation import Phase, Worker
+from supervisor.processes.readings import Meter, Reading, Watched, read
+from supervisor.processes.words import size
+
+_READING_SECONDS = 0.5
+
+
+class Watch:
+    """`workers` is the live table of the process room, by incarnation."""
+
+    def __init__(self, workers: Mapping[int, Worker], kill: Callable[[int], None]) -> None:
+        self._workers = workers
+        self._kill = kill
+        self._task: asyncio.Task[None] | None = None
+        self._readings: dict[int, Reading] = {}
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run())
+
+    def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def readings(self) -> dict[int, Reading]:
+        """Of every live worker that was read since it started."""
+        return {key: self._readings[key] for key in self._workers.keys() & self._readings}
+
+    async def _run(self) -> None:
+        meter = Meter()
+        while True:
+            watched = {
+                worker.incarnation: Watched(
+                    partial(worker.nursery.cell.members, worker.held), worker.pid, worker.begun_at
+                )
+                for worker in self._workers.values()
+                if worker.held is not None and worker.phase is Phase.HELD
+            }
+            logs = [worker.log for worker in self._workers.values()]
+            self._readings = await asyncio.to_thread(read, meter, watched, logs)
+            self._end_the_too_large()
+            await asyncio.sleep(_READING_SECONDS)
+
+    def _end_the_too_large(self) -> None:
+        """Where the kernel does not hold a cell to its memory, the readings do."""
+        for incarnation, reading in self.readings().items():
+            worker = self._workers[incarnation]
+            if 0 < worker.memory_bytes_max < reading.memory_bytes and worker.kill_asked_at is None:
+                worker.kill_words = f"it used more than {size(worker.memory_bytes_max)} of memory"
+                self._kill(incarnation)
