@@ -9,6 +9,7 @@ import contextlib
 import os
 import resource
 import signal
+import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -22,6 +23,7 @@ _WATCHED = frozenset({signal.SIGCHLD, signal.SIGTERM})
 _LOOK_AGAIN_SECONDS = 0.02
 # The kernel's choice when memory runs out: a worker before the supervisor and before most of the host.
 _OOM_SCORE = "800"
+_SEED_BYTES = 32
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _IPC_SETTINGS = "/proc/sys/kernel"
 # Message queues of 16 KiB; semaphores in a set, of all sets, in one operation, and sets.
@@ -91,6 +93,9 @@ def become_worker(made: Enclosure) -> None:
     """What a worker changes about itself, last of all: from here on it can change no more."""
     kernel.die_with_parent(signal.SIGKILL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _WATCHED)
+    # OpenSSL knows a fork by its new pid; zygote and worker are both number 1 of their namespaces, so every
+    # worker would draw the same numbers, for the keys of its connections too.
+    ssl.RAND_add(os.urandom(_SEED_BYTES), _SEED_BYTES)
     if made.view is not None:
         os.environ["HOME"] = made.view.home
         os.environ["USER"] = os.environ["LOGNAME"] = made.agent.name

@@ -3,13 +3,15 @@
 import os
 import runpy
 import signal
+import ssl
 import sys
 
 from ipc.children import Fork
 
 
 def rehearse() -> None:
-    """Nothing to warm."""
+    """Draws a random number, as a real rehearsal does: what is forked from here on must draw others."""
+    ssl.RAND_bytes(1)
 
 
 def stretch() -> None:

@@ -51,6 +51,20 @@ def test_a_prepared_cell_that_dies_is_made_anew_and_nobody_is_told(
 
 
 @pytest.mark.parametrize("kind", _KINDS)
+def test_no_two_workers_draw_the_same_random_numbers(tmp_path: Path, kind: str) -> None:
+    async def act() -> None:
+        draw = "import random, ssl; print(ssl.RAND_bytes(16).hex(), random.random())"
+        async with Stage(tmp_path, kind) as stage:
+            for seat in (0, 1):
+                await stage.start(script(draw), seat)
+            first, second = (stage.said(seat).split()[:2] for seat in (0, 1))
+            assert first[0] != second[0]
+            assert first[1] != second[1]
+
+    play(act())
+
+
+@pytest.mark.parametrize("kind", _KINDS)
 def test_many_orders_at_once_do_not_wait_for_preparation(tmp_path: Path, kind: str) -> None:
     async def act() -> None:
         async with Stage(tmp_path, kind) as stage:
