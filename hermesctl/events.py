@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from hermesctl.neutral import json_text
 from hermesctl.render import cut, one_line
 from ipc.messages import Delta, Event, Noted
 
@@ -16,7 +17,7 @@ _Fields = dict[str, Any]
 
 
 def json_line(item: Event | Delta | Noted) -> str:
-    return msgspec.json.encode(_plain(item)).decode()
+    return json_text(_plain(item))
 
 
 def _plain(item: Event | Delta | Noted) -> _Fields:
@@ -62,7 +63,7 @@ def arguments(summary: object) -> str:
     text = str(summary or "")
     try:
         found = msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         # Long ones come cut off; the beginning is what a person recognises.
         return one_line(re.sub(r'^\{"\w+": "', "", text))
     if len(found) == 1:

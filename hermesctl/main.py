@@ -10,6 +10,7 @@ import click
 
 from hermesctl.errors import CommandError
 from hermesctl.exits import Exit
+from hermesctl.neutral import guard_streams, neutral
 from hermesctl.pager import no_pager
 from hermesctl.parameters import file, quoted
 
@@ -127,6 +128,7 @@ def main() -> NoReturn:
     """Runs one command and exits with its code; every failure is one sentence and a hint."""
     sys.excepthook = _report_bug
     _tolerate_narrow_encodings()
+    guard_streams()
     sys.exit(_run())
 
 
@@ -159,7 +161,7 @@ def _run() -> int:
 
 
 def _complain(fault: str, hint: str, code: int) -> int:
-    print(f"hermesctl: {fault}\n  hint: {hint}", file=sys.stderr)
+    print(neutral(f"hermesctl: {fault}\n  hint: {hint}"), file=sys.stderr)
     return code
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from hermesctl.neutral import json_text
 from hermesctl.render import aside, one_line
 
 
@@ -28,6 +29,4 @@ def steps(form: str) -> Callable[[str], None]:
 
 
 def print_object(fields: Mapping[str, object]) -> None:
-    import msgspec
-
-    print(msgspec.json.encode(fields).decode(), flush=True)
+    print(json_text(fields), flush=True)

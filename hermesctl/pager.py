@@ -54,12 +54,14 @@ def _paged(line: list[str], text: str) -> bool:
     """False when there is no such program."""
     import subprocess
 
+    from hermesctl.neutral import guarded
+
     try:
         process = subprocess.Popen(line, stdin=subprocess.PIPE, env={"LESS": _LESS, **os.environ})
     except OSError:
         return False
     try:
-        process.communicate(f"{text}\n".encode(errors="replace"))
+        process.communicate(f"{guarded(text)}\n".encode(errors="replace"))
     except KeyboardInterrupt:
         # Ctrl-C is the pager's while it has the screen.
         process.wait()

@@ -9,23 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
+from hermesctl.neutral import COLOURS, neutral
+
 # A piece of a line and the name of its colour, if it has one.
 Span = tuple[str, str]
 Line = tuple[Span, ...]
 
 NOTHING = "–"
 _GAP = "  "
-# Everything a terminal could take for a command; line breaks and tabs stay.
-_CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), *range(127, 160)), "�") | {13: ""}
-_SGR = {
-    "bold": "1",
-    "dim": "2",
-    "red": "31",
-    "green": "32",
-    "yellow": "33",
-    "magenta": "35",
-    "cyan": "36",
-}
 _COLOUR_OF = {
     **dict.fromkeys(("ready", "idle", "done", "free", "alive", "ok"), "green"),
     **dict.fromkeys(("running", "busy", "occupied"), "cyan"),
@@ -55,7 +46,7 @@ def is_coloured(stream: IO[str]) -> bool:
 
 
 def paint(text: str, colour: str, stream: IO[str]) -> str:
-    return f"\x1b[{_SGR[colour]}m{text}\x1b[0m" if colour and is_coloured(stream) else text
+    return f"\x1b[{COLOURS[colour]}m{text}\x1b[0m" if colour and is_coloured(stream) else text
 
 
 def paint_state(text: str, stream: IO[str]) -> str:
@@ -69,16 +60,11 @@ def colour_of(state: str) -> str:
 
 def aside(text: str) -> None:
     """A remark beside the output: to stderr, dim."""
-    print(paint(harmless(text), "dim", sys.stderr), file=sys.stderr, flush=True)
-
-
-def harmless(text: str) -> str:
-    """Text that cannot command the terminal it is shown on."""
-    return text.translate(_CONTROLS)
+    print(paint(neutral(text), "dim", sys.stderr), file=sys.stderr, flush=True)
 
 
 def one_line(value: object) -> str:
-    return " ".join(harmless(str(value)).split())
+    return " ".join(neutral(str(value)).split())
 
 
 def folded(text: str, indent: int, stream: IO[str]) -> str:
@@ -154,11 +140,15 @@ def bare(text: str) -> str:
 
 
 def width(text: str) -> int:
-    """Terminal cells a text takes: wide East Asian characters and emoji take two, combining marks none."""
+    """Terminal cells a text takes: wide East Asian characters and emoji take two, marks and joiners none."""
     if text.isascii():
         return len(text)
     return sum(
-        0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1
+        0
+        if unicodedata.category(sign) in ("Mn", "Me", "Cf")
+        else 2
+        if unicodedata.east_asian_width(sign) in "WF"
+        else 1
         for sign in text
     )
 

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from hermesctl.client import ANSWER_SECONDS, Client
+from hermesctl.neutral import json_text
 from hermesctl.pager import no_pager, show
 from hermesctl.render import Column, paint, table
 from ipc.endpoints import Places
@@ -38,6 +39,4 @@ def print_rows(form: str, rows: Sequence[dict[str, Any]], columns: Sequence[Colu
 
 
 def print_json(value: object) -> None:
-    import msgspec
-
-    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    print(json_text(value, indent=2))

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
+from hermesctl.hub import ASKING
 from hermesctl.weights import Progress, Source, SourceFailed, WeightFile, Weights
 from ipc import interpreter
 
@@ -55,7 +56,7 @@ class ModelHub:
         quiet = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
         # The other transport writes its parts where the growth of the folder does not show them.
         plain = {"HF_HUB_DISABLE_XET": "1"}
-        _run(line, {**quiet, **plain}, folder, progress, _HUB_ANSWER_SECONDS)
+        _run(line, {**quiet, **plain}, folder, progress, _HUB_ANSWER_SECONDS, asking=folder / ASKING)
 
     def open_file(self, file: WeightFile, folder: Path) -> Iterator[IO[bytes]]:
         path = folder / file.name
@@ -101,9 +102,17 @@ def _member(wheels: Path, part: str) -> IO[bytes]:
 
 
 def _run(
-    line: list[str], environment: dict[str, str], folder: Path, progress: Progress, answer_seconds: float
+    line: list[str],
+    environment: dict[str, str],
+    folder: Path,
+    progress: Progress,
+    answer_seconds: float,
+    asking: Path | None = None,
 ) -> None:
-    """Runs a downloader until it ends, or until nothing has arrived for too long."""
+    """Runs a downloader until it ends, or until nothing has arrived for too long.
+
+    One that makes the file `asking` is ready then: loading its library can take longer than an answer.
+    """
     complaint = folder / "complaint"
     with complaint.open("wb") as errors:
         child = subprocess.Popen(
@@ -116,7 +125,7 @@ def _run(
             preexec_fn=_bound_to_us(),
         )
     try:
-        _watch(child, folder, progress, answer_seconds)
+        _watch(child, folder, progress, answer_seconds, asking)
     finally:
         child.kill()
         child.wait()
@@ -125,9 +134,15 @@ def _run(
     complaint.unlink()
 
 
-def _watch(child: "subprocess.Popen[bytes]", folder: Path, progress: Progress, answer_seconds: float) -> None:
+def _watch(
+    child: "subprocess.Popen[bytes]",
+    folder: Path,
+    progress: Progress,
+    answer_seconds: float,
+    asking: Path | None,
+) -> None:
     received = _ANSWER_BYTES
-    patience = answer_seconds
+    patience = answer_seconds if asking is None else _STALL_SECONDS
     grown_at = time.monotonic()
     while True:
         try:
@@ -138,6 +153,9 @@ def _watch(child: "subprocess.Popen[bytes]", folder: Path, progress: Progress, a
         if size > received:
             received, grown_at, patience = size, time.monotonic(), _STALL_SECONDS
             progress.advance_to(received)
+        elif asking is not None and asking.exists():
+            asking.unlink()
+            grown_at, patience = time.monotonic(), answer_seconds
         elif time.monotonic() - grown_at > patience:
             raise SourceFailed(f"nothing arrived for {patience:g} s")
 

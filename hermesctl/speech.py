@@ -2,7 +2,8 @@
 
 import sys
 
-from hermesctl.render import aside, harmless
+from hermesctl.neutral import Pieces
+from hermesctl.render import aside
 from ipc.messages import Delta
 
 
@@ -15,6 +16,7 @@ class Speech:
         self._said = ""
         self._is_gapped = False
         self._line_open = False
+        self._pieces = Pieces()
 
     def join_at(self, offset: int) -> None:
         """What the turn had said before belongs to somebody else's message."""
@@ -65,14 +67,14 @@ class Speech:
 
     def end_line(self) -> None:
         if self._line_open:
-            self._write("\n")
+            self._write(self._pieces.end() + "\n")
 
     def _say(self, text: str) -> None:
         if text:
             self._said += text
-            self._write(text)
+            self._write(self._pieces.take(text))
 
     def _write(self, text: str) -> None:
-        sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)
+        sys.stdout.write(text)
         sys.stdout.flush()
         self._line_open = not text.endswith("\n")

@@ -17,7 +17,7 @@ _SAFE_FIELDS = (
     "message", "turn", "attempt", "call", "worker", "pid", "kind", "busy", "ok", "ms", "exit", "signal",
     "waiting",
 )  # fmt: skip
-_NEEDS_QUOTES = re.compile(r'[\s"=\\\x00-\x1f\x7f-\x9f]')
+_NEEDS_QUOTES = re.compile(r'[\s"=\\]')
 # As syslog counts them; what is not here is information.
 _INFORMATION = 6
 _PRIORITIES = {
@@ -95,7 +95,10 @@ def _safe(record: Record) -> dict[str, Any]:
 
 
 def _value(value: object) -> str:
+    """Controls, directions of writing and shapeless characters are escaped: a log is read in terminals."""
     text = str(value)
+    if not text.isprintable():
+        return json.dumps(text)
     return json.dumps(text, ensure_ascii=False) if _NEEDS_QUOTES.search(text) or not text else text
 
 

@@ -2,17 +2,16 @@
 
 import re
 
-from hermesctl.render import harmless
+from hermesctl.neutral import neutral
 
 # Selectors of a form (U+FE0E, U+FE0F) change the width of an emoji in some terminals and in others not,
-# and then whole lines are drawn in the wrong place. Directions of writing (U+202A…, U+2066…) show text in an
-# order that nobody wrote.
-_UNSTEADY = re.compile("[\ufe0e\ufe0f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# and then whole lines are drawn in the wrong place; so do the implicit marks of directions.
+_UNSTEADY = re.compile("[\ufe0e\ufe0f\u061c\u200e\u200f]")
 # A joiner makes one sign of several emoji where the font knows it, and several where it does not.
 _JOINED_EMOJI = re.compile("(?<=[\U0001f000-\U0001faff\u2600-\u27bf])\u200d")
 
 
 def steady(text: str) -> str:
     if text.isascii():
-        return harmless(text)
-    return _JOINED_EMOJI.sub("", _UNSTEADY.sub("", harmless(text)))
+        return neutral(text)
+    return _JOINED_EMOJI.sub("", _UNSTEADY.sub("", neutral(text)))

@@ -79,10 +79,11 @@ class CommandCompleter(Completer):
                 if command.name.startswith(name):
                     yield Completion(command.name, -len(name), display_meta=command.says)
         elif name == "/voice":
-            yield from self._paths.get_completions(Document(rest), complete_event)
+            offered = self._paths.get_completions(Document(rest), complete_event)
+            yield from (each for each in offered if each.text.isprintable())
         else:
             for word in self._words(name):
-                if word.startswith(rest) and word != rest:
+                if word.startswith(rest) and word != rest and word.isprintable():
                     yield Completion(word, -len(rest))
 
     def _words(self, name: str) -> Iterable[str]:

@@ -12,7 +12,8 @@ from hermesctl.chat.transcript import Gap, Item, Message, Transcript
 from hermesctl.chat.turn import Attempt, Mark, Question, Steered, Tool, Turn
 from hermesctl.choices import numbered, ways
 from hermesctl.events import arguments, finish, proof
-from hermesctl.render import age, cut, harmless, one_line
+from hermesctl.neutral import neutral
+from hermesctl.render import age, cut, one_line
 
 # Longer lines are hard to read, whatever the terminal could show.
 _TEXT_WIDTH_MAX = 100
@@ -248,4 +249,4 @@ def _wrapped(prefix: str, text: str, look: Look, style: str) -> Iterator[Line]:
 
 
 def _wrap(text: str, width: int) -> list[str]:
-    return plain_lines(harmless(text).expandtabs(4), max(8, width))
+    return plain_lines(neutral(text).expandtabs(4), max(8, width))

@@ -17,7 +17,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 from rich.theme import Theme
 
-from hermesctl.render import harmless
+from hermesctl.neutral import neutral
 
 # A styled piece of a line, as the screen takes it: style and text.
 Fragment = tuple[str, str]
@@ -104,11 +104,11 @@ def _kept_lines(text: str, width: int) -> tuple[Line, ...]:
 def _block_lines(text: str, width: int) -> list[Line]:
     """A block of Markdown as lines no wider than `width`; one too long for that is shown as it is written."""
     if len(text) > _BLOCK_CHARACTERS_MAX:
-        return [[("", piece)] for line in harmless(text).split("\n") for piece in _chopped(line, width)]
+        return [[("", piece)] for line in neutral(text).split("\n") for piece in _chopped(line, width)]
     console = Console(
         file=StringIO(), width=max(width, _WIDTH_MIN), theme=_THEME, legacy_windows=False, emoji=False
     )
-    lines = [_fragments(segments) for segments in console.render_lines(_Calm(harmless(text)), pad=False)]
+    lines = [_fragments(segments) for segments in console.render_lines(_Calm(neutral(text)), pad=False)]
     while lines and not lines[-1]:
         lines.pop()
     while lines and not lines[0]:

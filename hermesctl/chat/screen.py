@@ -19,7 +19,8 @@ from prompt_toolkit.layout import (
 )
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.processors import AfterInput, ConditionalProcessor
-from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.layout.screen import Char
+from prompt_toolkit.output import ColorDepth, create_output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
@@ -28,6 +29,7 @@ from hermesctl.chat.composing import CommandCompleter, Input
 from hermesctl.chat.desk import Desk
 from hermesctl.chat.keys import CHAIN_SECONDS, ESCAPE_SECONDS, bindings
 from hermesctl.chat.view import View
+from hermesctl.neutral import REPLACEMENT, formatting_characters
 from hermesctl.render import cut, cut_middle, is_coloured, one_line, width
 
 # The input grows with what is typed, up to here; a small terminal keeps room to read.
@@ -36,6 +38,8 @@ _INPUT_LINES_MAX = 8
 _TWICE_SECONDS = 3.0
 # Between two drawings: a fast stream costs no more than this many a second, over ssh too.
 _REDRAW_SECONDS = 0.04
+# The library shows control characters of its own accord; also in what is pasted into the input.
+Char.display_mappings.update(dict.fromkeys(formatting_characters(), REPLACEMENT))
 _STYLE = Style.from_dict(
     {
         "you": "bold ansicyan",
@@ -81,6 +85,7 @@ class Screen:
             style=_STYLE,
             color_depth=ColorDepth.DEPTH_4_BIT if is_coloured(sys.stdout) else ColorDepth.DEPTH_1_BIT,
             full_screen=True,
+            output=create_output(sys.__stdout__),
             mouse_support=True,
             min_redraw_interval=_REDRAW_SECONDS,
         )

@@ -13,7 +13,8 @@ from hermesctl.client import Client
 from hermesctl.errors import CommandError, NotRunning
 from hermesctl.existence import require_session
 from hermesctl.exits import Exit
-from hermesctl.render import ago, plain, size
+from hermesctl.neutral import json_text
+from hermesctl.render import ago, one_line, plain, size
 from hermesctl.rows import as_json, print_json
 from ipc import interpreter
 from ipc.endpoints import Places, is_listening
@@ -74,7 +75,7 @@ def check(ctx: click.Context, repair: bool, form: str) -> int:
     if form == "json":
         print_json(row)
     elif row["ok"]:
-        print(f"the journal is sound ({row['file']})")
+        print(f"the journal is sound ({one_line(row['file'])})")
     if row["ok"]:
         return Exit.DONE
     if form != "json":
@@ -95,8 +96,8 @@ def _repair(ctx: click.Context, form: str) -> int:
         return Exit.DONE
     for table, number in row["saved"].items():
         lost = row["unreadable"].get(table)
-        print(f"{number:>9} {table}" + (f"  ({lost} unreadable stretches)" if lost else ""))
-    print(f"saved into {row['file']}; the old file is {row['kept']}")
+        print(f"{number:>9} {one_line(table)}" + (f"  ({lost} unreadable stretches)" if lost else ""))
+    print(f"saved into {one_line(row['file'])}; the old file is {one_line(row['kept'])}")
     return Exit.DONE
 
 
@@ -113,7 +114,7 @@ def backup(ctx: click.Context, file: str, form: str) -> None:
     if form == "json":
         print_json(row)
     else:
-        print(f"{row['file']}: {size(row['bytes'])}, whole and checked")
+        print(f"{one_line(row['file'])}: {size(row['bytes'])}, whole and checked")
 
 
 @journal.command(epilog=_EXPORT_EXAMPLES)
@@ -130,7 +131,7 @@ def export(ctx: click.Context, session: str | None) -> None:
     rows = 0
     for row in _ask(ctx, Care("export", session=session), *line):
         rows += 1
-        print(msgspec.json.encode(row).decode())
+        print(json_text(row))
     if session is None or rows:
         return
     if is_listening(_places(ctx).control):
@@ -151,7 +152,7 @@ def prune(ctx: click.Context, older: str | None, keep_bytes: str | None, form: s
     if form == "json":
         print_json(row)
     else:
-        removed = ", ".join(f"{number} {table}" for table, number in row.items() if number)
+        removed = ", ".join(f"{number} {one_line(table)}" for table, number in row.items() if number)
         print(f"forgotten: {removed}" if removed else "there is nothing to forget")
 
 
@@ -164,13 +165,13 @@ def stats(ctx: click.Context, form: str) -> None:
     if form == "json":
         print_json(row)
         return
-    print(f"{row['file']} · schema {row['schema']} · epoch {row['epoch']}")
+    print(f"{one_line(row['file'])} · schema {plain(row['schema'])} · epoch {plain(row['epoch'])}")
     free = f" ({size(row['free_bytes'])} of it free for reuse)" if row["free_bytes"] else ""
     print(f"  size      {size(row['bytes'])}{free} + {size(row['log_bytes'])} of log")
     print(f"  oldest    {ago(row['oldest_at'])} ago · newest {ago(row['newest_at'])} ago")
     print(f"  open      {row['turns_open']} turns")
     for table, number in row["rows"].items():
-        print(f"  {number:>9} {table}")
+        print(f"  {number:>9} {one_line(table)}")
 
 
 def _places(ctx: click.Context) -> Places:

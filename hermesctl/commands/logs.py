@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -14,8 +15,8 @@ import click
 from hermesctl.errors import CommandError
 from hermesctl.events import clock
 from hermesctl.exits import Exit
+from hermesctl.neutral import escaped_json, neutral
 from hermesctl.parameters import whole
-from hermesctl.render import harmless
 from hermesctl.systemd import installed_unit
 from ipc.endpoints import Places
 
@@ -45,15 +46,13 @@ Examples:
 )
 @click.option("--json", "form", flag_value="json", default="text", help="One JSON object a line.")
 @click.pass_obj
-def logs(places: Places, follow: bool, lines: int, form: str) -> None:
+def logs(places: Places, follow: bool, lines: int, form: str) -> int:
     """Show what the supervisor wrote to its log."""
     unit = installed_unit(places)
     if unit is not None:
         words = [f"--lines={lines}", *(["--follow"] if follow else [])]
         words += ["--output=json"] if form == "json" else ["--output=short-iso"]
-        sys.stdout.flush()
-        line = unit.journal(*words)
-        os.execvp(line[0], line)
+        return _copy(unit.journal(*words), form)
     log = places.logs / "supervisor.log"
     if not log.exists():
         raise CommandError(f"there is no log at {log}", "hermesctl start writes one", Exit.NOT_RUNNING)
@@ -63,15 +62,30 @@ def logs(places: Places, follow: bool, lines: int, form: str) -> None:
         if follow:
             for text in _fresh(log, file):
                 _show(text, form)
+    return Exit.DONE
+
+
+def _copy(line: list[str], form: str) -> int:
+    """What journalctl prints, without what could act on the terminal; its exit code."""
+    show = escaped_json if form == "json" else neutral
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, errors="replace") as process:
+        assert process.stdout is not None
+        try:
+            for text in process.stdout:
+                print(show(text), end="", flush=True)
+        except KeyboardInterrupt:
+            process.terminate()
+            raise
+    return process.returncode
 
 
 def _show(text: str, form: str) -> None:
     if form == "json":
         print(json.dumps({"line": text}), flush=True)
     elif sys.stdout.isatty():
-        print(harmless(_with_clock(text)), flush=True)
+        print(neutral(_with_clock(text)), flush=True)
     else:
-        print(harmless(text), flush=True)
+        print(neutral(text), flush=True)
 
 
 def _with_clock(text: str) -> str:

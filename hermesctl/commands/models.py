@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hermesctl import completing
+from hermesctl.neutral import neutral
 from hermesctl.outcome import acting, print_object
 from hermesctl.render import Column, megabytes
 from hermesctl.rows import as_json, print_rows
@@ -119,7 +120,7 @@ class _Bar:
         self._total = weights.size_bytes
         self._rich = Progress(
             TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
-            console=Console(stderr=True), auto_refresh=False, transient=True,
+            console=Console(file=sys.__stderr__), auto_refresh=False, transient=True,
         )  # fmt: skip
         self._task = self._rich.add_task(weights.name, total=self._total)
 
@@ -136,7 +137,7 @@ class _Bar:
         self._rich.update(self._task, completed=min(received_bytes, self._total), refresh=True)
 
     def say(self, line: str) -> None:
-        self._rich.console.print(line, markup=False, highlight=False)
+        self._rich.console.print(neutral(line), markup=False, highlight=False)
 
 
 class _Lines:

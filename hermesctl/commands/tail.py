@@ -99,6 +99,6 @@ def _show(item: Answer, form: str) -> None:
 
 
 def _line(event: Event) -> str:
-    kind = paint(f"{event.type:<18}", _COLOURS.get(event.type, "dim"), sys.stdout)
+    kind = paint(f"{one_line(event.type):<18}", _COLOURS.get(event.type, "dim"), sys.stdout)
     at = paint(clock(event.at), "dim", sys.stdout)
     return f"{at}  {one_line(event.session):<12}  {event.seq:>4}  {kind}  {gist(event)}"

@@ -68,8 +68,7 @@ def _print_frame(places: Places) -> None:
 
 def _print_samples(places: Places, interval_seconds: float, looks: str) -> None:
     """A missing supervisor is a line too: whoever draws the curve sees the gap. Only `--once` fails then."""
-    import msgspec
-
+    from hermesctl.neutral import json_text
     from hermesctl.top.sample import Trail
     from hermesctl.top.watch import Line, look_or_reason
 
@@ -82,7 +81,7 @@ def _print_samples(places: Places, interval_seconds: float, looks: str) -> None:
             else:
                 trail.add(found)
                 shown = found.plain() | {"rates": trail.rates()}
-            print(msgspec.json.encode(shown).decode(), flush=True)
+            print(json_text(shown), flush=True)
             if looks == "one":
                 return
             time.sleep(interval_seconds)

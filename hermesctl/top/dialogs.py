@@ -10,7 +10,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from hermesctl.render import harmless
+from hermesctl.neutral import neutral
 
 
 class Confirm(ModalScreen[bool]):
@@ -32,7 +32,7 @@ class Confirm(ModalScreen[bool]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
-            yield Static(Text(harmless(self._question)))
+            yield Static(Text(neutral(self._question)))
             yield Static(Text("y yes · n no", style="dim"))
 
     def action_answer(self, yes: bool) -> None:
@@ -60,7 +60,7 @@ class Reading(ModalScreen[None]):
         with VerticalScroll(id="page") as page:
             page.border_title = Text(self._title)
             page.border_subtitle = "Esc closes"
-            yield Static(Text("\n".join(harmless(line) for line in self._lines)))
+            yield Static(Text("\n".join(neutral(line) for line in self._lines)))
 
     def action_close(self) -> None:
         self.dismiss(None)

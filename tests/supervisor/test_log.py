@@ -79,6 +79,15 @@ def test_a_line_stays_one_line_whatever_a_value_holds(value: str) -> None:
     assert (line["event"], line["session"], line["waiting"]) == ("session.held", value, 2)
 
 
+@pytest.mark.parametrize("sign", ["\x9b", "\u202e", "\u2066", "\u200b", "\u2028", "\ud800"])
+def test_h20_what_acts_on_a_terminal_is_escaped_and_other_letters_are_not(sign: str) -> None:
+    written = io.StringIO()
+    Log(Clock(), written).write("turn.opened", session=f"demo{sign}", message="שלום")
+    assert sign not in written.getvalue()
+    assert f"\\u{ord(sign):04x}" in written.getvalue()
+    assert "message=שלום" in written.getvalue()
+
+
 def test_lines_for_journald_have_a_priority_instead_of_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
