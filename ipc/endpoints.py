@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import socket
 import tempfile
 from dataclasses import dataclass, field
@@ -30,6 +31,11 @@ class Places:
     @property
     def settings_file(self) -> Path:
         return self.config / "hermes.toml"
+
+    @property
+    def keys(self) -> Path:
+        """Of the machine's service: what systemd hands over as credentials."""
+        return self.config / "keys"
 
     @property
     def journal(self) -> Path:
@@ -137,6 +143,12 @@ def make_private(folder: Path) -> None:
         ) from None
 
 
+def remove_stand_in(runtime: Path) -> None:
+    """Removes a runtime folder that stands in for another among temporary files; leaves any other alone."""
+    if runtime.parent == Path(tempfile.gettempdir()) and runtime.name.startswith(_stand_in()):
+        shutil.rmtree(runtime, ignore_errors=True)
+
+
 def is_listening(path: str) -> bool:
     """Whether a process accepts connections there (a socket file may outlive its process)."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -168,4 +180,9 @@ def _short(runtime: Path) -> Path:
     if len(os.fsencode(runtime)) <= _RUNTIME_PATH_MAX:
         return runtime
     name = hashlib.blake2b(os.fsencode(runtime), digest_size=6).hexdigest()
-    return Path(tempfile.gettempdir()) / f"hermes-supervisor-{os.geteuid()}-{name}"
+    return Path(tempfile.gettempdir()) / f"{_stand_in()}{name}"
+
+
+def _stand_in() -> str:
+    """How the names of stand-ins of this user begin."""
+    return f"hermes-supervisor-{os.geteuid()}-"

@@ -21,7 +21,12 @@ class Care(Message, frozen=True, tag="care"):
 
 
 class Reload(Message, frozen=True, tag="reload"):
-    """Read hermes.toml again. Answered with a Table: a row for each change and when it matters."""
+    """Read hermes.toml again. Answered with a Table: a row for each change and when it matters.
+
+    A file that takes a configured model away is refused unless that is `confirmed`.
+    """
+
+    confirmed: bool = False
 
 
 class Drain(Message, frozen=True, tag="drain"):

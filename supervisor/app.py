@@ -10,7 +10,7 @@ from typing import Any
 
 from ipc.budgets import PROCESSES_END_SECONDS
 from ipc.codec import encode
-from ipc.endpoints import Places, make_private
+from ipc.endpoints import Places, make_private, remove_stand_in
 from ipc.messages import Noted
 from ipc.sockets import Wire
 from supervisor.applying import Applying
@@ -333,13 +333,13 @@ class App:
         else:
             self._reload_asked(lambda answer: None)
 
-    def _reload_asked(self, reply: Reply) -> None:
+    def _reload_asked(self, reply: Reply, confirmed: bool = False) -> None:
         def done(answer: Any) -> None:
             self._notifier.ready()
             reply(answer)
 
         self._notifier.reloading(monotonic())
-        self._reload.ask(done)
+        self._reload.ask(done, confirmed)
 
     def _passing(self, error: BaseException) -> tuple[str, str] | None:
         """A disk that is full or refuses now may take the same records later."""
@@ -388,13 +388,12 @@ class App:
     async def _close(self) -> None:
         self._log.write("service.stopping")
         self._ending.tell()
-        self._watch.close()
-        self._care.close()
-        self._health.close()
-        self._clips.close()
+        for part in (self._watch, self._care, self._health, self._clips):
+            part.close()
         ends = (room.close(PROCESSES_END_SECONDS) for room in (self._processes, self._services))
         await asyncio.gather(*ends)
         self._wire.flush(_FLUSH_SECONDS)
         if self.leaving is None:
+            remove_stand_in(self._places.runtime)  # while the journal's lock keeps others from using it
             self._journal.close()
         self._log.write("service.stopped")

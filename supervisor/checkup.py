@@ -14,6 +14,7 @@ from typing import Any
 from ipc import interpreter
 from ipc.children import FromZygote
 from ipc.endpoints import Places, add_options, chosen_places
+from supervisor import key_remedies
 from supervisor.processes.boundary import boundary
 from supervisor.processes.cells import CellUnavailable, Limits
 from supervisor.processes.leftovers import Record
@@ -32,7 +33,11 @@ _Facts = dict[str, Any]
 def main() -> None:
     parser = argparse.ArgumentParser(prog="supervisor.checkup", description="Look at settings and cells.")
     add_options(parser)
-    places = chosen_places(parser.parse_args())
+    parser.add_argument("--unit", action="store_true", help="a unit of systemd runs this instance")
+    options = parser.parse_args()
+    places = chosen_places(options)
+    if options.unit:
+        key_remedies.pretend_unit()
     facts: _Facts = {"file": str(places.settings_file), "file_exists": places.settings_file.exists()}
     settings = Settings()
     try:
@@ -67,6 +72,10 @@ def _endpoint(settings: Settings, holder: Model | Stt) -> _Facts:
         "api_key_env": holder.api_key_env,
         "api_key_file": str(folder / Path(key_file).expanduser()) if key_file else None,
     }
+    # Only the service itself has the credentials; where they come from can be looked at.
+    if key_file and (source := key_remedies.handed_over_from(settings.file, key_file)):
+        missing = {"fault": f"the key file {source} is missing", "hint": f"install -m 600 key.txt {source}"}
+        return facts | {"api_key_file": str(source)} | ({} if source.exists() else missing)
     try:
         if isinstance(holder, Model):
             model_endpoint(settings)

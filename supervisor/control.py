@@ -71,7 +71,7 @@ class Control:
         care: Care,
         clips_folder: Path,
         live: Live,
-        reload: Callable[[Reply], None],
+        reload: Callable[[Reply, bool], None],
         hear_out: Callable[[Callable[[], None]], None],
         stop: Callable[[], None],
         hand_over: Callable[[Reply], None],
@@ -122,7 +122,7 @@ class Control:
             case wire.Care():
                 self._care.request_arrived(request, reply)
             case wire.Reload():
-                self._reload(reply)
+                self._reload(reply, request.confirmed)
             case _:
                 self._change(request, reply)
 

@@ -100,11 +100,13 @@ class Hearing:
     def service_changed(self, changed: events.ServiceChanged) -> None:
         """Ready: everything that waits is sent. Gone: what it was at is tried once more. Failed: all end.
 
+        Waiting for weights is failed to whoever speaks: somebody must fetch them first.
+
         One that was ready can work, however often clips have ended it: only those clips pay for that.
         """
         was_ready, self._is_ready = self._is_ready, changed.state == "ready"
         is_off = self._live.settings.stt.engine == "off"
-        if changed.state == "failed" and not was_ready:
+        if changed.state in ("failed", "waiting") and not was_ready:
             self._fault = (changed.detail, changed.hint)
         elif changed.state == "ready" or is_off:
             self._fault = None

@@ -69,7 +69,7 @@ class ModelSource:
             self.endpoint = ModelEndpoint(changed.address, embedded.name, embedded.api_key)
             self._change(events.ModelChanged(ModelState.READY))
             print("the embedded model is ready", file=sys.stderr, flush=True)
-        elif changed.state == "failed":
+        elif changed.state in ("failed", "waiting"):
             self._change(events.ModelChanged(ModelState.FAILED, changed.detail, changed.hint))
         elif self._state is not ModelState.FAILED:
             # A failed one is tried again and again; until it serves, its fault is the better answer.

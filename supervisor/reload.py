@@ -101,6 +101,14 @@ def kept(old: Settings, new: Settings) -> Settings:
     return new
 
 
+def _refuse_without_model(old: Settings, new: Settings) -> None:
+    """An empty file is more often a mistake than meant: it puts the demonstration in the model's place."""
+    if old.model is not None and new.model is None:
+        embedded = "the embedded demonstration would take its place"
+        fault = f"{new.file} has no [model] any more, which is {old.model.name} now: {embedded}"
+        raise SettingsError(fault, "put [model] back, or confirm with `hermesctl reload --yes`")
+
+
 class Reload:
     """One at a time. `apply` puts a checked reading in force and never fails."""
 
@@ -121,17 +129,23 @@ class Reload:
         self._loop = asyncio.get_running_loop()
         self._is_reading = False
 
-    def ask(self, reply: Reply) -> None:
-        """Files are read in a thread: one that does not answer must not hold up the loop."""
+    def ask(self, reply: Reply, confirmed: bool) -> None:
+        """Files are read in a thread: one that does not answer must not hold up the loop.
+
+        Only when it is `confirmed` may the file take a configured model away.
+        """
         if self._is_reading:
             reply(wire.Refused("hermes.toml is being read already", "wait for it", 1.0))
             return
         self._is_reading = True
-        threading.Thread(target=self._read, args=(reply,), name="reload", daemon=True).start()
+        threading.Thread(target=self._read, args=(reply, confirmed), name="reload", daemon=True).start()
 
-    def _read(self, reply: Reply) -> None:
+    def _read(self, reply: Reply, confirmed: bool) -> None:
         try:
-            found: Reading | SettingsError = read(self._path, self._models)
+            reading = read(self._path, self._models)
+            if not confirmed:
+                _refuse_without_model(self._live.settings, reading.settings)
+            found: Reading | SettingsError = reading
         except SettingsError as error:
             found = error
         with suppress(RuntimeError):  # the service has ended meanwhile

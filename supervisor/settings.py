@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 from ipc.messages import AgentSpec, BusyMode, ModelEndpoint
 from supervisor.cpus import seats_for
+from supervisor.key_remedies import missing_variable
 from supervisor.settings_file import SettingsError, SettingsFile
 from supervisor.settings_sandbox import AgentSandbox, Sandbox, refuse_useless_paths
 from supervisor.values import (
     AFTER_RESTART,
     DURATION,
-    LISTEN,
     NEW_SERVICE,
     NEW_WORKERS,
     POSITIVE,
@@ -37,9 +37,10 @@ CellChoice = Literal["auto", "pidns", "cgroup", "sweep"]
 Resume = Literal["auto", "ask", "never"]
 SttEngine = Literal["faster-whisper", "openai", "off"]
 SttFallback = Literal["faster-whisper", "openai"]
-AgentKind = Literal["builtin", "python", "acp", "hermes"]
+AgentKind = Literal["builtin"]
 LogFormat = Literal["logfmt", "json"]
 ToolName = Literal["shell", "ask"]
+_KINDS_TO_COME = ("python", "acp", "hermes")
 
 # A key is one line of text; more than this is another file given by mistake.
 _KEY_BYTES_MAX = 16 * 1024
@@ -121,13 +122,6 @@ class Stt:
 
 
 @dataclass(frozen=True)
-class Gateway:
-    """[gateway]: where the HTTP front door listens."""
-
-    listen: str = key("listen", LISTEN, "127.0.0.1:8790", AFTER_RESTART)
-
-
-@dataclass(frozen=True)
 class Keeping:
     """[journal]: how much of what is over is kept. What is open is always kept."""
 
@@ -177,7 +171,6 @@ class Settings:
     workers: Workers = Workers()
     turns: Turns = Turns()
     stt: Stt = Stt()
-    gateway: Gateway = Gateway()
     journal: Keeping = Keeping()
     log: Logging = Logging()
     sandbox: Sandbox = Sandbox()
@@ -217,7 +210,6 @@ TABLES: dict[str, type[Any]] = {
     "workers": Workers,
     "turns": Turns,
     "stt": Stt,
-    "gateway": Gateway,
     "journal": Keeping,
     "log": Logging,
     "sandbox": Sandbox,
@@ -231,6 +223,7 @@ NAMED = ("agents", "sessions")
 def load(path: Path) -> Settings:
     """The settings in the file; the defaults where there is none. SettingsError says what to mend."""
     source = SettingsFile.open(path)
+    _refuse_what_is_to_come(source)
     source.refuse_unknown_tables(tuple(TABLES))
     _refuse_contradictions(source)
     found: dict[str, Any] = {"file": source.path}
@@ -274,6 +267,19 @@ def _is_readable_by_all(path: Path) -> bool:
         return bool(path.stat().st_mode & stat.S_IROTH)
     except OSError:
         return False
+
+
+def _refuse_what_is_to_come(source: SettingsFile) -> None:
+    """What is planned and not there yet is refused by name: nobody waits for a gateway that never opens."""
+    if source.has("gateway"):
+        hint = "remove the table; until there is one, hermesctl and the control socket are the way in"
+        raise source.error(("gateway",), "names a gateway, and this version has none", hint)
+    agents = source.data.get("agents")
+    for name, agent in agents.items() if isinstance(agents, dict) else ():
+        kind = agent.get("kind") if isinstance(agent, dict) else None
+        if kind in _KINDS_TO_COME:
+            what = f'= "{kind}" is a kind of agent that this version does not have'
+            raise source.error(("agents", name, "kind"), what, 'write kind = "builtin", or remove the table')
 
 
 def _refuse_contradictions(source: SettingsFile) -> None:
@@ -358,7 +364,7 @@ def _api_key(settings: Settings, table: str, holder: Model | Stt) -> str:
         if not secret:
             raise SettingsError(
                 f"the environment variable {holder.api_key_env}, named by [{table}] api_key_env, is not set",
-                f"run `export {holder.api_key_env}=…` before the start, or use api_key_file",
+                missing_variable(settings.file, holder.api_key_env),
             )
         return secret
     path = _key_path(settings, holder.api_key_file) if holder.api_key_file else None

@@ -212,14 +212,6 @@ def _read_variable(value: object) -> str:
     return text
 
 
-def _read_listen(value: object) -> str:
-    text = _read_text(value)
-    host, colon, port = text.rpartition(":")
-    if not (host and colon and port.isascii() and port.isdigit() and int(port) < 65536):
-        raise ValueError
-    return text
-
-
 POSITIVE = Reading("a number above 0 and at most 1000, such as 2 or 0.5", _read_positive)
 PRICE = Reading("a number from 0 to 1000000: what a million tokens cost", _read_price)
 SWITCH = Reading("true or false", _read_switch)
@@ -228,7 +220,6 @@ DURATION = Reading('a duration such as "90s", "30m" or "1h30m", or a number of s
 SIZE = Reading('a size such as "512MB" or "1GiB", or a number of bytes', _read_size)
 URL = Reading('an address such as "http://127.0.0.1:8000/v1", without name and password', _read_url)
 VARIABLE = Reading('the name of an environment variable such as "OPENAI_API_KEY"', _read_variable)
-LISTEN = Reading('an address and a port such as "127.0.0.1:8790"', _read_listen)
 PATHS = Reading(
     'a list of absolute paths such as ["/srv/data", "~/src"], without ".." and not "/" itself', _read_paths
 )

@@ -2,10 +2,8 @@
 
 from ipc.endpoints import find_places
 from supervisor.services.embedded import MODEL_NAME
+from supervisor.services.speech import SPEECH_MODELS
 from supervisor.settings import Settings, load
-
-# As `hermesctl models list` has them; a test compares the two.
-SPEECH_MODELS = ("tiny.en", "base")
 
 
 def wanted(settings: Settings) -> list[str]:

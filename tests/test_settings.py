@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 
 from hermesctl.weights import find
 from ipc.children import Sandbox
+from ipc.endpoints import SYSTEM
 from ipc.messages import AgentSpec, ModelEndpoint
+from supervisor.key_remedies import handed_over_from, missing_variable
 from supervisor.reload import changes
+from supervisor.services.speech import SPEECH_MODELS
 from supervisor.settings import (
     DEFAULTS,
     TABLES,
@@ -24,7 +27,7 @@ from supervisor.settings import (
 from supervisor.settings_file import SettingsError, find_line
 from supervisor.terms import sandboxes
 from supervisor.values import AT_ONCE, NEW_WORKERS, keys_of
-from supervisor.weights import SPEECH_MODELS, wanted
+from supervisor.weights import wanted
 
 MODEL = '[model]\nbase_url = "http://127.0.0.1:8000/v1/"\nname = "m"\n'
 
@@ -47,12 +50,7 @@ def test_no_file_means_the_defaults(tmp_path: Path) -> None:
     found = load(tmp_path / "hermes.toml")
     assert found.file == tmp_path / "hermes.toml"
     assert found.model is None
-    assert (found.workers, found.turns, found.stt, found.gateway) == (
-        DEFAULTS.workers,
-        DEFAULTS.turns,
-        DEFAULTS.stt,
-        DEFAULTS.gateway,
-    )
+    assert (found.workers, found.turns, found.stt) == (DEFAULTS.workers, DEFAULTS.turns, DEFAULTS.stt)
     assert found.turns.deadline_seconds == 1800
     assert found.turns.silence_seconds == 300
     assert found.workers.memory_bytes_max == 2**30
@@ -65,14 +63,13 @@ def test_every_table_can_be_given(tmp_path: Path) -> None:
         MODEL + "[workers]\ncount = 8\nspares = 0\nmemory_max = '512MB'\ncell = 'sweep'\n"
         "[turns]\nbusy = 'queue'\nfreshness = '1h30m'\ndeadline = 90\nsilence = '0.5s'\n"
         "[stt]\nengine = 'off'\necho = false\n"
-        "[gateway]\nlisten = '[::1]:0'\n"
         "[agents.poet]\nkind = 'builtin'\nsystem = 'Rhyme.'\n"
         "[sessions.'poems:*']\nagent = 'poet'\n",
     )
     assert (found.workers.seats, found.workers.spares, found.workers.memory_bytes_max) == (8, 0, 512_000_000)
     assert (found.turns.freshness_seconds, found.turns.deadline_seconds) == (5400, 90)
     assert found.turns.silence_seconds == 0.5
-    assert (found.stt.engine, found.stt.echo, found.gateway.listen) == ("off", False, "[::1]:0")
+    assert (found.stt.engine, found.stt.echo) == ("off", False)
     assert found.for_session("poems:1") == SessionSettings("poet", "queue")
     assert found.agent("poet") == AgentSpec("poet", "builtin", {"system": "Rhyme.", "tools": Agent().tools})
     assert found.agent("nobody") is None
@@ -145,7 +142,20 @@ def test_the_exact_name_wins_then_the_first_pattern(tmp_path: Path) -> None:
             "line 4: [agents.x.sandbox] write names /usr, and so does read",
             "keep it in one of the two",
         ),
-        ("[gateway]\nlisten = '8790'\n", 'listen = "8790"', "127.0.0.1:8790"),
+        (
+            "[gateway]\nlisten = '127.0.0.1:8790'\n",
+            "line 1: [gateway] names a gateway, and this version has none",
+            "remove the table",
+        ),
+        ("gateway = 1\n", "line 1: gateway names a gateway, and this version has none", "remove the table"),
+        (
+            "[agents.x]\nkind = 'acp'\n",
+            'line 2: [agents.x] kind = "acp" is a kind of agent that this version does not have',
+            'kind = "builtin"',
+        ),
+        ("[agents.x]\nkind = 'hermes'\n", 'kind = "hermes" is a kind of agent', 'kind = "builtin"'),
+        ("[agents.x]\nkind = 'python'\n", 'kind = "python" is a kind of agent', 'kind = "builtin"'),
+        ("[agents.x]\nkind = 'robot'\n", 'kind = "robot" cannot be used', '"builtin"'),
         ("workers = 3\n", "line 1: workers must be a table", "[workers]"),
         ("[[workers]]\ncount = 3\n", "line 1: workers must be a table", "[workers]"),
         ("[agents]\npoet = 'x'\n", "line 2: [agents] poet must be a table", "[agents.poet]"),
@@ -250,6 +260,29 @@ def test_the_key_comes_from_the_environment(tmp_path: Path, monkeypatch: pytest.
     assert endpoint.api_key == "k-1"
     assert "k-1" not in repr(endpoint)
     assert "k-1" not in repr(settings)
+
+
+def test_the_remedy_of_a_missing_key_is_one_for_who_starts_the_service(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, of_the_machine = tmp_path / "hermes.toml", SYSTEM.settings_file
+    monkeypatch.delenv("SYSTEMD_EXEC_PID", raising=False)
+    assert "export THE_KEY" in missing_variable(own, "THE_KEY")
+    # As a shell inherits it, of which systemd has started an ancestor.
+    monkeypatch.setenv("SYSTEMD_EXEC_PID", str(os.getppid()))
+    assert "export THE_KEY" in missing_variable(own, "THE_KEY")
+    monkeypatch.setenv("SYSTEMD_EXEC_PID", str(os.getpid()))
+    assert "export" not in missing_variable(own, "THE_KEY")
+    hint = missing_variable(of_the_machine, "THE_KEY")
+    assert "put the key into /etc/hermes-supervisor/keys/openai" in hint
+    assert 'api_key_file = "$CREDENTIALS_DIRECTORY/key_openai"' in hint
+
+
+def test_a_key_that_systemd_hands_over_is_found_where_it_comes_from(tmp_path: Path) -> None:
+    found = handed_over_from(SYSTEM.settings_file, "$CREDENTIALS_DIRECTORY/key_openai")
+    assert found == Path("/etc/hermes-supervisor/keys/openai")
+    assert handed_over_from(tmp_path / "hermes.toml", "$CREDENTIALS_DIRECTORY/key_openai") is None
+    assert handed_over_from(SYSTEM.settings_file, "/srv/key") is None
 
 
 def test_the_key_comes_from_a_file_beside_the_settings(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def _prepare_machine(user: str, say: Callable[[str], None]) -> None:
         if done.returncode != 0:
             words = " ".join(done.stderr.split())
             raise CommandError(f"the user {user} could not be made: {words}", "see systemd-sysusers(8)")
-    keys = SYSTEM.config / "keys"
+    keys = SYSTEM.keys
     for folder, mode, group in ((SYSTEM.config, 0o750, pwd.getpwnam(user).pw_gid), (keys, 0o700, 0)):
         folder.mkdir(exist_ok=True)
         os.chown(folder, 0, group)

@@ -15,20 +15,23 @@ _EXAMPLES = """\b
 Examples:
   hermesctl reload
   hermesctl reload --json
+  hermesctl reload --yes
 """
 
 
 @click.command(epilog=_EXAMPLES)
+@click.option("--yes", "confirmed", is_flag=True, help="Also if the file takes the configured model away.")
 @acting
 @click.pass_obj
-def reload(places: Places, form: str) -> None:
+def reload(places: Places, confirmed: bool, form: str) -> None:
     """Read hermes.toml again, live where that is possible.
 
-    A file that cannot be used is refused with its line and remedy, and the settings in force stay.
+    A file that cannot be used is refused with its line and remedy, and the settings in force stay. So is one
+    without the [model] that is in force, unless --yes is given.
     """
     client = Client(places)
     try:
-        rows = client.ask(Reload(), Table).rows
+        rows = client.ask(Reload(confirmed), Table).rows
     finally:
         client.close()
     if form == "json":

@@ -10,6 +10,7 @@ from hermesctl.doctor import host, kernel, limits, service, settings, software, 
 from hermesctl.doctor.finding import Finding, Surroundings
 from hermesctl.errors import CommandError
 from hermesctl.rows import read
+from hermesctl.systemd import installed_unit
 from ipc import interpreter
 from ipc.endpoints import Places, is_listening
 from ipc.messages import Show
@@ -63,9 +64,10 @@ def examine(places: Places) -> Iterator[Finding]:
 
 
 def _checkup(places: Places) -> dict[str, Any]:
+    unit = ["--unit"] if installed_unit(places) is not None else []
     try:
         done = subprocess.run(
-            interpreter.command("supervisor.checkup", *places.arguments),
+            interpreter.command("supervisor.checkup", *places.arguments, *unit),
             capture_output=True,
             text=True,
             timeout=_CHECKUP_SECONDS,

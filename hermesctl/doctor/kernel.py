@@ -16,12 +16,17 @@ _NAMESPACE_SWITCHES = (
     ("user.max_user_namespaces", "0", "10000"),
 )
 _FAULT_BYTES_MAX = 1024
+# The first kernel that ends a whole cgroup at once.
+_CGROUP_KILL = (5, 14)
+# By which a cgroup limits what a worker takes. Where version 1 has them, version 2 has not.
+_CONTROLLERS = ("memory", "pids")
+_DELEGATED = "hermesctl install runs it with Delegate=yes"
+_UNIFIED = "boot with systemd.unified_cgroup_hierarchy=1, or give the container a cgroup v2"
 
 
 def kernel(around: Surroundings) -> Finding:
     release = os.uname().release
-    numbers = [int(part) for part in release.replace("-", ".").split(".")[:2] if part.isdigit()]
-    if tuple(numbers) < (5, 14):
+    if _numbers(release) < _CGROUP_KILL:
         return care(
             "kernel", f"Linux {release}", "use Linux 5.14 or later: it can end a whole cgroup at once"
         )
@@ -39,14 +44,22 @@ def namespaces(around: Surroundings) -> Finding:
 
 
 def cgroup(around: Surroundings) -> Finding:
-    folder = _own_cgroup()
+    return judged_cgroup(_own_cgroup(), os.uname().release)
+
+
+def judged_cgroup(folder: Path | None, release: str) -> Finding:
+    """`folder` is the own cgroup of this process; None where no hierarchy of version 2 is mounted."""
     if folder is None:
-        return care("cgroup", "no cgroup v2 is mounted", "boot with systemd.unified_cgroup_hierarchy=1")
+        return care("cgroup", "no cgroup v2 is mounted", _UNIFIED)
     if not os.access(folder, os.W_OK):
-        return care("cgroup", f"{folder} is not writable", "hermesctl install runs it with Delegate=yes")
-    # The root of all cgroups cannot be ended, so it has no such file; those below it have.
-    kill = (folder / "cgroup.kill").exists() or any(folder.glob("*/cgroup.kill"))
-    if not kill:
+        return care("cgroup", f"{folder} is not writable", _DELEGATED)
+    missing = [name for name in _CONTROLLERS if name not in _words(folder / "cgroup.controllers")]
+    if missing:
+        # In the root of the hierarchy all are there, but those that version 1 has taken.
+        is_root = not (folder / "cgroup.type").exists()
+        fact = f"{folder} has no controller for {' and '.join(missing)}"
+        return care("cgroup", fact, _UNIFIED if is_root else _DELEGATED)
+    if _numbers(release) < _CGROUP_KILL:
         return care("cgroup", "this kernel has no cgroup.kill", "use Linux 5.14 or later")
     return good("cgroup", "v2, writable, with cgroup.kill")
 
@@ -114,6 +127,18 @@ def _call(name: str, *arguments: int) -> None:
     if getattr(library, name)(*arguments) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    """5.14.0-70.el9 as (5, 14)."""
+    return tuple(int(part) for part in release.replace("-", ".").split(".")[:2] if part.isdigit())
+
+
+def _words(path: Path) -> list[str]:
+    try:
+        return path.read_text().split()
+    except OSError:
+        return []
 
 
 def _sysctl(name: str) -> str:

@@ -4,7 +4,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from supervisor.services.spec import ServiceSpec
+from supervisor.services.spec import Needed, ServiceSpec
 
 # As `hermesctl models pull` leaves them; a test compares the two.
 MODEL_NAME = "smollm2-135m"
@@ -37,5 +37,8 @@ def embedded_model(models: Path, api_key: str = "") -> EmbeddedModel:
         "alias": MODEL_NAME,
         "api_key": api_key,
     }
-    spec = ServiceSpec("model", "model_service", options, _START_DEADLINE_SECONDS)
+    weights = Path(str(options["model_path"]))
+    fault = f"there are no weights of {MODEL_NAME}"
+    needed = Needed((weights,), fault, f"hermesctl models pull {MODEL_NAME}, or name another one in [model]")
+    spec = ServiceSpec("model", "model_service", options, _START_DEADLINE_SECONDS, needed=needed)
     return EmbeddedModel(spec, MODEL_NAME, api_key)

@@ -1,4 +1,8 @@
-"""The life of one service: starting, warming, ready, resting or failed, stopped; never without a way on.
+"""The life of one service: waiting, starting, warming, ready, resting or failed, stopped.
+
+A service waits while files that it needs are missing: no process is made, and a look at the disk every second
+is all it costs. A process that ends is followed by another after a rest; one that has failed often, or says
+itself that it cannot work, is called failed, and is still tried.
 
 Frames count only from the identity of the running process, and none counts once its end was decided.
 """
@@ -20,6 +24,8 @@ from supervisor.services.child import Child
 from supervisor.services.handed import HandedService
 from supervisor.services.spec import ServiceSpec
 
+# Between two looks whether what a service needs is there.
+_NEEDED_SECONDS = 1.0
 # How often in one silence the watch looks; it also bounds how late a silence is noticed.
 _LOOKS_PER_SILENCE = 4
 
@@ -72,6 +78,12 @@ class Service:
         return self._child is not None
 
     def start(self) -> None:
+        """Makes the process, or waits for what it needs."""
+        needed = self._spec.needed
+        if needed is not None and not needed.are_there:
+            self._change("waiting", needed.fault, needed.hint)
+            self._wait(_NEEDED_SECONDS, self.start)
+            return
         self._incarnation += 1
         self.identity = secrets.token_hex(16)
         self._end = None

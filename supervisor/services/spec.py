@@ -1,6 +1,7 @@
 """What a service is to be: its module, its options and its limits; says nothing of how it is doing."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 
@@ -23,6 +24,19 @@ class RestartPolicy:
 
 
 @dataclass(frozen=True)
+class Needed:
+    """Files without which a service cannot work: it waits for them, and no process is started in vain."""
+
+    files: tuple[Path, ...]
+    fault: str
+    hint: str
+
+    @property
+    def are_there(self) -> bool:
+        return all(file.exists() for file in self.files)
+
+
+@dataclass(frozen=True)
 class ServiceSpec:
     """One service: `python -m module`, given `options` on standard input."""
 
@@ -35,6 +49,7 @@ class ServiceSpec:
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     # Names of environment variables it needs beyond the common ones.
     environment: tuple[str, ...] = ()
+    needed: Needed | None = None
 
     def __repr__(self) -> str:
         """Without the options: they hold keys, and a repr ends in logs."""

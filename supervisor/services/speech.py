@@ -3,12 +3,16 @@
 from pathlib import Path
 from typing import Any
 
-from supervisor.services.spec import ServiceSpec
+from supervisor.services.spec import Needed, ServiceSpec
 from supervisor.settings import Settings, stt_api_key
 
 NAME = "stt"
 # Loading takes a second or two from memory; a cold, slow disk may need a minute.
 _START_DEADLINE_SECONDS = 120.0
+# What `hermesctl models list` has; a test compares the two.
+SPEECH_MODELS = ("tiny.en", "base")
+# Without any of these the service cannot load a model.
+_FILES = ("model.bin", "config.json", "tokenizer.json")
 
 
 def stt_service(settings: Settings, models: Path) -> ServiceSpec | None:
@@ -28,4 +32,13 @@ def stt_service(settings: Settings, models: Path) -> ServiceSpec | None:
     if "openai" in options["engines"]:
         remote = {"base_url": stt.base_url, "model": stt.remote_model, "api_key": stt_api_key(settings)}
         options["remote"] = remote
-    return ServiceSpec(NAME, "stt_service", options, _START_DEADLINE_SECONDS)
+    needed = _weights(stt.model, models) if options["engines"] == ["faster-whisper"] else None
+    return ServiceSpec(NAME, "stt_service", options, _START_DEADLINE_SECONDS, needed=needed)
+
+
+def _weights(name: str, models: Path) -> Needed:
+    """Whether they are whole is the service's own business."""
+    folder = models / name
+    pull = f"hermesctl models pull {name}"
+    hint = pull if name in SPEECH_MODELS else f"put a CTranslate2 Whisper model into {folder}"
+    return Needed(tuple(folder / file for file in _FILES), f"there are no weights of {name}", hint)

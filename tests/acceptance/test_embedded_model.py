@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from tests.service import Service
-from tests.waiting import until
 from tests.weights import pulled
 
 _SETTINGS = '[workers]\ncount = 1\n[stt]\nengine = "off"\n'
@@ -25,7 +24,8 @@ def test_the_embedded_model_answers_and_knows_the_context(tmp_path: Path) -> Non
 def test_missing_weights_fail_turns_with_the_command_that_mends_it(tmp_path: Path) -> None:
     with Service(tmp_path / "home", _SETTINGS) as service:
         sent = service.hermesctl("send", "demo", "hello")
-        until(lambda: service.show("services")[0]["state"] == "failed")
+        (row,) = service.show("services")
+        assert (row["state"], row["pid"], row["restarts"]) == ("waiting", None, 0)
         status = service.hermesctl("status").stdout
     assert sent.returncode == 4
     assert "hermesctl models pull smollm2-135m" in sent.stderr

@@ -13,6 +13,7 @@ from ipc.endpoints import find_places
 from ipc.interpreter import FLAGS
 from stt_service.decoder_pool import DecoderPool
 from stt_service.options import Limits
+from supervisor.services.embedded import MODEL_FILE, MODEL_NAME
 from tests.acceptance.sight import descendants
 from tests.acceptance.trap import Trap
 from tests.fake_model import FakeModel
@@ -90,6 +91,12 @@ def test_h7_neither_a_home_nor_the_environment_brings_code_into_a_service_that_l
     trap.module(home / "startup.py")
     settings = settings_for(model, stt="", workers="count = 1")
     service = Service(tmp_path / "home", settings)
+    # Weights that are nothing of the kind: the services start, look at them and say so.
+    speech = [f"tiny.en/{name}" for name in ("model.bin", "config.json", "tokenizer.json")]
+    for file in (*speech, f"{MODEL_NAME}/{MODEL_FILE}"):
+        weights = service.places.models / file
+        weights.parent.mkdir(parents=True, exist_ok=True)
+        weights.write_bytes(b"x")
     variables = {
         "HOME": str(home),
         "PATH": os.environ["PATH"],
@@ -108,9 +115,9 @@ def test_h7_neither_a_home_nor_the_environment_brings_code_into_a_service_that_l
         supervisor = service.status()["pid"]
         until(lambda: {row["service"] for row in service.show("services")} == {"stt"})
         check_processes(supervisor)
-        # Without [model] the embedded one is started; it has no weights here, but its process runs.
+        # Without [model] the embedded one is started.
         (service.home / "hermes.toml").write_text("")
-        hermesctl("reload")
+        hermesctl("reload", "--yes")
         until(lambda: {row["service"] for row in service.show("services")} == {"stt", "model"})
         hermesctl("restart", "--keep-turns")
         check_processes(supervisor)

@@ -146,12 +146,11 @@ def test_new_limits_replace_idle_workers_one_by_one_and_the_busy_one_after_its_t
 
 
 def test_what_needs_a_restart_is_named_until_it_has_been(service: Service, model: FakeModel) -> None:
-    tables = {"workers": 'count = 2\ncell = "sweep"', "gateway": 'listen = "127.0.0.1:9999"'}
-    write(service, model, **tables)
-    named = {"[workers] cell": "restart", "[gateway] listen": "restart"}
+    write(service, model, workers='count = 2\ncell = "sweep"')
+    named = {"[workers] cell": "restart"}
     assert reload(service) == named
     assert reload(service) == named
-    assert "[gateway] listen needs a restart" in service.hermesctl("reload").stdout
+    assert "[workers] cell needs a restart" in service.hermesctl("reload").stdout
     service.stop()
     service.start()
     assert reload(service) == {}
@@ -180,7 +179,12 @@ def test_the_embedded_model_takes_the_place_of_an_endpoint_and_gives_it_back(
 ) -> None:
     with_endpoint = (service.home / "hermes.toml").read_text()
     (service.home / "hermes.toml").write_text(f"[workers]\ncount = 2\n[stt]\n{VOICELESS}\n")
-    assert reload(service) == {"[model]": "at once"}
+    refused = service.hermesctl("reload")
+    assert (refused.returncode, refused.stdout) == (5, "")
+    assert "has no [model] any more, which is fake now" in refused.stderr
+    assert "`hermesctl reload --yes`; the settings in force have not changed" in refused.stderr
+    assert service.status()["model"].startswith("fake at ")
+    assert service.hermesctl("reload", "--yes").stdout == "[model] applies from now on\n"
     # There are no weights in this home: the service that was started says so, and turns end with its words.
     until(lambda: any("weights" in hint or "models pull" in hint for hint in service.status()["hints"]))
     assert service.status()["model"].startswith("embedded")

@@ -11,7 +11,8 @@ from typing import Any
 from ipc.budgets import STOP_SECONDS
 from ipc.messages import Done, Stop
 from tests.acceptance.sight import alive, descendants, named, shell, state_of, zygote_of
-from tests.service import Service
+from tests.fake_model import FakeModel
+from tests.service import Service, settings_for
 from tests.waiting import until
 
 # A speech service that needs no weights: the server it would ask is never asked.
@@ -76,3 +77,19 @@ def _memory_bytes(pid: int) -> int:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
     except OSError:
         return 0
+
+
+def test_a_folder_that_stands_in_for_a_long_path_goes_with_a_clean_stop(
+    tmp_path: Path, model: FakeModel
+) -> None:
+    home = tmp_path / ("long" * 30)
+    with Service(home, settings_for(model, workers="count = 1")) as service:
+        stand_in = service.places.runtime
+        assert home not in stand_in.parents
+        service.kill()
+        assert stand_in.exists()
+        service.start()
+        assert service.hermesctl("send", "demo", "hello").returncode == 0
+        assert service.hermesctl("stop").returncode == 0
+        assert not stand_in.exists()
+        assert service.hermesctl("status").returncode == 69

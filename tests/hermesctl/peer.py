@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ipc.codec import Decoder, encode
-from ipc.endpoints import Places, find_places, make_private
+from ipc.endpoints import Places, find_places, make_private, remove_stand_in
 from ipc.messages import Answer, Event, Request, Show, Table
 from ipc.sockets import LoopSocket, Wire
 
@@ -39,6 +39,7 @@ class Peer:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(DEADLINE_SECONDS)
         assert not self._thread.is_alive()
+        remove_stand_in(self.places.runtime)
 
     def wait_for(self, kind: type, count: int = 1) -> Any:
         """The `count`-th request of a kind, once it has arrived."""

@@ -250,3 +250,47 @@ def test_limits_of_a_running_service_are_its_own(tmp_path: Path) -> None:
 def test_every_check_is_small_and_says_what_it_is_about() -> None:
     names = [check.__name__ for check in CHECKS]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("controllers", "is_root", "release", "fact", "remedy"),
+    [
+        ("cpu memory pids", False, "6.1.0-13-amd64", "v2, writable", ""),
+        ("cpu memory pids", True, "6.18.44", "v2, writable", ""),
+        ("cpu memory pids", False, "5.10.0", "no cgroup.kill", "Linux 5.14"),
+        ("", True, "6.18.44", "no controller for memory and pids", "systemd.unified_cgroup_hierarchy=1"),
+        ("memory", False, "6.18.44", "no controller for pids", "Delegate=yes"),
+    ],
+    ids=["own cgroup", "root of all", "old kernel", "beside version 1", "not delegated"],
+)
+def test_the_cgroup_is_judged_with_the_remedy_that_helps(
+    tmp_path: Path, controllers: str, is_root: bool, release: str, fact: str, remedy: str
+) -> None:
+    (tmp_path / "cgroup.controllers").write_text(f"{controllers}\n")
+    if not is_root:
+        (tmp_path / "cgroup.type").write_text("domain\n")
+    found = kernel.judged_cgroup(tmp_path, release)
+    assert found.verdict == ("care" if remedy else "good")
+    assert fact in found.fact
+    assert remedy in found.remedy
+    assert ("5.14" in found.remedy) == (release == "5.10.0")
+
+
+def test_a_new_kernel_without_cgroup_v2_is_not_told_to_be_newer() -> None:
+    found = kernel.judged_cgroup(None, "6.18.44")
+    assert (found.verdict, found.fact) == ("care", "no cgroup v2 is mounted")
+    assert "5.14" not in found.remedy
+
+
+def test_for_a_unit_the_remedy_of_a_missing_key_is_no_export(tmp_path: Path) -> None:
+    home = make_private_home(
+        tmp_path, '[model]\nbase_url = "http://127.0.0.1:9/v1"\nname = "x"\napi_key_env = "NO_SUCH_KEY"\n'
+    )
+    hints = []
+    for unit in ([], ["--unit"]):
+        line = [sys.executable, "-m", "supervisor.checkup", "--home", str(home), *unit]
+        done = subprocess.run(line, capture_output=True, text=True, env=environment(), cwd=ROOT, check=True)
+        hints.append(json.loads(done.stdout)["model"]["hint"])
+    assert "export NO_SUCH_KEY" in hints[0]
+    assert "export" not in hints[1]
+    assert "api_key_file" in hints[1]

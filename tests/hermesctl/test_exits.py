@@ -77,10 +77,16 @@ def test_a_command_ends_with_its_code(
 
 
 def test_settings_and_a_second_supervisor_end_with_codes_of_their_own(tmp_path: Path) -> None:
-    (tmp_path / "hermes.toml").write_text("[nonsense]\n")
-    result = hermesctl(tmp_path, "run")
-    assert result.code == 78
-    assert "hint: " in result.err
+    for text, fault in (
+        ("[nonsense]\n", "[nonsense] is not known"),
+        ("[gateway]\nlisten = '127.0.0.1:8790'\n", "[gateway] names a gateway, and this version has none"),
+        ("[agents.x]\nkind = 'acp'\n", "is a kind of agent that this version does not have"),
+    ):
+        (tmp_path / "hermes.toml").write_text(text)
+        result = hermesctl(tmp_path, "run")
+        assert result.code == 78
+        assert fault in result.err
+        assert "hint: " in result.err
     (tmp_path / "hermes.toml").write_text("")
     with (tmp_path / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

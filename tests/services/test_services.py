@@ -10,7 +10,7 @@ from typing import Any
 from ipc.codec import Decoder
 from ipc.messages import Noted
 from ipc.sockets import Sent
-from supervisor.services import RestartPolicy
+from supervisor.services import Needed, RestartPolicy
 from tests.services.watching import PATIENCE_SECONDS, has_ended, pretend, running
 from tests.waiting import soon
 
@@ -29,6 +29,38 @@ def test_a_service_starts_warms_and_is_ready_with_its_address() -> None:
             assert (row["service"], row["state"], row["restarts"]) == ("serve", "ready", 0)
             assert row["age_seconds"] > 0
         assert watched.states()[-1] == "stopped"
+
+    run(story())
+
+
+def test_a_service_waits_for_the_files_it_needs_without_a_process(tmp_path: Path) -> None:
+    weights = tmp_path / "weights"
+
+    async def story() -> None:
+        needed = Needed((weights,), "there are no weights", "fetch them")
+        async with running(pretend("serve", needed=needed)) as watched:
+            waiting = await watched.seen("waiting")
+            assert (waiting.detail, waiting.hint) == ("there are no weights", "fetch them")
+            row = watched.row()
+            assert (row["state"], row["pid"], row["restarts"]) == ("waiting", None, 0)
+            assert row["down_seconds"] is None
+            weights.touch()
+            await watched.seen("ready")
+            assert watched.states() == ["waiting", "starting", "warming", "ready"]
+            assert watched.row()["restarts"] == 0
+
+    run(story())
+
+
+def test_a_service_that_waits_can_be_ended_and_renewed(tmp_path: Path) -> None:
+    async def story() -> None:
+        needed = Needed((tmp_path / "weights",), "there are no weights", "fetch them")
+        async with running(pretend("serve", needed=needed)) as watched:
+            await watched.seen("waiting")
+            watched.services.change("serve", None)
+            await watched.seen("stopped")
+            watched.services.change("serve", pretend("serve"))
+            await watched.seen("ready")
 
     run(story())
 
