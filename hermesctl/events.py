@@ -54,8 +54,12 @@ def proof(fields: _Fields) -> str:
     if not count:
         return "nothing of it was running"
     noun = "process" if count == 1 else "processes"
-    left = "none left" if killed.get("all_dead") else "some may be left"
-    return f"{count} {noun} ended in {killed.get('ms', '?')} ms, {left} ({killed.get('how', '?')})"
+    how = killed.get("how", "?")
+    left = "some may be left"
+    if killed.get("all_dead"):
+        # Only the kernel can say that none is left; other cells end whatever they find.
+        left = "none left" if how == "pidns" else "none found"
+    return f"{count} {noun} ended in {killed.get('ms', '?')} ms, {left} ({how})"
 
 
 def arguments(summary: object) -> str:

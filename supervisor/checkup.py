@@ -16,7 +16,7 @@ from ipc.children import FromZygote
 from ipc.endpoints import Places, add_options, chosen_places
 from supervisor import key_remedies
 from supervisor.processes.boundary import boundary
-from supervisor.processes.cells import CellUnavailable, Limits
+from supervisor.processes.cells import Limits
 from supervisor.processes.leftovers import Record
 from supervisor.processes.nursery import Nursery, Wishes
 from supervisor.processes.zygote import Program
@@ -101,20 +101,23 @@ async def _cell(settings: Settings) -> _Facts:
             environment=interpreter.environment(),
         )
         nursery = Nursery(wishes, place / "zygote.log", Record(place / "processes"), _hear, _lose)
-        try:
-            await nursery.open()
-        except CellUnavailable as error:
-            return {"fault": error.fault, "hint": error.hint}
-        found = {"kind": nursery.cell.name, "description": nursery.cell.description}
+        await nursery.open()
+        fault = nursery.fault
         await nursery.close(_END_SECONDS)
-        return {**found, "why_not_better": nursery.why_not_better}
+        if fault is not None:
+            return {"kind": nursery.cell.name, "fault": fault.fault, "hint": fault.hint}
+        return {
+            "kind": nursery.cell.name,
+            "description": nursery.cell.description,
+            "shortcomings": nursery.shortcomings,
+        }
 
 
 def _hear(message: FromZygote, descriptor: int | None) -> None:
     """Nobody is waiting for a worker."""
 
 
-def _lose(words: str) -> None:
+def _lose(words: str, is_certain: bool) -> None:
     """Nothing was held."""
 
 

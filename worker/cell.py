@@ -66,6 +66,8 @@ def fork_keeper(spec: CellSpec, own_namespace: int) -> int:
 def become_keeper(made: Enclosure, zygote: int) -> None:
     """Shuts the calling process in; what it forks from here on cannot leave. `zygote` is its parent's pid."""
     spec = made.spec
+    # Without a namespace the zygote refuses to be inspected, and so does what it forks.
+    kernel.refuse_inspection(False)
     # Through the zygote's /proc: that of the cell is read-only.
     Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
     if made.view is not None:
@@ -100,18 +102,22 @@ def become_worker(made: Enclosure) -> None:
         os.environ["HOME"] = made.view.home
         os.environ["USER"] = os.environ["LOGNAME"] = made.agent.name
         os.environ.pop("TMPDIR", None)
-        if kernel.landlock_version() >= kernel.LANDLOCK_WITH_SCOPES:
-            kernel.scope_sockets_and_signals()
+    if kernel.landlock_version() >= kernel.LANDLOCK_WITH_SCOPES:
+        kernel.scope_sockets_and_signals()
+    if made.boundary.cell_filter:
         kernel.filter_calls(made.boundary.cell_filter)
     home = os.environ.get("HOME", "/")
     os.chdir(home if os.path.isdir(home) else "/")
 
 
-def shortcomings() -> list[str]:
+def shortcomings(made: Enclosure) -> list[str]:
     """In a cell that is complete: what this kernel cannot hold it to, in sentences."""
     found = []
     if kernel.landlock_version() < kernel.LANDLOCK_WITH_SCOPES:
-        found.append("abstract Unix sockets of the host can be reached: that needs Landlock of Linux 6.12")
+        reached = "abstract Unix sockets" + ("" if made.view is not None else " and processes of this user")
+        found.append(f"{reached} can be reached from inside: that needs Landlock of Linux 6.12")
+    if made.view is None:
+        return found
     if Path(_IPC_SETTINGS, "msgmni").read_text().strip() != _IPC_LIMITS["msgmni"]:
         found.append("shared memory of System V is not limited: that needs Linux 6.9")
     return found

@@ -128,7 +128,7 @@ class Zygote:
                 cell.become_keeper(made, self._pid)
                 cell.become_worker(made)
                 cell.children()
-                os.write(writing, "\n".join(cell.shortcomings()).encode() if made.view else b"")
+                os.write(writing, "\n".join(cell.shortcomings(made)).encode())
             except OSError as error:
                 os.write(writing, str(error.strerror or error).encode())
                 os._exit(1)
@@ -319,13 +319,16 @@ class Zygote:
         self._prepared = kept
 
     def _end_strays(self) -> None:
-        """A keeper that was killed leaves what it held to the zygote; any child that is no keeper is one."""
+        """A keeper that was killed leaves what it held to the zygote; any child that is no keeper is one.
+
+        The ends are told after a look that found none: one that was killed just now may have forked before.
+        """
         keepers = {held.pid for held in self._cells.values()}
         strays = [pid for pid in cell.children() if pid not in keepers]
         for pid in strays:
             os.kill(pid, signal.SIGKILL)
-        left = [pid for pid in strays if os.waitpid(pid, os.WNOHANG)[0] == 0]
-        if left:
+            os.waitpid(pid, os.WNOHANG)
+        if strays:
             return
         for exited in self._ended:
             if exited.incarnation != _NOBODY:
@@ -357,8 +360,10 @@ def _separate(spec: CellSpec, pair: socket.socket) -> None:
         kernel.map_user(uid, gid, own)
         os.close(own)
     else:
-        # Without a namespace nobody but the guard can end what the zygote leaves: it must live to do so.
+        # Without a namespace nobody but the guard can end what the zygote leaves: it must live to do so, and
+        # no process of the same user may make it say what is not so.
         kernel.die_with_parent(signal.SIGTERM)
+        kernel.refuse_inspection()
     guard = os.getpid()
     zygote = os.fork()
     if zygote != 0:

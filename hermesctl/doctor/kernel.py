@@ -80,16 +80,14 @@ def subreaper(around: Surroundings) -> Finding:
 
 def cell(around: Surroundings) -> Finding:
     found = around.checkup.get("cell") or {}
-    if "kind" not in found:
+    if "description" not in found:
         fault = found.get("fault") or "nobody could say which cell would be used"
-        return bad("cell", fault, found.get("hint") or "hermesctl run shows why")
-    passed_over = "; ".join(f"not {kind}: {why}" for kind, why in found.get("why_not_better", {}).items())
-    fact = f"{found['kind']}: {found['description']}" + (f" ({passed_over})" if passed_over else "")
-    if found["kind"] == "pidns" and os.geteuid() == 0:
-        return care("cell", fact, "run the service as an ordinary user")
-    if found["kind"] == "pidns":
-        return good("cell", fact)
-    return care("cell", fact, "mend namespaces, see above: then a worker sees nothing of the supervisor")
+        return bad("cell", f"no agent starts: {fault}", found.get("hint") or "hermesctl run shows why")
+    shortcomings = found.get("shortcomings") or []
+    fact = "; ".join([f"{found['kind']}: {found['description']}", *shortcomings])
+    if found["kind"] != "pidns":
+        return care("cell", fact, 'set [workers] cell = "auto": then agents see nothing of the supervisor')
+    return care("cell", fact, "use a newer kernel") if shortcomings else good("cell", fact)
 
 
 def _tried(act: Callable[[], None]) -> str:

@@ -44,6 +44,10 @@ def note(state: State) -> str:
         return "the service is draining: this waits until `hermesctl undrain` or the next start"
     if state.intake is Intake.STOPPING:
         return "the service is stopping: this waits until the next start"
+    # A seat that failed once may be filled in a moment.
+    failed = [worker for worker in state.workers.values() if worker.is_empty and worker.starts_failed > 1]
+    if failed and len(failed) == len(state.workers):
+        return f"this waits for a worker, and none can be started: {failed[0].words}"
     return ""
 
 

@@ -87,14 +87,14 @@ class Processes:
         self._former: list[Nursery] = []
 
     def _make_nursery(self, wishes: Wishes) -> Nursery:
-        def lost(words: str) -> None:
-            self._lost(nursery, words)
+        def lost(words: str, is_certain: bool) -> None:
+            self._lost(nursery, words, is_certain)
 
         nursery = Nursery(wishes, self._places.logs / "zygote.log", self._record, self._heard, lost)
         return nursery
 
     async def open(self, handed: HandedProcesses | None = None) -> None:
-        """Ends what an earlier life left, chooses the cell, starts the zygote; or raises CellUnavailable."""
+        """Ends what an earlier life left, and starts the zygote where cells can be had."""
         for folder in (self._places.runtime, self._places.workers, self._places.logs):
             make_private(folder)
         if handed is None:
@@ -159,9 +159,10 @@ class Processes:
 
     @property
     def cell_description(self) -> str:
-        """What the cell does, and why no better one could be had."""
-        reasons = [f"{kind} is not possible: {why}" for kind, why in self._nursery.why_not_better.items()]
-        return "; ".join([self._nursery.cell.description, *self._nursery.shortcomings, *reasons])
+        """What holds agents, and what the kernel cannot hold them to; or why no agent can be started."""
+        if self._nursery.state is NurseryState.UNAVAILABLE:
+            return f"none, so no agent starts: {self._nursery.detail}"
+        return "; ".join([self._nursery.cell.description, *self._nursery.shortcomings])
 
     @property
     def state(self) -> NurseryState:
@@ -231,6 +232,8 @@ class Processes:
     # --- the way in
 
     def _ask(self) -> None:
+        while self._waiting and self._nursery.state is NurseryState.UNAVAILABLE:
+            self._never_was(self._waiting.popleft(), f"could not be started: {self._nursery.detail}")
         asked = sum(1 for worker in self._workers.values() if worker.phase is Phase.ASKED)
         while self._waiting and asked < _ASKED_MAX and self._nursery.state is NurseryState.READY:
             worker = self._waiting[0]
@@ -320,12 +323,13 @@ class Processes:
         if worker.phase is Phase.HELD:
             self._end(worker)
 
-    def _lost(self, nursery: Nursery, words: str) -> None:
-        """The zygote and its guard are gone, and with them every process below."""
+    def _lost(self, nursery: Nursery, words: str, is_certain: bool) -> None:
+        """The zygote and its guard are gone, and with them, if that is certain, every process below."""
         for worker in [each for each in self._workers.values() if each.nursery is nursery]:
             if worker.phase is Phase.ASKED:
                 self._never_was(worker, words)
             elif worker.held is not None:
+                worker.held.is_certain = is_certain
                 worker.held.reaped.set()
 
     def _end(self, worker: Worker) -> None:
@@ -347,6 +351,7 @@ class Processes:
                 await worker.nursery.cell.finish(held)
         except TimeoutError:
             all_dead = False
+        all_dead = all_dead and held.is_certain
         ms = (monotonic() - began) * 1000
         words = worker.kill_words
         if worker.kill_asked_at is None:

@@ -1,4 +1,4 @@
-"""Where workers come from: the best cell that works here, and one zygote, replaced when it dies."""
+"""Where workers come from: one kind of cell, and one zygote that makes them, replaced when it dies."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -9,7 +9,7 @@ from pathlib import Path
 from ipc.children import Boundary, CellFails, CellSpec, CellWorks, Fork, FromZygote, Prepare, Sandbox, Warm
 from supervisor.clock import monotonic
 from supervisor.processes import tree
-from supervisor.processes.cells import BEST_FIRST, Cell, CellUnavailable, Limits
+from supervisor.processes.cells import BEST, CELLS, Cell, CellUnavailable, Limits
 from supervisor.processes.handed import HandedZygote
 from supervisor.processes.leftovers import Record
 from supervisor.processes.words import how_it_ended, sentence
@@ -19,8 +19,18 @@ from supervisor.processes.zygote import Program, Zygote
 _TRIAL_SECONDS_MAX = 20.0
 _REST_SECONDS_FIRST = 0.2
 _REST_SECONDS_MAX = 30.0
+# A kind of cell that cannot be had is tried again this often.
+_RETRY_SECONDS = 30.0
 # A zygote that has served this long was sound: the delay before the next one starts small again.
 _SOUND_SECONDS = 60.0
+_HINTS = {
+    "pidns": (
+        "`hermesctl doctor` says what to change on this host; or choose a weaker cell, in which agents read "
+        'and write what this user can: [workers] cell = "sweep" in hermes.toml'
+    ),
+    "cgroup": 'set [workers] cell = "auto" in hermes.toml',
+    "sweep": 'set [workers] cell = "auto" in hermes.toml',
+}
 # For systemd's ears from the supervisor alone.
 _NOT_FOR_WORKERS = frozenset({"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID"})
 
@@ -30,6 +40,7 @@ class NurseryState(StrEnum):
     WARMING = "warming"
     READY = "ready"
     RESTING = "resting"
+    UNAVAILABLE = "unavailable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +59,11 @@ class Wishes:
 
 
 class Nursery:
-    """`receive` gets what the zygote says of workers; `lost` why it and all its workers are gone."""
+    """`receive` gets what the zygote says of workers.
+
+    `lost` is told why the zygote and all its workers are gone, and whether it is certain that nothing they
+    have started lives on.
+    """
 
     def __init__(
         self,
@@ -56,7 +71,7 @@ class Nursery:
         log: Path,
         record: Record,
         receive: Callable[[FromZygote, int | None], None],
-        lost: Callable[[str], None],
+        lost: Callable[[str, bool], None],
     ) -> None:
         self._wishes = wishes
         self._log = log
@@ -69,26 +84,34 @@ class Nursery:
         self._rest_seconds = _REST_SECONDS_FIRST
         self._warm_at: float | None = None
         self._restart: asyncio.TimerHandle | None = None
+        self._opening: asyncio.Task[None] | None = None
         self.state = NurseryState.CLOSED
+        # Why there is no zygote just now.
         self.detail = ""
-        self.why_not_better: dict[str, str] = {}
+        self.fault: CellUnavailable | None = None
         # What the kernel cannot hold cells of this kind to.
         self.shortcomings: tuple[str, ...] = ()
-        self.cell: Cell
+        self.cell: Cell = CELLS[BEST if wishes.cell == "auto" else wishes.cell](wishes.limits)
 
     async def open(self) -> None:
-        """Takes the first kind of cell that passes its trial."""
-        wanted = list(BEST_FIRST) if self._wishes.cell == "auto" else [self._wishes.cell]
-        for kind in wanted:
-            try:
-                self.cell = BEST_FIRST[kind](self._wishes.limits)
-                await self._try()
-            except CellUnavailable as fault:
-                self.why_not_better[kind] = fault.fault
-            else:
-                return
-        faults = "; ".join(f"{kind}: {fault}" for kind, fault in self.why_not_better.items())
-        raise CellUnavailable(f"workers cannot be held here ({faults})", 'set [workers] cell = "auto"')
+        """Takes the kind of cell that is wished for; where it cannot be had, no worker is made (`detail`).
+
+        A weaker kind is never taken in its place: what holds an agent is for a person to choose.
+        """
+        try:
+            self.cell.set_up()
+            await self._try()
+        except CellUnavailable as fault:
+            self.fault = fault
+            self.state = NurseryState.UNAVAILABLE
+            self.detail = f"{fault.fault}; {fault.hint}"
+            self._restart = asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._open_again)
+        else:
+            self.fault = None
+
+    def _open_again(self) -> None:
+        """What was missing may be there now."""
+        self._opening = asyncio.get_running_loop().create_task(self.open())
 
     def spec(self, incarnation: int, sandbox: Sandbox) -> CellSpec:
         """How the cell of this incarnation is to be made; what it needs beforehand is made now."""
@@ -96,7 +119,7 @@ class Nursery:
 
     def take_over(self, handed: HandedZygote) -> None:
         """Holds the workers that an earlier image of this process has left running, and makes no other."""
-        self.cell = BEST_FIRST[handed.cell](self._wishes.limits)
+        self.cell = CELLS[handed.cell](self._wishes.limits)
         self._zygote = Zygote.take_over(handed, self._heard, self._ended)
         self._record.add(self._zygote.process)
 
@@ -108,8 +131,7 @@ class Nursery:
     def hand_over(self) -> HandedZygote | None:
         """None when there is no zygote just now, and so no worker either."""
         self.state = NurseryState.CLOSED
-        if self._restart is not None:
-            self._restart.cancel()
+        self._stop_timers()
         zygote, self._zygote = self._zygote, None
         return zygote.hand_over(self.cell.name) if zygote is not None else None
 
@@ -125,8 +147,7 @@ class Nursery:
     async def close(self, deadline_seconds: float) -> None:
         """Ends the zygote and everything below it; what does not end in half the time is killed."""
         self.state = NurseryState.CLOSED
-        if self._restart is not None:
-            self._restart.cancel()
+        self._stop_timers()
         if self._zygote is None:
             return
         for act in (self._zygote.end, self._zygote.kill):
@@ -150,8 +171,12 @@ class Nursery:
         if fault:
             await self.close(_TRIAL_SECONDS_MAX)
             self.cell.clear(0)
-            raise CellUnavailable(fault, "see `hermesctl doctor`")
+            raise CellUnavailable(fault, _HINTS[self.cell.name])
         self.cell.clear(0)
+
+    def _stop_timers(self) -> None:
+        if self._restart is not None:
+            self._restart.cancel()
 
     def _start(self) -> None:
         environment = {
@@ -196,12 +221,14 @@ class Nursery:
             self._record.remove(zygote.process)
         self._gone.set()
         words = self.detail or sentence(f"the zygote {how_it_ended(status)}", self._log)
+        # A guard that was killed has ended nothing before it went, and an agent may have killed it.
+        is_certain = status >= 0 or self.cell.name == BEST
         if self._trial is not None:
             self._settle_trial(words)
             return
         if self.state is not NurseryState.CLOSED:
             self._rest(words)
-        self._lost(words)
+        self._lost(words, is_certain)
 
     def _rest(self, words: str) -> None:
         if self._warm_at is not None and monotonic() - self._warm_at > _SOUND_SECONDS:

@@ -238,8 +238,10 @@ def test_a_unit_whose_program_is_gone_is_wrong(tmp_path: Path, monkeypatch: pyte
 def test_a_cell_that_cannot_be_had_is_told_with_its_reason(tmp_path: Path) -> None:
     refused = kernel.cell(around(tmp_path, cell={"fault": "workers cannot be held here", "hint": "mend it"}))
     assert (refused.verdict, refused.remedy) == ("bad", "mend it")
-    second = {"kind": "sweep", "description": "sweeps", "why_not_better": {"pidns": "not allowed"}}
-    assert "not pidns: not allowed" in kernel.cell(around(tmp_path, cell=second)).fact
+    weaker = kernel.cell(around(tmp_path, cell={"kind": "sweep", "description": "sweeps"}))
+    assert (weaker.verdict, weaker.fact) == ("care", "sweep: sweeps")
+    older = {"kind": "pidns", "description": "namespaces", "shortcomings": ["sockets can be reached"]}
+    assert kernel.cell(around(tmp_path, cell=older)).fact == "pidns: namespaces; sockets can be reached"
 
 
 def test_limits_of_a_running_service_are_its_own(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ipc.endpoints import find_places
 from supervisor.core.events import WorkerDied, WorkerStarted
-from supervisor.processes.cells import CellUnavailable, Limits
+from supervisor.processes.cells import Limits
 from supervisor.processes.host import Processes
 from tests.processes.lone_supervisor import UNAVAILABLE
 from tests.processes.stage import STAND_IN, until
@@ -44,10 +44,10 @@ async def main(home: str, processes_max: int) -> None:
         program=replace(STAND_IN, python=_interpreter(), path=tuple(filter(None, sys.path))),
         environment=os.environ,
     )
-    try:
-        await processes.open()
-    except CellUnavailable as error:
-        print(f"{UNAVAILABLE}{error.fault}", flush=True)
+    await processes.open()
+    if processes.state == "unavailable":
+        print(f"{UNAVAILABLE}{processes.state_detail}", flush=True)
+        await processes.close(4.0)
         return
     try:
         for seat in (0, 1):

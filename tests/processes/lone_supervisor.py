@@ -6,7 +6,7 @@ import sys
 
 from ipc.endpoints import find_places
 from supervisor.core.events import WorkerDied, WorkerStarted
-from supervisor.processes.cells import CellUnavailable, Limits
+from supervisor.processes.cells import Limits
 from supervisor.processes.host import Processes
 from tests.processes.stage import STAND_IN
 
@@ -20,10 +20,9 @@ async def main(home: str, kind: str) -> None:
     processes = Processes(
         epoch=1, places=places, cell=kind, limits=Limits(), report=events.put_nowait, program=STAND_IN
     )
-    try:
-        await processes.open()
-    except CellUnavailable as error:
-        print(f"{UNAVAILABLE}{error.fault}", flush=True)
+    await processes.open()
+    if processes.state == "unavailable":
+        print(f"{UNAVAILABLE}{processes.state_detail}", flush=True)
         return
     print("cell", processes.cell_name, processes.cell_description, flush=True)
     for seat in (0, 1):

@@ -13,7 +13,7 @@ from ipc.children import Sandbox
 from ipc.endpoints import Places, find_places
 from supervisor.core.events import WorkerDied, WorkerStarted
 from supervisor.processes import tree
-from supervisor.processes.cells import CellUnavailable, Limits
+from supervisor.processes.cells import Limits
 from supervisor.processes.host import Processes
 from supervisor.processes.zygote import Program
 from worker.zygote import PREPARED
@@ -107,10 +107,10 @@ class Stage:
         self._incarnation = 0
 
     async def __aenter__(self) -> "Stage":
-        try:
-            await self.processes.open()
-        except CellUnavailable as fault:
-            pytest.skip(fault.fault)
+        await self.processes.open()
+        if self.processes.state == "unavailable":
+            await self.processes.close(4.0)
+            pytest.skip(self.processes.state_detail)
         await until(lambda: self.processes.state == "ready", "a warm zygote")
         self.idle = {pid for pid in marked(self.mark) if os.getpid() in _parents(pid)}
         return self

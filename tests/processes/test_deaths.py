@@ -77,7 +77,7 @@ def test_a_killed_supervisor_takes_everything_along(tmp_path: Path, kind: str) -
     play(act())
 
 
-def test_where_namespaces_are_forbidden_another_cell_is_taken_and_the_reason_told(tmp_path: Path) -> None:
+def test_where_namespaces_are_forbidden_no_other_cell_is_taken_and_the_reason_told(tmp_path: Path) -> None:
     forbid = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
     if subprocess.run(["unshare", "-Ur", "sh", "-c", "true"], capture_output=True).returncode:
         pytest.skip("no user namespace to forbid namespaces in")
@@ -87,10 +87,8 @@ def test_where_namespaces_are_forbidden_another_cell_is_taken_and_the_reason_tol
         with _lone_supervisor(
             tmp_path, "auto", mark, "unshare", "-Ur", "sh", "-c", forbid, "sh"
         ) as supervisor:
-            line = _first_line(supervisor, "cell")
-            assert not line.startswith("cell pidns")
-            assert "pidns is not possible: unshare: No space left on device" in line
-            _first_line(supervisor, "serving")
+            assert supervisor.stdout is not None
+            assert supervisor.stdout.readline().startswith(f"{UNAVAILABLE}unshare: No space left on device")
             supervisor.kill()
             await until(lambda: not marked(mark), "an empty host", seconds=2.0)
 
@@ -119,8 +117,10 @@ def test_a_dead_zygote_is_replaced_and_its_workers_are_reported(
             os.kill(_pid_of(victim, stage), signal.SIGKILL)
             died = [await stage.next(WorkerDied), await stage.next(WorkerDied)]
             assert {event.incarnation for event in died} == {1, 2}
-            assert all(event.proof.all_dead for event in died)
-            assert stage.strangers() == set()
+            # Without a namespace the guard is the last that looks.
+            is_certain = victim == "zygote" or kind == "pidns"
+            assert [event.proof.all_dead for event in died] == [is_certain] * 2
+            await until(lambda: stage.strangers() == set(), "the end of what was left")
             assert "zygote" in stage.processes.state_detail
             stage.processes.start(0, 9)
             assert (await stage.next(WorkerStarted)).incarnation == 9

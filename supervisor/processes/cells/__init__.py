@@ -1,14 +1,18 @@
-"""Ways to hold a worker and all it starts so that one act ends all of it; the best that works is used."""
+"""Ways to hold a worker and all it starts so that one act ends all of it.
+
+Only the best one also keeps the host from the worker; the others are taken when hermes.toml asks for them.
+"""
 
 from supervisor.processes.cells.cell import Cell, CellUnavailable, Held, Limits
 from supervisor.processes.cells.cgroup import CgroupCell
 from supervisor.processes.cells.pidns import PidNamespaceCell
 from supervisor.processes.cells.sweep import SweepCell
 
-__all__ = ["BEST_FIRST", "Cell", "CellUnavailable", "Held", "Limits"]
+__all__ = ["BEST", "CELLS", "Cell", "CellUnavailable", "Held", "Limits"]
 
-BEST_FIRST: dict[str, type[PidNamespaceCell] | type[CgroupCell] | type[SweepCell]] = {
+CELLS: dict[str, type[PidNamespaceCell] | type[CgroupCell] | type[SweepCell]] = {
     "pidns": PidNamespaceCell,
     "cgroup": CgroupCell,
     "sweep": SweepCell,
 }
+BEST = "pidns"

@@ -38,6 +38,8 @@ class Held:
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     # The zygote has reaped the keeper and found nothing left of the cell.
     reaped: asyncio.Event = field(default_factory=asyncio.Event)
+    # False when those who would have found what is left were killed themselves.
+    is_certain: bool = True
 
 
 class Cell(Protocol):
@@ -45,6 +47,9 @@ class Cell(Protocol):
     description: str
     # Of cells that are made from now on.
     limits: Limits
+
+    def set_up(self) -> None:
+        """Makes what all cells of this kind need, or raises CellUnavailable; may be repeated."""
 
     def spec(self, incarnation: int, sandbox: Sandbox, hide: tuple[str, ...]) -> CellSpec:
         """How the cell of this incarnation is to be made; what it needs beforehand is made now."""

@@ -15,6 +15,12 @@ from supervisor.processes.tree import Status
 _PREFIX = "hermes-worker-"
 _CONTROLLERS = ("memory", "pids")
 _LOOK_AGAIN_SECONDS = 0.001
+# Where there is no cgroup2.
+_NOWHERE = Path("/nonexistent")
+_DESCRIPTION = (
+    "a cgroup of its own, chosen in hermes.toml: a kill ends what it holds, but agents read and write what "
+    "this user can, the supervisor's files too"
+)
 
 
 class CgroupCell:
@@ -24,7 +30,12 @@ class CgroupCell:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self._folder = _own_folder()
+        self._folder = leaf.own_folder() or _NOWHERE
+        self.description = _DESCRIPTION
+
+    def set_up(self) -> None:
+        if self._folder == _NOWHERE:
+            raise CellUnavailable("no cgroup2 is mounted here", "mount it at /sys/fs/cgroup")
         leaf.settle()
         self._control()
         self._remove_empty()
@@ -32,11 +43,8 @@ class CgroupCell:
         if not (folder / "cgroup.kill").exists():
             self.clear(0)
             raise CellUnavailable("this kernel has no cgroup.kill", "use Linux 5.14 or later")
-        limited = "with limits" if (folder / "memory.max").exists() else "without limits"
-        self.description = (
-            f"a cgroup of its own ({limited}): nothing survives a kill, but a worker can signal and read "
-            "what this user can, the supervisor's files too"
-        )
+        if not (folder / "memory.max").exists():
+            self.description = f"{_DESCRIPTION}; the kernel does not limit its memory here"
 
     def spec(self, incarnation: int, sandbox: Sandbox, hide: tuple[str, ...]) -> CellSpec:
         return CellSpec(
@@ -103,10 +111,3 @@ class CgroupCell:
             wanted = " ".join(f"+{name}" for name in _CONTROLLERS if name in there)
             if wanted:
                 (self._folder / "cgroup.subtree_control").write_text(wanted)
-
-
-def _own_folder() -> Path:
-    folder = leaf.own_folder()
-    if folder is None:
-        raise CellUnavailable("no cgroup2 is mounted here", "mount it at /sys/fs/cgroup")
-    return folder

@@ -27,6 +27,9 @@ class PidNamespaceCell:
             "namespaces of its own: sees no process of the host, and of its files what [sandbox] says"
         )
 
+    def set_up(self) -> None:
+        """The zygote makes what is needed."""
+
     def spec(self, incarnation: int, sandbox: Sandbox, hide: tuple[str, ...]) -> CellSpec:
         return CellSpec(
             kind="pidns",

@@ -22,12 +22,15 @@ class SweepCell:
 
     name = "sweep"
     description = (
-        "processes only: nothing survives a kill, but a worker can signal and read what this user can, "
-        "the supervisor's files too"
+        "processes only, chosen in hermes.toml: a kill ends what is found, but agents read and write what "
+        "this user can, the supervisor's files too"
     )
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
+
+    def set_up(self) -> None:
+        """Nothing is needed."""
 
     def spec(self, incarnation: int, sandbox: Sandbox, hide: tuple[str, ...]) -> CellSpec:
         return CellSpec(
