@@ -25,6 +25,7 @@ from supervisor.values import (
     TEXT,
     URL,
     VARIABLE,
+    at_least,
     inner_table,
     key,
     maybe,
@@ -73,6 +74,8 @@ class Workers:
     processes_max: int = key("processes_max", whole(1), 256, NEW_WORKERS)
     files_max: int = key("files_max", whole(64), 4096, NEW_WORKERS)
     turns_max: int = key("turns_max", whole(1), 200)
+    # Workers are asked once a second; less than a few answers missed proves nothing.
+    pulse_seconds: float = key("pulse", at_least(3), "15s")
     memory_free_bytes_min: int = key("memory_free_min", SIZE, "256MiB")
     memory_pressure_max: int | None = key("memory_pressure_max", maybe(whole(1, 100)), 50)
     io_pressure_max: int | None = key("io_pressure_max", maybe(whole(1, 100)))

@@ -30,6 +30,7 @@ def policy(settings: Settings) -> Policy:
         freshness_seconds=turns.freshness_seconds,
         deadline_seconds=turns.deadline_seconds,
         silence_seconds=turns.silence_seconds,
+        pulse_seconds=settings.workers.pulse_seconds,
         echo=settings.stt.echo,
     )
 

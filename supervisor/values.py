@@ -93,6 +93,18 @@ def whole(at_least: int, at_most: int = 1_000_000) -> Reading[int]:
     return Reading(f"a whole number from {at_least} to {at_most}", read)
 
 
+def at_least(seconds: int) -> Reading[float]:
+    """A duration with a lower bound."""
+
+    def read(value: object) -> float:
+        duration = _read_duration(value)
+        if duration < seconds:
+            raise ValueError
+        return duration
+
+    return Reading(f'a duration of at least {seconds} s, such as "{seconds}s" or "1m"', read)
+
+
 def maybe(reading: Reading[_Value]) -> Reading[_Value | None]:
     """The same reading for a key that may be absent."""
     return Reading(reading.wants, reading.read)

@@ -2,6 +2,7 @@
 
 import signal
 
+import hypothesis
 import pytest
 
 from tests import skips
@@ -9,6 +10,9 @@ from tests import skips
 
 def pytest_configure(config: pytest.Config) -> None:
     skips.watch(config)
+    # An example takes as long as the neighbours let it.
+    hypothesis.settings.register_profile("any machine", deadline=None)
+    hypothesis.settings.load_profile("any machine")
     # A shell that runs tests in the background has them ignore Ctrl-C; what they start inherits that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -60,7 +60,7 @@ def test_no_file_means_the_defaults(tmp_path: Path) -> None:
 def test_every_table_can_be_given(tmp_path: Path) -> None:
     found = _load(
         tmp_path,
-        MODEL + "[workers]\ncount = 8\nspares = 0\nmemory_max = '512MB'\ncell = 'sweep'\n"
+        MODEL + "[workers]\ncount = 8\nspares = 0\nmemory_max = '512MB'\npulse = '1m'\ncell = 'sweep'\n"
         "[turns]\nbusy = 'queue'\nfreshness = '1h30m'\ndeadline = 90\nsilence = '0.5s'\n"
         "[stt]\nengine = 'off'\necho = false\n"
         "[agents.poet]\nkind = 'builtin'\nsystem = 'Rhyme.'\n"
@@ -68,7 +68,7 @@ def test_every_table_can_be_given(tmp_path: Path) -> None:
     )
     assert (found.workers.seats, found.workers.spares, found.workers.memory_bytes_max) == (8, 0, 512_000_000)
     assert (found.turns.freshness_seconds, found.turns.deadline_seconds) == (5400, 90)
-    assert found.turns.silence_seconds == 0.5
+    assert (found.turns.silence_seconds, found.workers.pulse_seconds) == (0.5, 60)
     assert (found.stt.engine, found.stt.echo) == ("off", False)
     assert found.for_session("poems:1") == SessionSettings("poet", "queue")
     assert found.agent("poet") == AgentSpec("poet", "builtin", {"system": "Rhyme.", "tools": Agent().tools})
@@ -101,6 +101,7 @@ def test_the_exact_name_wins_then_the_first_pattern(tmp_path: Path) -> None:
         ("[workers]\ncount = 'two'\n", 'line 2: [workers] count = "two"', "whole number from 1"),
         ("[workers]\ncount = true\n", "line 2: [workers] count = true", "whole number from 1"),
         ("[workers]\nspares = -1\n", "line 2: [workers] spares = -1", "from 0 to 1000; the default is 1"),
+        ("[workers]\npulse = '1s'\n", 'line 2: [workers] pulse = "1s"', "a duration of at least 3 s"),
         ("[workers]\nmemory_max = '1 gig'\n", 'memory_max = "1 gig"', '"1GiB"'),
         ("[workers]\nper_cpu = 2\ncount = 8\n", "line 2: [workers] per_cpu and count", "keep one"),
         ("[turns]\nbusy = 'now'\n", 'busy = "now"', '"interrupt", "queue", "steer", "collect"'),

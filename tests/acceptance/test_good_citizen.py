@@ -32,10 +32,10 @@ def spinning(
     mark = shared / "spinning"
     monkeypatch.setenv("HERMES_TEST_SPINNING", str(mark))
 
-    def make(seats: int) -> tuple[Service, list[int]]:
+    def make(seats: int, *further: str) -> tuple[Service, list[int]]:
         service = make_service(
             "tests.acceptance.spinning_supervisor",
-            workers=f"count = {seats}",
+            workers="\n".join([f"count = {seats}", *further]),
             sandbox=f'write = ["{shared}"]',
         )
         for number in range(seats):
@@ -77,11 +77,11 @@ def test_e5_a_busy_interpreter_is_alive_and_each_kind_of_life_has_its_own_word(
     spinning: Callable[..., tuple[Service, list[int]]],
 ) -> None:
     """Its loop is silent for longer than its pulse may be; it is left alone, for its process answers."""
-    service, (pid,) = spinning(1)
-    until(lambda: _rows(service)[pid]["loop"] > 16)
+    service, (pid,) = spinning(1, 'pulse = "5s"')
+    until(lambda: _rows(service)[pid]["loop"] > 6)
     row = _rows(service)[pid]
     assert row["state"] == "busy"
-    assert row["process"] < 15 < row["loop"]
+    assert row["process"] < 5 < row["loop"]
     assert row["progress"] >= row["loop"] - 2
     until(lambda: _rows(service)[pid]["cpu_percent"] > 10)
     table = service.hermesctl("workers").stdout

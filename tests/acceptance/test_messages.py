@@ -254,7 +254,7 @@ def test_b6_a_client_that_vanishes_loses_nothing_that_was_accepted(service: Serv
 def test_b6_a_worker_that_stands_still_is_noticed_and_nothing_is_lost(
     make_service: Callable[..., Service], model: FakeModel
 ) -> None:
-    service = make_service(workers="count = 1", turns='busy = "steer"\nwaiting_max = 10000')
+    service = make_service(workers='count = 1\npulse = "8s"', turns='busy = "steer"\nwaiting_max = 10000')
     model.set_mode("silent", times=1)
     held = service.say("demo", "hold")
     listener = service.listen("demo")
