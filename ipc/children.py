@@ -68,11 +68,12 @@ class Boundary(Part, frozen=True):
     """What is the same for all cells of a supervisor.
 
     `show` are folders that every cell sees, read-only, even in a hidden one. `home` is the home folder of the
-    supervisor's user. The filter is a seccomp program.
+    supervisor's user, `workspaces` the folder of the sessions' workspaces. The filter is a seccomp program.
     """
 
     show: tuple[str, ...] = ()
     home: str = ""
+    workspaces: str = ""
     cell_filter: bytes = b""
 
 
@@ -101,7 +102,14 @@ class Fork(Message, frozen=True, tag="fork"):
     tools_filter: bytes = b""
 
 
-ToZygote = Prepare | Fork
+class Bind(Message, frozen=True, tag="bind"):
+    """Show a worker the workspace of its session; `folder` is its name in the folder of all workspaces."""
+
+    incarnation: int
+    folder: str
+
+
+ToZygote = Prepare | Fork | Bind
 
 
 class CellWorks(Message, frozen=True, tag="works"):
@@ -134,6 +142,13 @@ class Running(Message, frozen=True, tag="running"):
     incarnation: int
 
 
+class Bound(Message, frozen=True, tag="bound"):
+    """The workspace is in its place, or why it is not."""
+
+    incarnation: int
+    error: str = ""
+
+
 class ForkFailed(Message, frozen=True, tag="noforked"):
     incarnation: int
     error: str
@@ -146,4 +161,4 @@ class Exited(Message, frozen=True, tag="exited"):
     status: int
 
 
-FromZygote = CellWorks | CellFails | Warm | Forked | Running | ForkFailed | Exited
+FromZygote = CellWorks | CellFails | Warm | Forked | Running | ForkFailed | Bound | Exited

@@ -54,6 +54,11 @@ class Places:
         return self.state / "clips"
 
     @property
+    def workspaces(self) -> Path:
+        """A folder for each session, which its agent finds as its home."""
+        return self.state / "workspaces"
+
+    @property
     def logs(self) -> Path:
         return self.state / "logs"
 

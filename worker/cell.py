@@ -106,6 +106,11 @@ def become_worker(made: Enclosure) -> None:
         kernel.scope_sockets_and_signals()
     if made.boundary.cell_filter:
         kernel.filter_calls(made.boundary.cell_filter)
+    go_home()
+
+
+def go_home() -> None:
+    """Again when the session's workspace was bound: a process stays in a folder that a mount covers."""
     home = os.environ.get("HOME", "/")
     os.chdir(home if os.path.isdir(home) else "/")
 

@@ -12,6 +12,7 @@ from ipc.sockets import Sent, Wire
 from worker import offspring
 from worker.agents import find_agent
 from worker.attempt import Attempt
+from worker.cell import go_home
 from worker.errors import AgentError
 from worker.log import log
 from worker.model import Model
@@ -93,6 +94,7 @@ class Life:
             running = self._attempt.assign.turn
             self._finish(EXIT_PROTOCOL, "worker.assigned_twice", running=running, assigned=assign.turn)
             return
+        go_home()
         log("attempt.opened", turn=assign.turn, attempt=assign.attempt)
         self._attempt = Attempt(assign, self._outbox)
         self._running = asyncio.create_task(self._serve(self._attempt))

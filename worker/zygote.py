@@ -22,6 +22,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ipc.children import (
+    Bind,
+    Bound,
     CellFails,
     CellSpec,
     CellWorks,
@@ -36,6 +38,7 @@ from ipc.children import (
 )
 from ipc.codec import Decoder, encode
 from worker import cell, kernel
+from worker.cell_mounts import CellMounts
 from worker.enclosures import Enclosures
 
 # A Fork names a few paths; anything near this size is no Fork.
@@ -89,8 +92,6 @@ class _Cell:
     line: socket.socket
     has_mounts: bool
     incarnation: int = _NOBODY
-    # Whoever lets go of a mount namespace last waits for the whole kernel; no dying worker shall be that.
-    mounts: int | None = None
 
     def close(self) -> None:
         os.close(self.pidfd)
@@ -106,12 +107,12 @@ class Zygote:
     def __init__(self, pair: socket.socket, order: Prepare) -> None:
         self._pair = pair
         self._enclosures = Enclosures(order.boundary)
+        self._mounts = CellMounts(order.boundary.workspaces, self._enclosures.namespaces)
         # The kinds of cell that were asked for last, the latest first: one of each is prepared.
         self._wanted = [order.cell]
         self._pid = os.getpid()
         self._cells: dict[int, _Cell] = {}  # by the keeper's pidfd
         self._ended: list[Exited] = []
-        self._mounts_left: list[int] = []
         self._prepared: dict[CellSpec, _Cell] = {}
         self._rest_at: float | None = None
         self._stretch: Callable[[], None] | None = None
@@ -167,9 +168,11 @@ class Zygote:
                 frame, descriptors, _, _ = socket.recv_fds(self._pair, _DATAGRAM_BYTES_MAX, 1)
                 if not frame:
                     return None
-                asked = _decoder.decode(frame)
-                if isinstance(asked, Fork):
-                    order = self._start(asked, descriptors[0])
+                match _decoder.decode(frame):
+                    case Fork() as asked:
+                        order = self._start(asked, descriptors[0])
+                    case Bind() as asked:
+                        self._bind(asked)
             elif self._rest_at is not None and time.monotonic() >= self._rest_at:
                 order = self._rest()
             if order is not None:
@@ -226,7 +229,10 @@ class Zygote:
         None in the zygote; in a prepared worker, its order.
         """
         self._rest_at = None
-        self._hold_mounts()
+        self._mounts.release()
+        for held in self._cells.values():
+            if held.has_mounts:
+                self._mounts.hold(held.pid)
         self._enclosures.refresh()
         missing = [spec for spec in self._wanted if spec not in self._prepared and spec.kind != "cgroup"]
         if not missing:
@@ -242,16 +248,16 @@ class Zygote:
             self._rest_in(_IDLE_SECONDS)
         return None
 
-    def _hold_mounts(self) -> None:
-        """Takes hold of the mounts of cells that have theirs by now, and lets go of those nobody has."""
-        for mounts in self._mounts_left:
-            os.close(mounts)
-        self._mounts_left.clear()
-        for held in self._cells.values():
-            if held.mounts is None and held.has_mounts:
-                # A cell that has just died has none; its end is told like any other.
-                with contextlib.suppress(OSError):
-                    held.mounts = os.open(f"/proc/{held.pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    def _bind(self, order: Bind) -> None:
+        """Tells of the workspace that it is in its place, or why it is not."""
+        held = next((each for each in self._cells.values() if each.incarnation == order.incarnation), None)
+        error = "" if held is not None else "it has ended"
+        if held is not None and held.has_mounts:
+            try:
+                self._mounts.bind(held.pid, order.folder)
+            except OSError as fault:
+                error = fault.strerror or str(fault)
+        self._pair.send(encode(Bound(order.incarnation, error)))
 
     def _make(self, spec: CellSpec) -> _Cell | Fork:
         """The new cell in the zygote; in the cell's worker, its order, when that has come."""
@@ -302,16 +308,14 @@ class Zygote:
         """In a worker: of what the zygote has of others, while the zygote still has it."""
         for other in self._cells.values():
             other.close()
-        held = [other.mounts for other in self._cells.values() if other.mounts is not None]
-        for descriptor in (self._namespace, *held, *self._mounts_left):
-            os.close(descriptor)
+        os.close(self._namespace)
+        self._mounts.close()
         self._enclosures.close()
 
     def _reap(self, pidfd: int) -> None:
         ended = self._cells.pop(pidfd)
         ended.close()
-        if ended.mounts is not None:
-            self._mounts_left.append(ended.mounts)
+        self._mounts.leave(ended.pid)
         _, status = os.waitpid(ended.pid, 0)
         self._ended.append(Exited(ended.incarnation, os.waitstatus_to_exitcode(status)))
         kept = {spec: made for spec, made in self._prepared.items() if made is not ended}

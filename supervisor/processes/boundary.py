@@ -15,6 +15,7 @@ def boundary(places: Places, kind: str) -> Boundary:
     return Boundary(
         show=(str(places.workers.resolve()),),
         home=os.path.expanduser("~"),
+        workspaces=str(places.workspaces.resolve()),
         cell_filter=_filter(kind),
     )
 

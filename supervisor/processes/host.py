@@ -12,12 +12,13 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 
-from ipc.children import Exited, Forked, ForkFailed, FromZygote, Running, Sandbox, Warm
+from ipc.children import Bound, Exited, Forked, ForkFailed, FromZygote, Running, Sandbox, Warm
 from ipc.endpoints import Places, make_private
 from supervisor.clock import monotonic
 from supervisor.core.events import WorkerDied, WorkerStarted
 from supervisor.core.model import DEFAULT_AGENT, Proof
 from supervisor.processes import tree
+from supervisor.processes.binding import Bindings, Done
 from supervisor.processes.boundary import boundary, hidden
 from supervisor.processes.cells import CellUnavailable, Held, Limits
 from supervisor.processes.handed import HandedProcesses
@@ -70,6 +71,7 @@ class Processes:
         self._by_identity: dict[bytes, Worker] = {}
         self._waiting: deque[Worker] = deque()
         self._endings: set[asyncio.Task[None]] = set()
+        self._bindings = Bindings()
         self._watch = Watch(self._workers, self.kill)
         self._record_file = places.runtime / "processes"
         self._record = Record(self._record_file)
@@ -140,6 +142,10 @@ class Processes:
                 asyncio.get_running_loop().call_later(_PROOF_SECONDS_MAX, self._still_asked, worker)
             case Phase.HELD:
                 self._end(worker)
+
+    def bind(self, incarnation: int, workspace: Path, done: Done) -> None:
+        """Shows a worker its session's workspace; `done` is told the fault, "" when there is none."""
+        self._bindings.ask(self._workers.get(incarnation), workspace, done)
 
     def identity(self, incarnation: int) -> bytes | None:
         """The unguessable name under which this worker speaks."""
@@ -269,6 +275,8 @@ class Processes:
                 self._running(self._workers.get(incarnation), descriptor)
             case ForkFailed(incarnation, error):
                 self._never_was(self._workers[incarnation], f"could not be started: {error}")
+            case Bound():
+                self._bindings.told(message)
             case Exited(incarnation, status):
                 self._exited(incarnation, status)
         self._ask()
@@ -369,6 +377,7 @@ class Processes:
     def _forget(self, worker: Worker) -> None:
         self._workers.pop(worker.incarnation, None)
         self._by_identity.pop(worker.identity.encode(), None)
+        self._bindings.forget(worker.incarnation)
         if worker.held is not None:
             asyncio.get_running_loop().remove_reader(worker.held.pidfd)
             os.close(worker.held.pidfd)

@@ -6,7 +6,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from ipc.children import Boundary, CellFails, CellSpec, CellWorks, Fork, FromZygote, Prepare, Sandbox, Warm
+from ipc.children import (
+    Bind,
+    Boundary,
+    CellFails,
+    CellSpec,
+    CellWorks,
+    Fork,
+    FromZygote,
+    Prepare,
+    Sandbox,
+    Warm,
+)
 from supervisor.clock import monotonic
 from supervisor.processes import tree
 from supervisor.processes.cells import BEST, CELLS, Cell, CellUnavailable, Limits
@@ -138,6 +149,10 @@ class Nursery:
     def fork(self, order: Fork, log: int) -> bool:
         """False when no zygote can take it now."""
         return self.state is NurseryState.READY and self._zygote is not None and self._zygote.fork(order, log)
+
+    def bind(self, order: Bind) -> bool:
+        """False when no zygote can take it now."""
+        return self._zygote is not None and self._zygote.bind(order)
 
     def give_up_zygote(self) -> None:
         """For a zygote that no longer answers: it and all its workers end; `lost` follows, then a new one."""

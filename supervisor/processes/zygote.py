@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ipc.children import Fork, FromZygote, Prepare
+from ipc.children import Bind, Fork, FromZygote, Prepare
 from ipc.codec import Decoder, encode
 from ipc.errors import WireError
 from ipc.interpreter import WORKING_DIRECTORY, command
@@ -124,6 +124,14 @@ class Zygote:
         """False when it cannot be sent now; nothing was sent then."""
         try:
             socket.send_fds(self._pair, [encode(order)], [log])
+        except (BlockingIOError, BrokenPipeError, ConnectionResetError):
+            return False
+        return True
+
+    def bind(self, order: Bind) -> bool:
+        """False when it cannot be sent now; nothing was sent then."""
+        try:
+            self._pair.send(encode(order))
         except (BlockingIOError, BrokenPipeError, ConnectionResetError):
             return False
         return True

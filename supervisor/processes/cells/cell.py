@@ -44,6 +44,8 @@ class Held:
 
 class Cell(Protocol):
     name: str
+    # Whether a cell sees other files than its host does.
+    has_view: bool
     description: str
     # Of cells that are made from now on.
     limits: Limits

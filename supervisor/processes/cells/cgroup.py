@@ -27,6 +27,7 @@ class CgroupCell:
     """The proof is `populated 0`, and the zygote's word that nothing which had left the cgroup lives on."""
 
     name = "cgroup"
+    has_view = False
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits

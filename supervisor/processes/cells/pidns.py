@@ -20,6 +20,7 @@ class PidNamespaceCell:
     """The worker is its own keeper. The proof is its pidfd: the first process of a namespace ends last."""
 
     name = "pidns"
+    has_view = True
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits

@@ -21,6 +21,7 @@ class SweepCell:
     """The keeper is stopped, so that it can neither fork nor end; it goes last, when none lives below it."""
 
     name = "sweep"
+    has_view = False
     description = (
         "processes only, chosen in hermes.toml: a kill ends what is found, but agents read and write what "
         "this user can, the supervisor's files too"
