@@ -31,7 +31,10 @@ class RemoteEars:
         self.name = f"{remote.model} at {httpx2.URL(remote.base_url).host}"
         self._remote = remote
         self._client = httpx2.AsyncClient(
-            timeout=httpx2.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS), follow_redirects=False
+            timeout=httpx2.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS),
+            # The clip and the key go to this server and to no other.
+            follow_redirects=False,
+            headers={"Accept-Encoding": "identity"},
         )
 
     async def hear(
@@ -45,7 +48,7 @@ class RemoteEars:
             ) from None
         try:
             answer = msgspec.json.decode(content, type=_Answer)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             raise CannotHear("the transcription server answered what is no transcript", _SETTINGS) from None
         text = guards.without_loops(guards.without_remarks(answer.text))
         return Transcript(text, answer.language or wish.language or "")
@@ -69,7 +72,8 @@ class RemoteEars:
             if response.status_code != 200:
                 raise _refusal(response.status_code)
             content = bytearray()
-            async for piece in response.aiter_bytes():
+            # As it came: a kilobyte can be unpacked into gigabytes, and nothing packed was asked for.
+            async for piece in response.aiter_raw():
                 content += piece
                 if len(content) > _ANSWER_BYTES_MAX:
                     raise CannotHear("the transcription server's answer is too long", _SETTINGS)

@@ -36,6 +36,16 @@ tools     calls tools and, after their results, says `text`; name and arguments 
           calls (JSON): a list of {name, arguments}, or a list of such lists, one a round; text (Done.);
           id, which its calls' ids begin with (another for every request)
 
+and, to mistreat its clients (tests/fake_model_cruelty.py):
+redirect  elsewhere; to (an address), status (307)
+bomb      packed zeroes; mebibytes (4096), encoding (gzip | deflate | charset=NAME), status (200)
+endless   kind: line, event, carriage, error, header, silence, after (the end of an answer)
+usage     an answer that cost tokens (9223372036854775808), as JSON
+nested    an event of JSON of depth (100000)
+halves    half characters and NUL; kind: text, call
+flood     tool calls; kind: calls (10000), at once, arguments (without end), names (of a megabyte)
+content   events of the test's own; events (base64 of a JSON list)
+
 With `times=N` the first N requests (since `set_mode`, or with the same words of the person) are answered in
 the mode and the rest as normal.
 """

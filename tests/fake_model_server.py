@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from tests.fake_model_cruelty import CRUELTIES, Mistreatment
 from tests.fake_model_script import GARBAGE, REFUSALS, Cut, Mode, Script, arguments_of, find_mode, tokens_of
 
 # The last requests that are remembered; more than any test sends between two looks.
@@ -184,6 +185,8 @@ class _Exchange:
         elif mode in REFUSALS:
             status, kind, content, headers = REFUSALS[mode](self._script)
             await self._whole(status, kind, content, headers)
+        elif mode in CRUELTIES:
+            await self._mistreat(CRUELTIES[mode](self._script))
         elif mode == "garbage":
             await self._garbage(self._script.option("kind", "json"))
         elif mode == "huge" and self._script.option("kind", "") == "line":
@@ -258,6 +261,14 @@ class _Exchange:
     async def _garbage(self, kind: str) -> None:
         await self._start("text/event-stream")
         for part in GARBAGE[kind]:
+            await self._write(part)
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _mistreat(self, how: Mistreatment) -> None:
+        headers = [(name.encode(), value.encode()) for name, value in how.headers]
+        await self._send({"type": "http.response.start", "status": how.status, "headers": headers})
+        for part in how.parts:
+            await self._pause(0)
             await self._write(part)
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 

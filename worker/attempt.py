@@ -210,6 +210,8 @@ async def _run(tool: Tool, arguments: str) -> Report:
         given: Any = json.loads(arguments or "{}")
     except ValueError:
         return Report("error: the arguments are not valid JSON", ok=False)
+    except RecursionError:
+        return Report("error: the arguments are nested too deeply", ok=False)
     if not isinstance(given, dict):
         return Report("error: the arguments are not a JSON object", ok=False)
     try:

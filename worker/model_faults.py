@@ -6,7 +6,7 @@ A server's own words may repeat the key or the conversation, so only its status 
 import re
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -25,6 +25,14 @@ class Fault:
     error: ModelError
     transient: bool = False
     wait_seconds: float | None = None
+
+
+class Misbehaviour(Exception):
+    """A model server did what no answer is made of; `fault` puts it in a sentence."""
+
+    def __init__(self, fault: Callable[[ModelEndpoint], Fault]) -> None:
+        super().__init__("the model server misbehaves")
+        self.fault = fault
 
 
 def shown(endpoint: ModelEndpoint) -> str:
@@ -65,7 +73,7 @@ def of_status(status: int, code: object, about_model: bool, endpoint: ModelEndpo
     if status == 404 and about_model:
         error = f"the model server at {place} has no model named {endpoint.name!r}"
         return Fault(ModelError(error, "set [model] name in hermes.toml to one that GET /models lists"))
-    if status in (404, 405, 410) or 300 <= status < 400:
+    if status in (404, 405, 410):
         return Fault(ModelError(f"{place} is not an OpenAI-compatible API (HTTP {status})", _CHECK_URL))
     if status == 429 and word == "insufficient_quota":
         error = f"the account at {place} has no quota left (HTTP 429)"
@@ -146,6 +154,38 @@ def web_page(endpoint: ModelEndpoint) -> Fault:
 def too_large(endpoint: ModelEndpoint) -> Fault:
     error = f"the model server at {shown(endpoint)} sent more than one answer may hold"
     return Fault(ModelError(error, "ask for less at a time, or choose another [model] name in hermes.toml"))
+
+
+def redirected(endpoint: ModelEndpoint, status: int, target: str) -> Fault:
+    """`target` is scheme and host of another address; empty when it is none."""
+    elsewhere = f" to {target}" if target else ""
+    return Fault(
+        ModelError(
+            f"{shown(endpoint)} redirects{elsewhere} (HTTP {status}), and nothing is sent there",
+            "if that is the model server, write its own address as [model] base_url in hermes.toml",
+        )
+    )
+
+
+def packed(endpoint: ModelEndpoint) -> Fault:
+    error = f"the model server at {shown(endpoint)} packs its answers (Content-Encoding), unasked"
+    return Fault(ModelError(error, "switch compression off there, or in the proxy before it"))
+
+
+def miscounted(endpoint: ModelEndpoint) -> Fault:
+    error = f"the model server at {shown(endpoint)} reports a number of tokens that cannot be"
+    return Fault(ModelError(error, "look at the model server: it does not count usage as the API has it"))
+
+
+def not_http(endpoint: ModelEndpoint) -> Fault:
+    error = f"{shown(endpoint)} does not keep to HTTP: its header is broken or has no end"
+    return Fault(ModelError(error, _CHECK_URL))
+
+
+def breaks_protocol(error: BaseException) -> bool:
+    """Whether the HTTP parser found a fault; it reports the end of the connection alike, which is none."""
+    found = [cause for cause in _causes(error) if getattr(cause, "error_status_hint", None) is not None]
+    return bool(found) and "closed" not in str(found[0])
 
 
 def _wrong_key(status: int, endpoint: ModelEndpoint) -> ModelError:

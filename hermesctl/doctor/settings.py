@@ -76,12 +76,13 @@ def _endpoint(check: str, found: dict[str, Any]) -> Finding:
     try:
         names = _models(url, _key(found))
     except urllib.error.HTTPError as error:
-        return _status(check, found, error.code)
+        with error:
+            return _status(check, found, error.code)
     except (OSError, HTTPException) as error:
         reason = one_line(getattr(error, "reason", None) or error)
         remedy = "start that server, or correct [model] base_url"
         return bad(check, f"{found['base_url']} does not answer: {reason}", remedy)
-    except ValueError:
+    except (ValueError, RecursionError):
         return care(check, f"{url} answers, but with no list of models", _WRONG_PATH)
     if names and found["name"] not in names:
         listed = ", ".join(one_line(name) for name in names[:_NAMES_MAX])
@@ -96,15 +97,24 @@ def _status(check: str, found: dict[str, Any], status: int) -> Finding:
         where = found.get("api_key_env") or found.get("api_key_file")
         remedy = f"correct the key in {where}" if where else "name a key: api_key_env or api_key_file"
         return bad(check, f"{found['base_url']} refuses the key (HTTP {status})", remedy)
+    if 300 <= status < 400:
+        fact = f"{found['base_url']} redirects (HTTP {status}), and the key is sent nowhere else"
+        return care(check, fact, "write the address itself as base_url")
     fact = f"{found['base_url']} answers, but lists no models (HTTP {status})"
     return care(check, fact, _WRONG_PATH)
 
 
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """The library would follow with all headers, the key among them, to whatever host is named."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
 def _models(url: str, key: str) -> list[str]:
     headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
-    with urllib.request.urlopen(
-        urllib.request.Request(url, headers=headers), timeout=_ANSWER_SECONDS
-    ) as reply:
+    request = urllib.request.Request(url, headers=headers)
+    with urllib.request.build_opener(_NoRedirect).open(request, timeout=_ANSWER_SECONDS) as reply:
         found = json.loads(reply.read(_LIST_BYTES_MAX))
     entries = found.get("data") if isinstance(found, dict) else None
     if not isinstance(entries, list):

@@ -19,6 +19,7 @@ from hermesctl.doctor.finding import Finding, Surroundings
 from ipc.endpoints import find_places
 from tests.fake_model import FakeModel
 from tests.hermesctl.hand import ROOT, environment
+from tests.raw_server import raw_server
 from tests.service import Service, settings_for
 
 KEY = "sk-very-secret-indeed"
@@ -131,6 +132,18 @@ def test_an_endpoint_that_does_not_answer_is_wrong(tmp_path: Path) -> None:
     finding = settings.model(around(tmp_path, model=ENDPOINT | {"base_url": gone}))
     assert finding.verdict == "bad"
     assert "does not answer" in finding.fact
+
+
+def test_h15_a_redirect_carries_the_key_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "sk-secret")
+    with raw_server(lambda: iter(())) as elsewhere:
+        moved = f"HTTP/1.1 302 Found\r\nLocation: {elsewhere.base_url}\r\nContent-Length: 0\r\n\r\n".encode()
+        with raw_server(lambda: iter([moved])) as server:
+            endpoint = ENDPOINT | {"base_url": server.base_url, "api_key_env": "MY_KEY"}
+            finding = settings.model(around(tmp_path, model=endpoint))
+            assert b"sk-secret" in server.heard[0]
+        assert elsewhere.heard == []
+    assert (finding.verdict, finding.remedy) == ("care", "write the address itself as base_url")
 
 
 def test_a_model_that_is_not_listed_deserves_a_look(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The openai engine against a real server on loopback: what it sends, what it makes of answers."""
 
 import asyncio
+import gzip
 import json
 import threading
 from collections.abc import Coroutine, Iterator
@@ -43,6 +44,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.requests.append((self.path, self.headers["Authorization"], body))
         self.send_response(self.server.status)
         self.send_header("Content-Length", str(len(self.server.body)))
+        if self.server.body.startswith(b"\x1f\x8b"):
+            self.send_header("Content-Encoding", "gzip")
+        self.send_header("Location", f"http://127.0.0.1:{self.server.server_address[1]}/elsewhere")
         self.end_headers()
         self.wfile.write(self.server.body)
 
@@ -52,7 +56,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def server(status: int, answer: Any) -> Iterator[_Server]:
-    with _Server(status, json.dumps(answer).encode()) as made:
+    with _Server(status, answer if isinstance(answer, bytes) else json.dumps(answer).encode()) as made:
         thread = threading.Thread(target=made.serve_forever)
         thread.start()
         yield made
@@ -88,6 +92,14 @@ def test_a_clip_goes_to_the_server_as_it_came_and_silence_never_does() -> None:
         (413, {}, "the clip is too large for the transcription server", False),
         (503, {}, "the transcription server answered 503", True),
         (200, {"words": "?"}, "the transcription server answered what is no transcript", False),
+        (307, {"text": "moved"}, "the transcription server answered 307", False),
+        (200, b"[" * 100_000, "the transcription server answered what is no transcript", False),
+        (
+            200,
+            gzip.compress(bytes(64 * 1024 * 1024)),
+            "the transcription server answered what is no transcript",
+            False,
+        ),
         (200, {"text": "[MUSIC]"}, "nothing was understood: no speech was found in the clip", False),
     ],
 )
@@ -99,6 +111,7 @@ def test_what_a_server_answers_instead_is_told_by_name(
             became = await hearer.hear(clip("young_man"))
             assert isinstance(became, NotHeard)
             assert (became.reason, became.again) == (reason, again)
+        assert len(server.requests) == 1, "it was asked once, and nobody else"
 
     with server(status, answer) as made:
         run(story(made))

@@ -69,5 +69,5 @@ def read_question(arguments: str) -> Question | None:
     """The question of a call, or None when its arguments are not as the schema has them."""
     try:
         return msgspec.json.decode(arguments, type=Question)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return None

@@ -1,0 +1,147 @@
+"""One answer of a model, put together from the chunks of its stream; no server is trusted about their shape.
+
+Chunks come as the SDK made them of JSON, which it does without looking at types: every field may be missing
+or hold anything. What cannot be part of an answer ends it by name (`Misbehaviour`). What can be put right is
+put right here: halves of surrogate pairs, ids that are missing or unusable. The arguments of a call stay the
+text that the model wrote; whether they are JSON is the call's affair.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from ipc.messages import Usage
+from worker import model_faults as faults
+from worker.model_faults import Misbehaviour
+
+# More than any model asks for in one breath; a server that goes on is broken.
+_CALLS_MAX = 64
+# No context is a thousandth of this, and a thousand answers added up are still a number for SQLite.
+_TOKENS_MAX = 1_000_000_000
+# As the API allows; an agent gives a call with another id one of its own.
+_CALL_ID = re.compile(r"[A-Za-z0-9_.:|-]{1,128}")
+_NAME_CHARACTERS_MAX = 128
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A tool the model wants run; `arguments` is the text it wrote, which may not be JSON."""
+
+    call: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One complete answer of the model: words, or calls, or both."""
+
+    text: str
+    calls: tuple[ToolCall, ...]
+    usage: Usage
+
+
+@dataclass
+class _Call:
+    call: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+
+class Assembly:
+    """Takes chunks in and gives the reply at their end."""
+
+    def __init__(self, characters_max: int) -> None:
+        self._characters_left = characters_max
+        self._texts: list[str] = []
+        # The first half of a character whose second comes with the next chunk.
+        self._half = ""
+        self._calls: dict[int, _Call] = {}
+        self._usage = Usage()
+        self._finish = ""
+
+    @property
+    def text(self) -> str:
+        return "".join(self._texts)
+
+    def take(self, chunk: object) -> str:
+        """Takes a chunk in and gives the text that came with it."""
+        choices = getattr(chunk, "choices", None)
+        if not isinstance(choices, list | None):
+            raise Misbehaviour(faults.garbage)
+        self._take_usage(getattr(chunk, "usage", None))
+        if not choices:
+            return ""
+        finish = getattr(choices[0], "finish_reason", None)
+        if isinstance(finish, str) and finish:
+            self._finish = finish
+        delta = getattr(choices[0], "delta", None)
+        calls = getattr(delta, "tool_calls", None)
+        if not isinstance(calls, list | None):
+            raise Misbehaviour(faults.garbage)
+        for part in calls or ():
+            self._take_call(part)
+        return self._take_text(_text(getattr(delta, "content", None)))
+
+    def reply(self) -> Reply:
+        calls = tuple(ToolCall(c.call, c.name, whole("".join(c.arguments))) for c in self._calls.values())
+        if not self._finish:
+            # Without a word about its end the answer may be half of one, and is not passed off as whole.
+            raise Misbehaviour(faults.cut if self._texts or calls else faults.garbage)
+        if not all(call.name for call in calls):
+            raise Misbehaviour(faults.garbage)
+        return Reply(self.text, calls, self._usage)
+
+    def _take_text(self, text: str) -> str:
+        text = self._half + text
+        self._half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+        text = whole(text.removesuffix(self._half) if self._half else text)
+        if text:
+            self._spend(text)
+            self._texts.append(text)
+        return text
+
+    def _take_call(self, part: Any) -> None:
+        call = _text(getattr(part, "id", None))
+        function = getattr(part, "function", None)
+        index = getattr(part, "index", None)
+        if not isinstance(index, int):
+            # Some servers leave the index out: a new id begins a call, none goes on with the last.
+            index = len(self._calls) if call or not self._calls else len(self._calls) - 1
+        name, arguments = _text(getattr(function, "name", None)), _text(getattr(function, "arguments", None))
+        if index not in self._calls and len(self._calls) == _CALLS_MAX:
+            raise Misbehaviour(faults.too_large)
+        entry = self._calls.setdefault(index, _Call())
+        if not entry.call and _CALL_ID.fullmatch(call):
+            entry.call = call
+        entry.name = entry.name or whole(name[:_NAME_CHARACTERS_MAX])
+        self._spend(name + arguments)
+        entry.arguments.append(arguments)
+
+    def _take_usage(self, usage: Any) -> None:
+        """Servers that count nothing leave it out, or send null; a count that cannot be is no mistake."""
+        counts = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
+        if any(isinstance(count, int | float) and not 0 <= count <= _TOKENS_MAX for count in counts):
+            raise Misbehaviour(faults.miscounted)
+        asked, spoken = counts
+        if type(asked) is int and type(spoken) is int:
+            self._usage = Usage(asked, spoken)
+
+    def _spend(self, text: str) -> None:
+        self._characters_left -= len(text)
+        if self._characters_left < 0:
+            raise Misbehaviour(faults.too_large)
+
+
+def whole(text: str) -> str:
+    """The text without what no UTF-8 can hold, nor most programs: pairs are joined, the rest becomes �."""
+    if text.isascii() and "\0" not in text:
+        return text
+    joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return joined.replace("\0", "\ufffd")
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str | None):
+        return value or ""
+    raise Misbehaviour(faults.garbage)
