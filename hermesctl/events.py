@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from hermesctl.neutral import json_text
-from hermesctl.render import cut, one_line
+from hermesctl.render import counted, cut, one_line
 from ipc.messages import Delta, Event, Noted
 
 # Words of an answer that fit beside time, session and type.
@@ -120,7 +120,7 @@ def _tool_finished(fields: _Fields) -> str:
 
 def _done(fields: _Fields) -> str:
     usage = fields.get("usage") or {}
-    spent = f"{usage['output_tokens']} tokens" if usage.get("output_tokens") else ""
+    spent = counted(usage["output_tokens"], "token") if usage.get("output_tokens") else ""
     remarks = [each for each in (spent, finish(fields)) if each]
     shown = f" ({'; '.join(remarks)})" if remarks else ""
     return f"{fields.get('turn')} {_quote(fields.get('text', ''))}{shown}"

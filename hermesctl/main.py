@@ -56,6 +56,8 @@ COMMANDS = {
     "completion": "Print the script that makes a shell complete hermesctl's commands, sessions and ids.",
     "version": "Print the version.",
 }
+# A sentence that is longer than the terminal is wide goes on under itself.
+_INDENT = 4
 _EXAMPLES = """\b
 Examples:
   hermesctl start
@@ -161,7 +163,10 @@ def _run() -> int:
 
 
 def _complain(fault: str, hint: str, code: int) -> int:
-    print(neutral(f"hermesctl: {fault}\n  hint: {hint}"), file=sys.stderr)
+    from hermesctl.render import folded
+
+    lines = [*f"hermesctl: {fault}".splitlines(), f"  hint: {hint}"]
+    print(neutral("\n".join(folded(line, _INDENT, sys.stderr) for line in lines)), file=sys.stderr)
     return code
 
 

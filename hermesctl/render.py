@@ -125,6 +125,11 @@ def ago(value: object) -> str:
     return age(max(0, int(time.time() - value))) if isinstance(value, int | float) else plain(value)
 
 
+def counted(number: object, noun: str) -> str:
+    """1 token, 2 tokens."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def percent(value: object) -> str:
     return f"{value:.0f}%" if isinstance(value, int | float) else plain(value)
 

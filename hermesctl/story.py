@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from hermesctl.events import arguments, clock, command_end, finish, proof
-from hermesctl.render import one_line
+from hermesctl.render import counted, one_line
 
 _Fields = dict[str, Any]
 # Fields that hold somebody's words, or what an agent made of them.
@@ -69,7 +69,7 @@ def _tool_finished(event: _Fields) -> str:
 def _done(event: _Fields) -> str:
     usage = event.get("usage") or {}
     remark = f"; {why}" if (why := finish(event)) else ""
-    spent = f"{usage.get('output_tokens', 0)} tokens"
+    spent = counted(usage.get("output_tokens", 0), "token")
     return f"turn {event.get('turn')} was answered ({spent}{remark}){_said(event)}"
 
 

@@ -104,8 +104,8 @@ def kept(old: Settings, new: Settings) -> Settings:
 def _refuse_without_model(old: Settings, new: Settings) -> None:
     """An empty file is more often a mistake than meant: it puts the demonstration in the model's place."""
     if old.model is not None and new.model is None:
-        embedded = "the embedded demonstration would take its place"
-        fault = f"{new.file} has no [model] any more, which is {old.model.name} now: {embedded}"
+        fault = f"{new.file} has no [model] any more"
+        fault += f": the embedded demonstration would replace {old.model.name}"
         raise SettingsError(fault, "put [model] back, or confirm with `hermesctl reload --yes`")
 
 

@@ -181,7 +181,7 @@ def test_the_embedded_model_takes_the_place_of_an_endpoint_and_gives_it_back(
     (service.home / "hermes.toml").write_text(f"[workers]\ncount = 2\n[stt]\n{VOICELESS}\n")
     refused = service.hermesctl("reload")
     assert (refused.returncode, refused.stdout) == (5, "")
-    assert "has no [model] any more, which is fake now" in refused.stderr
+    assert "has no [model] any more: the embedded demonstration would replace fake" in refused.stderr
     assert "`hermesctl reload --yes`; the settings in force have not changed" in refused.stderr
     assert service.status()["model"].startswith("fake at ")
     assert service.hermesctl("reload", "--yes").stdout == "[model] applies from now on\n"

@@ -115,7 +115,7 @@ def test_a_broken_pipe_is_quiet(tmp_path: Path) -> None:
         if isinstance(request, Show):
             return [Table(())]
         story = Story()
-        return [Following(0), *(story.event("a.b", text="x" * 1000) for _ in range(500))]
+        return [Following(500), *(story.event("a.b", text="x" * 1000) for _ in range(500))]
 
     with opened(tmp_path, reply):
         process = subprocess.Popen(

@@ -15,7 +15,7 @@ from hermesctl.parameters import duration, size
 from hermesctl.usage import sentences
 from ipc.messages import Accepted, Answer, Event, Follow, Following, Request, Respond, Show, Submit, Table
 from supervisor.values import DURATION, SIZE, Reading
-from tests.hermesctl.hand import ROOT, environment, hermesctl
+from tests.hermesctl.hand import ROOT, Result, environment, hermesctl
 from tests.hermesctl.peer import Peer, Story, opened
 from tests.hermesctl.terminal import hermesctl_in
 
@@ -54,9 +54,16 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
 ]
 
 
+def cold(home: Path, *line: str) -> Result:
+    """As `hermesctl`, but as a fresh interpreter: the fork server takes orders in UTF-8 only."""
+    command = [sys.executable, "-m", "hermesctl", "--home", str(home), *line]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), cwd=ROOT)
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
 @pytest.mark.parametrize(("line", "fault"), WRONG, ids=[" ".join(line) or "-" for line, _ in WRONG])
 def test_a_wrong_line_is_named_and_ends_with_2(tmp_path: Path, line: tuple[str, ...], fault: str) -> None:
-    result = hermesctl(tmp_path, *line)
+    result = (cold if UNDECODABLE in "".join(line) else hermesctl)(tmp_path, *line)
     assert (result.code, result.out) == (2, "")
     first, hint = result.err.splitlines()
     assert first.startswith("hermesctl: ")
@@ -163,7 +170,7 @@ def answering(peer: Peer, request: Request) -> list[Answer]:
 
 def test_bytes_that_are_no_text_are_replaced_in_a_message(tmp_path: Path) -> None:
     with opened(tmp_path, answering) as peer:
-        by_argument = hermesctl(tmp_path, "send", "demo", f"caf{UNDECODABLE}")
+        by_argument = cold(tmp_path, "send", "demo", f"caf{UNDECODABLE}")
         assert peer.wait_for(Submit).text == "caf�"
         line = [sys.executable, "-m", "hermesctl", "--home", str(tmp_path), "send", "demo", "-"]
         piped = subprocess.run(
@@ -179,7 +186,7 @@ def test_bytes_that_are_no_text_are_replaced_in_a_message(tmp_path: Path) -> Non
 def test_a_home_that_is_no_text_is_refused(tmp_path: Path) -> None:
     folder = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
     for command in ("status", "run", "doctor"):
-        result = hermesctl(Path(folder), command)
+        result = cold(Path(folder), command)
         assert result.code == 78, result
         assert "is not UTF-8 text" in result.err
         assert "bug" not in result.err
@@ -208,3 +215,12 @@ def test_bytes_typed_into_a_question_or_a_chat_are_no_bug(tmp_path: Path) -> Non
             terminal.shows("Ren")
             terminal.press("enter")
             assert peer.wait_for(Submit, 2).text == "Ren�"
+
+
+def test_a_long_sentence_is_broken_between_words_on_a_terminal(tmp_path: Path) -> None:
+    with hermesctl_in(tmp_path, "turns", "--state", "sleepy", columns=60) as terminal:
+        assert terminal.ends() == 2
+        first, second, hint = [line for line in terminal.screen.splitlines() if line]
+    assert first == "hermesctl: --state is queued, running, asking, done,"
+    assert second == "    failed, interrupted or poison, not “sleepy”"
+    assert hint == "  hint: hermesctl turns --help"

@@ -34,11 +34,11 @@ def playing(make: Callable[[Story], Items], accepted: Answer = ACCEPTED) -> Call
 
     def reply(peer: Peer, request: Request) -> Items:
         if isinstance(request, Follow):
-            return [Following(0)]
+            return [Following(1)]
         if isinstance(request, Show):
             return [Table(({"kind": "message", "id": request.id, "session": "demo", "state": "refused"},))]
         if isinstance(request, Submit | Retry):
-            peer.say(Follow, *make(Story()))
+            peer.say(Follow, *make(Story(seq=1)))
             return [accepted]
         return []
 
