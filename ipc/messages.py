@@ -272,15 +272,28 @@ class Unfollow(Message, frozen=True, tag="unfollow"):
 
 
 class Show(Message, frozen=True, tag="show"):
-    """Read a table. `state` and `session` filter where the table has them; `id` is whose story is told."""
+    """Read a table. `state` and `session` filter where the table has them; `id` is whose story is told.
+
+    `output` is what the tool call `call` of the turn `id` was given and gave back, a row for each attempt.
+    """
 
     what: Literal[
-        "status", "sessions", "turns", "workers", "services", "questions", "cursors", "story", "metrics"
+        "status",
+        "sessions",
+        "turns",
+        "workers",
+        "services",
+        "questions",
+        "cursors",
+        "story",
+        "output",
+        "metrics",
     ]
     session: str | None = None
     state: str | None = None
     limit: int = 100
     id: str = ""
+    call: str = ""
 
 
 Request = (

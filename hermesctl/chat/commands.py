@@ -249,7 +249,7 @@ def _status_lines(row: dict[str, Any]) -> Iterable[str]:
 
 
 def _tools(desk: "Desk", rest: str) -> None:
-    desk.is_unfolded = not desk.is_unfolded
+    desk.fold()
 
 
 def _older(desk: "Desk", rest: str) -> None:

@@ -9,6 +9,7 @@ from hermesctl import clips
 from hermesctl.chat import commands, earlier
 from hermesctl.chat.conversation import Conversation, Outgoing
 from hermesctl.chat.line import Answered, Away, Connected, Happening, Told
+from hermesctl.chat.outputs import Outputs
 from hermesctl.errors import CommandError
 from hermesctl.render import cut, one_line
 from hermesctl.words import clean
@@ -71,6 +72,7 @@ class Desk:
         self.notice: Notice | None = None
         self.is_away = False
         self.is_unfolded = False
+        self.outputs = Outputs(self.ask)
         self.is_leaving = False
         self.sessions: dict[str, int] = {}
         self._seen: dict[str, int] = {}
@@ -224,6 +226,13 @@ class Desk:
 
         self._apart(lambda: earlier.page(self.places, conversation.session, first), read)
 
+    def fold(self) -> None:
+        """Unfolds what tools did, or folds it again."""
+        self.is_unfolded = not self.is_unfolded
+        if not self.is_unfolded:
+            for conversation in self.conversations.values():
+                self.outputs.forget(conversation.transcript.turns.values())
+
     def leave(self) -> None:
         """Goes, but says once that something would stay unsent."""
         if self.unsent and not self._is_warned:
@@ -289,6 +298,7 @@ class Desk:
     def _arrive(self, conversation: Conversation) -> None:
         """On every new connection: what an event may not have told."""
         conversation.interrupting = ""
+        self.outputs.ask_again(conversation.transcript.turns.values())
 
         def learn_queue(answer: Answer) -> None:
             if isinstance(answer, Table):

@@ -13,7 +13,7 @@ from hermesctl.chat.turn import Attempt, Mark, Question, Steered, Tool, Turn
 from hermesctl.choices import numbered, ways
 from hermesctl.events import arguments, finish, proof
 from hermesctl.neutral import neutral
-from hermesctl.render import age, cut, one_line
+from hermesctl.render import age, counted, cut, one_line
 
 # Longer lines are hard to read, whatever the terminal could show.
 _TEXT_WIDTH_MAX = 100
@@ -154,9 +154,10 @@ def _tool_lines(tool: Tool, look: Look) -> Iterator[Line]:
         yield [sign, ("", name), ("class:dim", f"  {cut(summary, max(room, 8))}  {ms}".rstrip())]
         return
     yield [sign, ("", name), ("class:dim", f"  {ms}".rstrip())]
-    yield from _wrapped("    ", summary, look, "dim")
-    if tool.note:
-        yield from _wrapped("    │ ", tool.note.rstrip(), look, "dim")
+    yield from _wrapped("    ", arguments(tool.arguments) if tool.arguments else summary, look, "dim")
+    output = tool.note if tool.output is None else tool.output
+    for line in output.rstrip().splitlines():
+        yield from _wrapped("    │ ", line, look, "dim")
 
 
 def _question_lines(question: Question, look: Look) -> Iterator[Line]:
@@ -180,7 +181,7 @@ def _ending(turn: Turn, look: Look) -> Iterator[Line]:
         case "done":
             tokens = (fields.get("usage") or {}).get("output_tokens")
             spent = [at, age(float(max(0.0, turn.ended_at - turn.opened_at)))] if turn.opened_at else [at]
-            yield [("class:dim", " · ".join([*spent, f"{tokens} tokens"] if tokens else spent))]
+            yield [("class:dim", " · ".join([*spent, counted(tokens, "token")] if tokens else spent))]
             if remark := finish(fields):
                 yield from _wrapped("! ", remark, look, "question")
         case "interrupted":

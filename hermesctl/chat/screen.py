@@ -151,7 +151,7 @@ class Screen:
             self.buffer.start_completion(insert_common_part=True)
 
     def fold(self) -> None:
-        self.desk.is_unfolded = not self.desk.is_unfolded
+        self.desk.fold()
 
     def edit(self) -> None:
         self.buffer.open_in_editor()

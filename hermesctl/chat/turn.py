@@ -1,5 +1,6 @@
 """One turn as a chat shows it: words, tools and questions in their order. No I/O; every word counts once."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
@@ -25,6 +26,10 @@ class Tool:
     ended: str = ""
     # The last it told of itself while it ran: a piece of its output.
     note: str = ""
+    # Whole, once they were fetched: the feed has a summary of the arguments, and of the output nothing.
+    is_fetched: bool = False
+    arguments: str = ""
+    output: str | None = None
 
 
 @dataclass(slots=True)
@@ -117,6 +122,13 @@ class Turn:
     @property
     def running_tool(self) -> Tool | None:
         return next((tool for tool in self._marks(Tool) if tool.state == "running"), None)
+
+    def tools(self) -> Iterator[tuple[int, Tool]]:
+        """Every call with the number of its attempt."""
+        for attempt in self.attempts:
+            for _, mark in attempt.marks:
+                if isinstance(mark, Tool):
+                    yield attempt.number, mark
 
     def begin_attempt(self, number: int) -> None:
         self.attempts.append(Attempt(number))

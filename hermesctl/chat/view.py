@@ -38,6 +38,8 @@ class View(UIControl):
         self._height = 1
         self._count = 0
         self._shape: tuple[str, int, int] = ("", 0, 0)
+        # Each turn with its first line and the one behind its last.
+        self._places: list[tuple[Turn, int, int]] = []
 
     @property
     def is_reading_back(self) -> bool:
@@ -52,6 +54,8 @@ class View(UIControl):
         self._bottom = max(0, len(lines) - self._height)
         self._home = min(self._bottom, self._notice_at)
         top = self._home if self._top is None else min(self._top, self._bottom)
+        if desk.is_unfolded:
+            desk.outputs.want(self._in_view(top, top + self._height))
         shown = [_steadied(line) for line in lines[top : top + self._height]]
         return UIContent(shown.__getitem__, len(shown), show_cursor=False)
 
@@ -89,16 +93,24 @@ class View(UIControl):
             self._top += max(0, count - self._count)
         self._shape, self._count = shape, count
 
+    def _in_view(self, top: int, bottom: int) -> list[Turn]:
+        """The turns of which a line is shown."""
+        return [turn for turn, begin, end in self._places if begin < bottom and end > top]
+
     def _lines(self, look: Look) -> list[Line]:
         conversation = self._desk.current
         transcript = conversation.transcript
         lines: list[Line] = []
+        self._places.clear()
         if beginning := beginning_line(transcript):
             lines += [beginning, []]
         for item in transcript.items:
             if isinstance(item, Turn) and lines and lines[-1]:
                 lines.append([])
+            begin = len(lines)
             lines += self._drawn_item(item, look)
+            if isinstance(item, Turn):
+                self._places.append((item, begin, len(lines)))
         if lines and lines[-1]:
             lines.append([])
         lines += tail_lines(conversation, look)

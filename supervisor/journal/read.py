@@ -18,6 +18,8 @@ from supervisor.journal.rows import Rows
 _PAGE_CHARACTERS_MAX = 1_000_000
 # Rows fetched at a time while the page is not full; overshoots it by so many events at most.
 _FETCH_ROWS = 32
+# Attempts whose output of one call is given: each may be a quarter of a megabyte.
+_OUTPUTS_MAX = 4
 # A story is read by a person.
 _STORY_ROWS_MAX = 1000
 
@@ -60,6 +62,9 @@ TURN_ATTEMPTS = """
 TURN_TOOLS = """
     SELECT attempt, call, name, summary, repeat, state, ok, ms, at FROM tool_calls
     WHERE turn = ? ORDER BY attempt, position LIMIT ?"""
+TOOL_OUTPUT = """
+    SELECT attempt, call, name, arguments, state, ok, ms, result FROM tool_calls
+    WHERE turn = ? AND call = ? ORDER BY attempt DESC LIMIT ?"""
 TURN_MESSAGES = """
     SELECT messages.id, messages.kind, messages.busy, messages.state, messages.seq, messages.at
     FROM json_each(?) AS listed CROSS JOIN messages ON messages.id = listed.value
@@ -193,6 +198,10 @@ class Reads:
             told[0] = {"kind": "message", "id": id, "session": message["session"], "state": message["state"]}
             told[0] |= {"turn": turn["id"], "turn_state": turn["state"]}
         return told
+
+    def tool_output(self, turn: str, call: str) -> list[dict[str, Any]]:
+        """What a tool call was given and gave back, whole, in the latest attempts that made it."""
+        return [dict(row) for row in self._rows.all(TOOL_OUTPUT, (turn, call, _OUTPUTS_MAX))]
 
     def questions_page(self, limit: int) -> list[dict[str, Any]]:
         """What humans are waited for, the longest wait first."""

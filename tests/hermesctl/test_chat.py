@@ -105,6 +105,18 @@ def test_escape_ends_a_tool_with_all_it_has_started_and_shows_the_proof(service:
         terminal.shows("❯ hello")
 
 
+def test_the_whole_output_of_a_failed_command_can_be_unfolded(service: Service) -> None:
+    with chat(service, "output", rows=60) as terminal:
+        terminal.say(calling("shell", command="seq -f row-%03g 40; exit 3"))
+        screen = terminal.shows("✘ shell  seq -f row-%03g 40; exit 3  exit 3 · ", "Done.")
+        assert "row-001" not in screen
+        terminal.press("ctrl-o")
+        screen = terminal.shows("│ [exit status 3]", "│ row-001", "│ row-040", "unfolded")
+        assert [f"│ row-{number:03}" in screen for number in range(1, 41)] == [True] * 40
+        terminal.press("ctrl-o")
+        terminal.becomes(lambda screen: "row-001" not in screen)
+
+
 def test_what_is_typed_while_busy_follows_the_busy_mode(service: Service) -> None:
     with chat(service, "busy") as terminal:
         terminal.say(f"{slow()} the first")

@@ -8,8 +8,11 @@ import pytest
 from hermesctl.chat.commands import COMMANDS
 from hermesctl.chat.composing import LINE_BYTES_MAX, LINES_MAX, PrivateHistory
 from hermesctl.chat.desk import OUTGOING_MAX, Desk, Then, Work
+from hermesctl.chat.drawing import Look, item_lines
 from hermesctl.chat.keys import KEYS
 from hermesctl.chat.line import Answered, Away, Connected, Told
+from hermesctl.chat.transcript import Transcript
+from hermesctl.chat.turn import Turn
 from hermesctl.errors import CommandError
 from ipc.endpoints import find_places
 from ipc.messages import (
@@ -244,3 +247,58 @@ def test_typed_lines_are_kept_privately_and_bounded(tmp_path: Path) -> None:
     assert len(kept) <= LINES_MAX
     assert len(path.read_bytes().splitlines()) == LINES_MAX
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def ran(bench: Bench, *calls: str) -> Turn:
+    """A turn with these calls, each of which has failed."""
+    bench.runs()
+    for call in calls:
+        bench.happens("tool.started", turn="demo/1", call=call, name="shell", summary='{"command": "make…')
+        bench.happens(
+            "tool.finished", turn="demo/1", call=call, name="shell", ok=False, ms=5, exit=2, signal=""
+        )
+    return bench.desk.current.transcript.turns["demo/1"]
+
+
+def unfolded(bench: Bench, turn: Turn) -> str:
+    look = Look(80, is_unfolded=True, now=0.0)
+    return "\n".join("".join(text for _, text in line) for line in item_lines(turn, Transcript(), look))
+
+
+def test_the_whole_output_of_a_tool_is_fetched_when_it_is_unfolded(bench: Bench) -> None:
+    turn = ran(bench, "c1")
+    bench.desk.fold()
+    bench.desk.outputs.want([turn])
+    bench.desk.outputs.want([turn])
+    assert [each for _, each in bench.posted if isinstance(each, Show)] == [
+        Show("output", id="demo/1", call="c1")
+    ]
+    version = turn.version
+    rows = [
+        {"attempt": 2, "arguments": "{}", "result": "of another attempt"},
+        {"attempt": 1, "arguments": '{"command": "make all"}', "result": "[exit status 2]\none\n\ntwo"},
+    ]
+    bench.answers(Table(tuple(rows)))
+    assert turn.version > version
+    assert "    make all\n    │ [exit status 2]\n    │ one\n    │ \n    │ two" in unfolded(bench, turn)
+    bench.desk.fold()
+    bench.desk.fold()
+    bench.desk.outputs.want([turn])
+    assert len([each for _, each in bench.posted if isinstance(each, Show)]) == 2
+
+
+def test_outputs_are_fetched_a_few_at_a_time_and_again_on_a_new_connection(bench: Bench) -> None:
+    turn = ran(bench, *(f"c{number}" for number in range(20)))
+
+    def asked() -> int:
+        return len([each for _, each in bench.posted if isinstance(each, Show) and each.what == "output"])
+
+    bench.desk.outputs.want([turn])
+    assert asked() == 8
+    for ticket, _ in list(bench.posted):
+        bench.desk.take(Answered(ticket, Refused("the line was cut before the answer", "try again")))
+    bench.desk.outputs.want([turn])
+    assert asked() == 16
+    bench.desk.take(Connected("demo"))
+    bench.desk.outputs.want([turn])
+    assert asked() == 16  # eight are still under way

@@ -137,6 +137,7 @@ def test_a_truncated_file_is_found_at_start(tmp_path: Path) -> None:
         (read.TURNS_UNHAPPY, "turns_unhappy", ("failed", None, 1)),
         (read.TURNS_OF_SESSION, "sqlite_autoindex_turns_1", (None, "s", 1)),
         (read.TURN, "sqlite_autoindex_turns_1 (session=? AND number=?)", ("s", 1)),
+        (read.TOOL_OUTPUT, "tool_calls_by_attempt (turn=?)", ("s/1", "c1", 1)),
         (read.COUNTS, "turns_open", ()),
     ],
 )

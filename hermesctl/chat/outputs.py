@@ -1,0 +1,64 @@
+"""Outputs of tools: the feed says that a call has ended, the journal has what it gave back.
+
+An output is fetched when tools are unfolded and its turn is in view, a few at a time, and forgotten when
+tools are folded again: a long chat may have megabytes of them.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from hermesctl.chat.turn import Tool, Turn
+from ipc.messages import Answer, Request, Show, Table
+
+# Requests under way; the rest follows when these are answered.
+_ASKED_MAX = 8
+
+
+class Ask(Protocol):
+    def __call__(self, request: Request, then: Callable[[Answer], None]) -> None: ...
+
+
+class Outputs:
+    """`ask` posts a request and calls back with its answer."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._asked = 0
+
+    def want(self, turns: Iterable[Turn]) -> None:
+        """Fetches what is missing of these turns. Called at every drawing, so it must cost nothing twice."""
+        for turn in turns:
+            for attempt, tool in turn.tools():
+                if self._asked >= _ASKED_MAX:
+                    return
+                if tool.state in ("ok", "failed") and not tool.is_fetched:
+                    self._fetch(turn, attempt, tool)
+
+    def ask_again(self, turns: Iterable[Turn]) -> None:
+        """On a new connection: what was asked for on the one before and never came."""
+        for turn in turns:
+            for _, tool in turn.tools():
+                tool.is_fetched = tool.output is not None
+
+    def forget(self, turns: Iterable[Turn]) -> None:
+        for turn in turns:
+            for _, tool in turn.tools():
+                tool.is_fetched, tool.output = False, None
+
+    def _fetch(self, turn: Turn, attempt: int, tool: Tool) -> None:
+        tool.is_fetched = True
+        self._asked += 1
+
+        def answered(answer: Answer) -> None:
+            self._asked -= 1
+            if isinstance(answer, Table) and (row := _row_of(answer, attempt)) is not None:
+                tool.arguments = str(row.get("arguments") or "")
+                tool.output = str(row.get("result") or "")
+                turn.version += 1
+
+        self._ask(Show("output", id=turn.id, call=tool.call), answered)
+
+
+def _row_of(answer: Table, attempt: int) -> dict[str, Any] | None:
+    """The call of this attempt: a later attempt may have made a call of the same name."""
+    return next((row for row in answer.rows if row.get("attempt") == attempt), None)
