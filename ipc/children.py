@@ -53,7 +53,10 @@ class Sandbox(Part, frozen=True):
 
 
 class CellSpec(Part, frozen=True):
-    """How a worker and all it starts are held; `hide` are folders and files that it sees at no level."""
+    """How a worker and all it starts are held; `hide` are folders and files that it sees at no level.
+
+    `cgroup` is the one that holds it, or for a cell of namespaces what the path of a new one begins with.
+    """
 
     kind: Literal["pidns", "cgroup", "sweep"]
     sandbox: Sandbox = Sandbox()
@@ -131,9 +134,10 @@ class Warm(Message, frozen=True, tag="warm"):
 
 
 class Forked(Message, frozen=True, tag="forked"):
-    """The cell's first process exists; its pidfd travels with this datagram."""
+    """The cell's first process exists; its pidfd travels with this datagram. `leaf` is its cgroup, if any."""
 
     incarnation: int
+    leaf: str = ""
 
 
 class Running(Message, frozen=True, tag="running"):

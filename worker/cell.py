@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from ipc.children import Boundary, CellSpec
-from worker import kernel, mounts
+from worker import cgroup_leaf, kernel, mounts
 from worker.view import Agent, View, enter
 
 _WATCHED = frozenset({signal.SIGCHLD, signal.SIGTERM})
@@ -47,8 +47,11 @@ def set_up_workshop() -> None:
     mounts.mount("proc", "/proc", mounts.NO_SUID | mounts.NO_DEVICES | mounts.NO_EXEC)
 
 
-def fork_keeper(spec: CellSpec, own_namespace: int) -> int:
-    """Like os.fork: the child is to be a new cell's keeper. `own_namespace` is the zygote's, for pids."""
+def fork_keeper(spec: CellSpec, own_namespace: int, leaf: str = "") -> int:
+    """Like os.fork: the child is to be a new cell's keeper.
+
+    `own_namespace` is the zygote's, for pids; `leaf` the cgroup of a cell that is a namespace, if it has one.
+    """
     if spec.kind == "cgroup":
         return kernel.fork_into_cgroup(spec.cgroup)
     if spec.kind == "sweep":
@@ -56,7 +59,7 @@ def fork_keeper(spec: CellSpec, own_namespace: int) -> int:
     kernel.unshare(kernel.CLONE_NEWPID)
     child = -1
     try:
-        child = os.fork()
+        child = kernel.fork_into_cgroup(leaf) if leaf else os.fork()
         return child
     finally:
         if child != 0:
@@ -115,7 +118,7 @@ def go_home() -> None:
     os.chdir(home if os.path.isdir(home) else "/")
 
 
-def shortcomings(made: Enclosure) -> list[str]:
+def shortcomings(made: Enclosure, leaf: str) -> list[str]:
     """In a cell that is complete: what this kernel cannot hold it to, in sentences."""
     found = []
     if kernel.landlock_version() < kernel.LANDLOCK_WITH_SCOPES:
@@ -125,6 +128,11 @@ def shortcomings(made: Enclosure) -> list[str]:
         return found
     if Path(_IPC_SETTINGS, "msgmni").read_text().strip() != _IPC_LIMITS["msgmni"]:
         found.append("shared memory of System V is not limited: that needs Linux 6.9")
+    if made.spec.memory_bytes_max and not cgroup_leaf.limits_memory(leaf):
+        found.append(
+            "its memory is measured twice a second and not limited by the kernel: that needs a delegated "
+            "cgroup with the memory controller, see `hermesctl install`"
+        )
     return found
 
 

@@ -151,7 +151,9 @@ def map_user(uid: int, gid: int, process: int) -> None:
 def fork_into_cgroup(folder: str) -> int:
     """Like os.fork, the child in the cgroup from its first instant: moving it later costs ten milliseconds.
 
-    The child must fork again before it does anything of weight: the C library has not noticed this fork.
+    The C library does not notice this fork: of what it remembers the number of the thread is wrong in the
+    child. So the child must fork again before it does anything of weight, unless both are the first process
+    of their pid namespaces, and that number is 1 in either.
     """
     cgroup = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     # struct clone_args: eleven 64-bit words, of which only flags, exit_signal and cgroup are used.

@@ -44,8 +44,8 @@ _LINKS = {
     "var/tmp": "/tmp",
 }
 _FOLDERS = ("dev/pts", "dev/shm", "proc", "tmp", "run", "var/lib", "var/cache", "var/log", "etc", "workspace")
-# Every cell has its own, with these rights.
-_FRESH = {"/tmp": "1777", "/dev/shm": "1777", "/run": "0755", WORKSPACE: "0755"}
+# Every cell has its own, with these rights; each may hold one such part of the memory that a cell may use.
+_FRESH = {"/tmp": ("1777", 1), "/dev/shm": ("1777", 2), "/run": ("0755", 16), WORKSPACE: ("0755", 1)}
 # Covered by the root of the view while that is built; nothing in it is needed any more then.
 _BUILT_AT = ("/tmp", "/mnt", "/usr")
 # The root holds empty folders, links and copies of small files of /etc.
@@ -106,10 +106,11 @@ def enter(view: View, agent: Agent, memory_bytes_max: int) -> None:
     kernel.unshare(kernel.CLONE_NEWNS)
     # Read-only: through /proc/self/oom_score_adj a process would make others die in its place.
     mounts.mount("proc", "/proc", READ_ONLY | NO_SUID | NO_DEVICES | NO_EXEC)
-    size = f"size={memory_bytes_max}," if memory_bytes_max else ""
     for folder, names in view.fresh.items():
         kept = {f"{folder}/{name}": _clone(f"{folder}/{name}") for name in names}
-        options = f"{size}nr_inodes=256k,mode={_FRESH[folder]},uid={agent.uid},gid={agent.gid}"
+        mode, part = _FRESH[folder]
+        size = f"size={memory_bytes_max // part}," if memory_bytes_max else ""
+        options = f"{size}nr_inodes=256k,mode={mode},uid={agent.uid},gid={agent.gid}"
         mounts.mount("tmpfs", folder, NO_SUID | NO_DEVICES, options)
         for path, tree in kept.items():
             _attach(tree, path)

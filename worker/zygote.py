@@ -37,9 +37,10 @@ from ipc.children import (
     Warm,
 )
 from ipc.codec import Decoder, encode
-from worker import cell, kernel
+from worker import cell, cgroup_leaf, kernel
 from worker.cell_mounts import CellMounts
 from worker.enclosures import Enclosures
+from worker.separation import separate
 
 # A Fork names a few paths; anything near this size is no Fork.
 _DATAGRAM_BYTES_MAX = 64 * 1024
@@ -70,7 +71,7 @@ def main(arguments: list[str]) -> None:
     if not isinstance(order, Prepare):
         return
     try:
-        _separate(order.cell, pair)
+        separate(order.cell, pair)
         zygote = Zygote(pair, order)
         shortcomings = zygote.try_cell()
     except OSError as error:
@@ -91,6 +92,8 @@ class _Cell:
     pidfd: int
     line: socket.socket
     has_mounts: bool
+    # Its cgroup, where it has one beside its namespaces.
+    leaf: str = ""
     incarnation: int = _NOBODY
 
     def close(self) -> None:
@@ -123,13 +126,14 @@ class Zygote:
         (spec,) = self._wanted
         made = self._enclosures.of(spec)
         reading, writing = os.pipe()
-        keeper = cell.fork_keeper(spec, self._namespace)
+        leaf = self._leaf(spec)
+        keeper = cell.fork_keeper(spec, self._namespace, leaf)
         if keeper == 0:
             try:
                 cell.become_keeper(made, self._pid)
                 cell.become_worker(made)
                 cell.children()
-                os.write(writing, "\n".join(cell.shortcomings(made)).encode())
+                os.write(writing, "\n".join(cell.shortcomings(made, leaf)).encode())
             except OSError as error:
                 os.write(writing, str(error.strerror or error).encode())
                 os._exit(1)
@@ -138,6 +142,8 @@ class Zygote:
         told = os.read(reading, _WORDS_BYTES_MAX).decode()
         os.close(reading)
         _, status = os.waitpid(keeper, 0)
+        if leaf:
+            cgroup_leaf.remove(leaf)
         if status != 0:
             raise OSError(0, told or f"the trial cell ended with status {os.waitstatus_to_exitcode(status)}")
         return tuple(told.splitlines())
@@ -205,7 +211,7 @@ class Zygote:
         # A cell that has just died cannot take its order; its end is told like any other.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             socket.send_fds(chosen.line, [encode(fork)], [log])
-        socket.send_fds(self._pair, [encode(Forked(fork.incarnation))], [chosen.pidfd])
+        socket.send_fds(self._pair, [encode(Forked(fork.incarnation, chosen.leaf))], [chosen.pidfd])
         chosen.line.close()
         os.close(log)
         self._rest_in(_IDLE_SECONDS)
@@ -264,17 +270,23 @@ class Zygote:
         enclosure = self._enclosures.of(spec)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            keeper = -1
+            leaf, keeper = "", -1
             try:
-                keeper = cell.fork_keeper(spec, self._namespace)
+                leaf = self._leaf(spec)
+                keeper = cell.fork_keeper(spec, self._namespace, leaf)
             finally:
                 if keeper <= 0:
                     ours.close()
+                if keeper < 0 and leaf:
+                    cgroup_leaf.remove(leaf)
             if keeper == 0:
                 return self._become_cell(enclosure, theirs)
-        made = _Cell(keeper, os.pidfd_open(keeper), ours, has_mounts=spec.kind == "pidns")
+        made = _Cell(keeper, os.pidfd_open(keeper), ours, has_mounts=spec.kind == "pidns", leaf=leaf)
         self._cells[made.pidfd] = made
         return made
+
+    def _leaf(self, spec: CellSpec) -> str:
+        return cgroup_leaf.make(spec) if spec.kind == "pidns" and spec.cgroup else ""
 
     def _become_cell(self, enclosure: cell.Enclosure, line: socket.socket) -> Fork:
         """The keeper never leaves this; the worker does."""
@@ -317,6 +329,8 @@ class Zygote:
         ended.close()
         self._mounts.leave(ended.pid)
         _, status = os.waitpid(ended.pid, 0)
+        if ended.leaf and ended.incarnation == _NOBODY:
+            cgroup_leaf.remove(ended.leaf)
         self._ended.append(Exited(ended.incarnation, os.waitstatus_to_exitcode(status)))
         kept = {spec: made for spec, made in self._prepared.items() if made is not ended}
         self._rest_in(_IDLE_SECONDS if len(kept) == len(self._prepared) else _REMAKE_SECONDS)
@@ -352,36 +366,6 @@ def _take_order(line: socket.socket) -> Fork:
     os.close(descriptors[0])
     line.close()
     return order
-
-
-def _separate(spec: CellSpec, pair: socket.socket) -> None:
-    """Forks the zygote and returns in it; the process above stays as its guard and never returns."""
-    uid, gid = os.geteuid(), os.getegid()
-    cell.guard()
-    if spec.kind == "pidns":
-        kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWPID)
-        own = os.open("/proc/self", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        kernel.map_user(uid, gid, own)
-        os.close(own)
-    else:
-        # Without a namespace nobody but the guard can end what the zygote leaves: it must live to do so, and
-        # no process of the same user may make it say what is not so.
-        kernel.die_with_parent(signal.SIGTERM)
-        kernel.refuse_inspection()
-    guard = os.getpid()
-    zygote = os.fork()
-    if zygote != 0:
-        pair.close()
-        kernel.name_process("hermes-guard")
-        cell.keep(zygote)
-    kernel.name_process("hermes-zygote")
-    cell.unguard()
-    kernel.die_with_parent(signal.SIGKILL)
-    # The first process of a namespace cannot see its parent; there the closed pair tells it.
-    if spec.kind != "pidns" and os.getppid() != guard:
-        os._exit(1)
-    if spec.kind == "pidns":
-        cell.set_up_workshop()
 
 
 def _peer(pair: socket.socket) -> int:

@@ -31,6 +31,7 @@ class HandedWorker(Part, frozen=True):
     guard: int
     memory_bytes_max: int
     sandbox: Sandbox = Sandbox()
+    leaf: str = ""
 
 
 class HandedProcesses(Part, frozen=True):

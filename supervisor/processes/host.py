@@ -20,14 +20,14 @@ from supervisor.core.model import DEFAULT_AGENT, Proof
 from supervisor.processes import tree
 from supervisor.processes.binding import Bindings, Done
 from supervisor.processes.boundary import boundary, hidden
-from supervisor.processes.cells import CellUnavailable, Held, Limits
+from supervisor.processes.cells import CellUnavailable, Held, Limits, leaf
 from supervisor.processes.handed import HandedProcesses
 from supervisor.processes.incarnation import Phase, Worker
 from supervisor.processes.leftovers import Record, sweep_leftovers
 from supervisor.processes.nursery import Nursery, NurseryState, Wishes
 from supervisor.processes.readings import Reading
 from supervisor.processes.watch import Watch
-from supervisor.processes.words import how_it_ended, sentence
+from supervisor.processes.words import how_it_ended, sentence, too_large
 from supervisor.processes.zygote import Program
 
 # A cell that the kernel has not emptied by then holds a process it cannot end; the proof says so.
@@ -269,8 +269,8 @@ class Processes:
         match message:
             case Warm():
                 pass
-            case Forked(incarnation) if descriptor is not None:
-                self._forked(self._workers[incarnation], descriptor)
+            case Forked(incarnation, path) if descriptor is not None:
+                self._forked(self._workers[incarnation], descriptor, path)
             case Running(incarnation) if descriptor is not None:
                 self._running(self._workers.get(incarnation), descriptor)
             case ForkFailed(incarnation, error):
@@ -281,11 +281,11 @@ class Processes:
                 self._exited(incarnation, status)
         self._ask()
 
-    def _forked(self, worker: Worker, pidfd: int) -> None:
+    def _forked(self, worker: Worker, pidfd: int, path: str) -> None:
         pid = tree.pid_of(pidfd)
         found = tree.status(pid)
         keeper = found.process if found else tree.NOBODY
-        worker.held = Held(worker.incarnation, keeper, pidfd)
+        worker.held = Held(worker.incarnation, keeper, pidfd, path)
         worker.phase = Phase.HELD
         self._record.add(keeper)
         asyncio.get_running_loop().add_reader(pidfd, self._keeper_gone, worker, worker.held)
@@ -367,6 +367,10 @@ class Processes:
                 async with asyncio.timeout(_STATUS_SECONDS_MAX):
                     await held.reaped.wait()
             words = sentence(how_it_ended(worker.status), worker.log)
+        if held.leaf:
+            if leaf.was_out_of_memory(held.leaf):
+                words = too_large(worker.memory_bytes_max)
+            leaf.remove(held.leaf)
         self._forget(worker)
         worker.nursery.cell.clear(worker.incarnation)
         if all_dead:

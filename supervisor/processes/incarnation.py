@@ -72,6 +72,7 @@ class Worker:
             self.nursery.guard,
             self.memory_bytes_max,
             self.sandbox,
+            self.held.leaf,
         )
 
     @classmethod
@@ -89,6 +90,6 @@ class Worker:
             handed.sandbox,
         )
         worker.phase = Phase.HELD
-        worker.held = Held(handed.incarnation, keeper, handed.keeper_pidfd)
+        worker.held = Held(handed.incarnation, keeper, handed.keeper_pidfd, handed.leaf)
         worker.pid = handed.pid
         return worker

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from supervisor.clock import monotonic
 from supervisor.processes import tree
+from supervisor.processes.memory import memory_bytes
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TREE_MAX = 1000
 # A worker that writes more than this has its log begun anew.
 _LOG_BYTES_MAX = 8 * 1024 * 1024
@@ -54,7 +54,7 @@ class Meter:
             ticks[incarnation] = (now, total)
             readings[incarnation] = Reading(
                 pid=cell.pid,
-                memory_bytes=sum(_memory_bytes(member.process.pid) for member in members),
+                memory_bytes=memory_bytes([member.process.pid for member in members]),
                 cpu_percent=_percent(total - before, now - since),
                 processes=len(members),
                 age_seconds=now - cell.started_at,
@@ -74,17 +74,3 @@ def read(meter: Meter, watched: Mapping[int, Watched], logs: list[Path]) -> dict
             if log.stat().st_size > _LOG_BYTES_MAX:
                 os.truncate(log, 0)
     return meter.read(watched)
-
-
-def _memory_bytes(pid: int) -> int:
-    """The proportional share; where the kernel does not tell it, all that is resident."""
-    try:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
-    except (OSError, IndexError):
-        return 0

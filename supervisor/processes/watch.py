@@ -6,7 +6,7 @@ from functools import partial
 
 from supervisor.processes.incarnation import Phase, Worker
 from supervisor.processes.readings import Meter, Reading, Watched, read
-from supervisor.processes.words import size
+from supervisor.processes.words import too_large
 
 _READING_SECONDS = 0.5
 
@@ -51,5 +51,5 @@ class Watch:
         for incarnation, reading in self.readings().items():
             worker = self._workers[incarnation]
             if 0 < worker.memory_bytes_max < reading.memory_bytes and worker.kill_asked_at is None:
-                worker.kill_words = f"it used more than {size(worker.memory_bytes_max)} of memory"
+                worker.kill_words = too_large(worker.memory_bytes_max)
                 self._kill(incarnation)

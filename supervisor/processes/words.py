@@ -39,6 +39,11 @@ def size(count: int) -> str:
     return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"
 
 
+def too_large(bytes_max: int) -> str:
+    """For a tree that was ended because of its memory."""
+    return f"it used more than {size(bytes_max)} of memory"
+
+
 def sentence(how: str, log: Path) -> str:
     line = last_line(log)
     return f"{how}; its last words: {line}" if line else how

@@ -13,6 +13,7 @@ import pytest
 
 from supervisor.core.events import WorkerDied
 from supervisor.processes.cells import Limits
+from tests.processes.asking import asked
 from tests.processes.lone_supervisor import UNAVAILABLE
 from tests.processes.stage import PATIENCE_SECONDS, Stage, play, script
 
@@ -35,6 +36,59 @@ def test_a_tree_over_its_memory_is_killed_and_others_feel_nothing(tmp_path: Path
             assert died.proof.processes == 2
             assert stage.strangers() == before
             assert (await stage.kill(modest.incarnation)).words == "killed by the supervisor"
+
+    play(act())
+
+
+# In files that no process has mapped; the second has no name either.
+_FILLS = {
+    "a file in /tmp": "open('/tmp/file', 'wb').write(bytes(200 << 20))",
+    "a file in memory": "os.write(os.memfd_create('file'), bytes(200 << 20))",
+}
+
+
+@pytest.mark.parametrize("fills", _FILLS)
+def test_h10_memory_that_no_process_has_mapped_counts_too(tmp_path: Path, fills: str) -> None:
+    async def act() -> None:
+        async with Stage(tmp_path, "pidns", Limits(memory_bytes_max=150 << 20)) as stage:
+            # A tmpfs is full before that: two of them are not.
+            halves = _FILLS[fills].replace("200 << 20", "100 << 20")
+            other = halves.replace("/tmp/", "/dev/shm/").replace("100 << 20", "70 << 20")
+            tool = f"import os, time; {halves}; f = {other}; time.sleep(1000)"
+            await stage.start(script(f"subprocess.Popen([sys.executable, '-c', {tool!r}])"))
+            died = await stage.next(WorkerDied)
+            assert died.words == "it used more than 150 MiB of memory"
+
+    play(act())
+
+
+def test_h10_what_lives_without_a_process_is_bounded_and_goes_with_the_cell(tmp_path: Path) -> None:
+    async def act() -> None:
+        mebi = 1 << 20
+        async with Stage(tmp_path, "pidns", Limits(memory_bytes_max=256 * mebi)) as stage:
+            fill = "os.posix_fallocate(os.open('{}/x', os.O_CREAT | os.O_WRONLY), 0, {})"
+            found = await asked(
+                stage,
+                segment=f"called('shmget', 0x4831, {128 * mebi}, 0o1600)",
+                too_large=f"called('shmget', 0x4832, {192 * mebi}, 0o1600)",
+                queues="[libc.msgget(0, 0o1600) for _ in range(1000)].count(-1) >= 900",
+                sets="[libc.semget(0, 250, 0o1600) for _ in range(1000)].count(-1) >= 800",
+                tmp=fill.format("/tmp", 257 * mebi),
+                run=fill.format("/run", 17 * mebi),
+                shared=fill.format("/dev/shm", 129 * mebi),
+                score="wrote('/proc/self/oom_score_adj')",
+                seen="read('/proc/self/oom_score_adj').strip()",
+            )
+            assert found["segment"] == ["did", None]
+            assert found["too_large"] == ["refused", "No space left on device"]
+            assert found["queues"] == found["sets"] == ["did", True]
+            assert all(
+                found[name] == ["refused", "No space left on device"] for name in ("tmp", "run", "shared")
+            )
+            assert found["score"] == ["refused", "Read-only file system"]
+            assert found["seen"] == ["did", "800"]
+            again = await asked(stage, segment="called('shmget', 0x4831, 1, 0)")
+            assert again["segment"] == ["refused", "No such file or directory"]
 
     play(act())
 

@@ -111,6 +111,22 @@ def test_a_reload_through_systemd_reads_the_settings_again(installed: Installed)
         installed.systemctl("reload", UNIT)
 
 
+def test_every_cell_has_a_leaf_of_the_delegated_cgroup_and_takes_it_along(
+    installed: Installed, model: FakeModel
+) -> None:
+    session = mark = a_mark()
+    installed.say(session, shell(f"({sleeper(mark)} &) ; {sleeper(mark)}"))
+    until(lambda: len(named(mark)) == 2)
+    pids = {folder.name: found for folder, found in installed.cgroups().items() if found}
+    assert installed.shown("MainPID") in pids.pop("supervisor")
+    busy = [name for name, found in pids.items() if len(found) >= 3]
+    assert len(busy) == 1, "the worker, its shell and what that has started"
+    assert all(name.startswith("hermes-worker-") for name in pids)
+    installed.interrupt(session)
+    installed.listen(session).ending(f"{session}/1")
+    until(lambda: busy[0] not in {folder.name for folder in installed.cgroups()})
+
+
 def test_cells_are_what_status_says_and_use_the_delegated_cgroup(
     installed: Installed, model: FakeModel
 ) -> None:

@@ -34,6 +34,8 @@ class Held:
     incarnation: int
     keeper: Process
     pidfd: int
+    # Its cgroup, where it has one beside its namespaces.
+    leaf: str = ""
     # The keeper has ended: its pidfd became readable.
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     # The zygote has reaped the keeper and found nothing left of the cell.

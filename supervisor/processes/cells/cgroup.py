@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,8 +11,6 @@ from supervisor.processes.cells import leaf
 from supervisor.processes.cells.cell import CellUnavailable, Held, Limits
 from supervisor.processes.tree import Status
 
-_PREFIX = "hermes-worker-"
-_CONTROLLERS = ("memory", "pids")
 _LOOK_AGAIN_SECONDS = 0.001
 # Where there is no cgroup2.
 _NOWHERE = Path("/nonexistent")
@@ -38,8 +35,8 @@ class CgroupCell:
         if self._folder == _NOWHERE:
             raise CellUnavailable("no cgroup2 is mounted here", "mount it at /sys/fs/cgroup")
         leaf.settle()
-        self._control()
-        self._remove_empty()
+        leaf.hand_down(self._folder)
+        leaf.remove_empty(self._folder)
         folder = self._make(0)
         if not (folder / "cgroup.kill").exists():
             self.clear(0)
@@ -78,14 +75,7 @@ class CgroupCell:
             self._path(incarnation).rmdir()
 
     def _path(self, incarnation: int) -> Path:
-        return self._folder / f"{_PREFIX}{os.getpid()}-{incarnation}"
-
-    def _remove_empty(self) -> None:
-        """Folders of killed supervisors; the kernel refuses to remove one that still holds a process."""
-        for folder in self._folder.glob(f"{_PREFIX}*-*"):
-            if not Path("/proc", folder.name.removeprefix(_PREFIX).partition("-")[0]).exists():
-                with contextlib.suppress(OSError):
-                    folder.rmdir()
+        return self._folder / f"{leaf.prefix()}{incarnation}"
 
     def _make(self, incarnation: int) -> Path:
         folder = self._path(incarnation)
@@ -104,11 +94,3 @@ class CgroupCell:
             if most and (folder / name).exists():
                 (folder / name).write_text(str(most))
         return folder
-
-    def _control(self) -> None:
-        """Limits for the cells, where this cgroup may hand them on; without them cells work too."""
-        with contextlib.suppress(OSError):
-            there = (self._folder / "cgroup.controllers").read_text().split()
-            wanted = " ".join(f"+{name}" for name in _CONTROLLERS if name in there)
-            if wanted:
-                (self._folder / "cgroup.subtree_control").write_text(wanted)

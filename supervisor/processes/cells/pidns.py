@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
+import secrets
 import signal
 from collections.abc import Iterator, Sequence
 
 from ipc.children import CellSpec, Sandbox
 from supervisor.processes import tree
+from supervisor.processes.cells import leaf
 from supervisor.processes.cells.cell import Held, Limits
 from supervisor.processes.tree import Status
 
@@ -14,6 +16,7 @@ from supervisor.processes.tree import Status
 _STRUCK_MAX = 16
 # Far longer than a kill takes. A first process that is traced from inside ends only when its tracer does.
 _STRIKE_AGAIN_SECONDS = 0.5
+_DESCRIPTION = "namespaces of its own: sees no process of the host, and of its files what [sandbox] says"
 
 
 class PidNamespaceCell:
@@ -24,18 +27,25 @@ class PidNamespaceCell:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.description = (
-            "namespaces of its own: sees no process of the host, and of its files what [sandbox] says"
-        )
+        self.description = _DESCRIPTION
+        self._cgroup = ""
 
     def set_up(self) -> None:
-        """The zygote makes what is needed."""
+        """A cgroup for each cell beside its namespaces, where they are delegated to this process."""
+        folder = leaf.own_folder()
+        if folder is None or not leaf.settle():
+            return
+        leaf.hand_down(folder)
+        leaf.remove_empty(folder)
+        # Cells of an earlier image of this process may go on beside those of this one.
+        self._cgroup = f"{folder}/{leaf.prefix()}{secrets.token_hex(4)}-"
 
     def spec(self, incarnation: int, sandbox: Sandbox, hide: tuple[str, ...]) -> CellSpec:
         return CellSpec(
             kind="pidns",
             sandbox=sandbox,
             hide=hide,
+            cgroup=self._cgroup,
             memory_bytes_max=self.limits.memory_bytes_max,
             processes_max=self.limits.processes_max,
             files_max=self.limits.files_max,
