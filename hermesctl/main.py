@@ -106,6 +106,14 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def _version(ctx: click.Context, parameter: click.Parameter, given: bool) -> None:
+    if given:
+        from hermesctl.commands.version import installed_version
+
+        click.echo(f"hermes-supervisor {installed_version()}")
+        ctx.exit()
+
+
 @click.group(
     cls=LazyGroup,
     epilog=_EXAMPLES,
@@ -116,6 +124,9 @@ class LazyGroup(click.Group):
     **file("DIR"),
     envvar="HERMES_SUPERVISOR_HOME",
     help="Folder that holds config, state and sockets of one instance.  [env: HERMES_SUPERVISOR_HOME]",
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
 )
 @no_pager
 @click.pass_context

@@ -30,12 +30,18 @@ def sentences(error: click.UsageError) -> tuple[str, str]:
 def _other(error: click.UsageError, help: str) -> tuple[str, str]:
     message = error.format_message()
     if extra := _EXTRA.fullmatch(message):
-        return f"{quoted(extra[1])} is one argument too many", f"put a text with spaces in quotes; {help}"
+        hint = f"put a text with spaces in quotes; {help}" if _takes_text(error) else help
+        return f"{quoted(extra[1])} is one argument too many", hint
     if message == "Missing command.":
         return "a command is missing", help
     if error.ctx is not None and (unknown := re.fullmatch(r"No such command '(.*?)'\..*", message)):
         return _no_command(error.ctx, unknown[1], help)
     return message, help
+
+
+def _takes_text(error: click.UsageError) -> bool:
+    params = error.ctx.command.params if error.ctx else ()
+    return any(isinstance(param, click.Argument) and param.name == "text" for param in params)
 
 
 def _no_command(ctx: click.Context, name: str, help: str) -> tuple[str, str]:

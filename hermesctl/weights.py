@@ -15,6 +15,7 @@ from typing import IO, Literal, Protocol
 
 from hermesctl.errors import CommandError
 from hermesctl.exits import Exit
+from hermesctl.parameters import quoted
 from hermesctl.render import megabytes
 from ipc.endpoints import make_private
 
@@ -174,7 +175,7 @@ def find(name: str, catalogue: Iterable[Weights] = CATALOGUE) -> Weights:
     known = {weights.name: weights for weights in catalogue}
     if name not in known:
         raise CommandError(
-            f"there are no weights called '{name}'", f"choose of: {', '.join(known)}", Exit.USAGE
+            f"there are no weights called {quoted(name)}", f"choose one of {', '.join(known)}", Exit.USAGE
         )
     return known[name]
 

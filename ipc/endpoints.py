@@ -110,7 +110,10 @@ def find_places(home: str | None) -> Places:
     config = (_xdg("XDG_CONFIG_HOME") or own / ".config") / "hermes-supervisor"
     state = (_xdg("XDG_STATE_HOME") or own / ".local" / "state") / "hermes-supervisor"
     runtime = _xdg("XDG_RUNTIME_DIR")
-    return Places(config, state, _short(runtime / "hermes-supervisor" if runtime else state / "run"))
+    run = runtime / "hermes-supervisor" if runtime else state / "run"
+    for folder in (config, state, run):
+        _refuse_undecodable(folder)
+    return Places(config, state, _short(run))
 
 
 def add_options(parser: "argparse.ArgumentParser") -> None:

@@ -63,7 +63,7 @@ def journal() -> None:
     """Care for the journal, where everything is kept."""
 
 
-@journal.command(epilog=_CHECK_EXAMPLES)
+@journal.command(epilog=_CHECK_EXAMPLES, short_help="Look for damage.")
 @click.option("--repair", is_flag=True, help="Save what can be saved into a new file; the old one is kept.")
 @as_json
 @click.pass_context
@@ -101,7 +101,7 @@ def _repair(ctx: click.Context, form: str) -> int:
     return Exit.DONE
 
 
-@journal.command(epilog=_BACKUP_EXAMPLES)
+@journal.command(epilog=_BACKUP_EXAMPLES, short_help="Write a whole and checked copy to FILE.")
 @click.argument("file", **parameters.file())
 @as_json
 @click.pass_context
@@ -117,7 +117,7 @@ def backup(ctx: click.Context, file: str, form: str) -> None:
         print(f"{one_line(row['file'])}: {size(row['bytes'])}, whole and checked")
 
 
-@journal.command(epilog=_EXPORT_EXAMPLES)
+@journal.command(epilog=_EXPORT_EXAMPLES, short_help="Print everything as JSON, one row a line.")
 @click.option(
     "--session",
     **parameters.name("SESSION"),
@@ -141,7 +141,7 @@ def export(ctx: click.Context, session: str | None) -> None:
         raise CommandError(fault, "hermesctl journal export without --session shows all", Exit.REFUSED)
 
 
-@journal.command(epilog=_PRUNE_EXAMPLES)
+@journal.command(epilog=_PRUNE_EXAMPLES, short_help="Forget turns that are over.")
 @click.option("--older", **parameters.duration(), help="Forget what ended longer ago, such as 30d.")
 @click.option("--keep-bytes", **parameters.size(), help="Forget the oldest until so much is left: 1GiB.")
 @as_json

@@ -42,8 +42,10 @@ Examples:
 @click.pass_obj
 def queue(places: Places, session: str, act: Act, message: str | None, form: str) -> None:
     """Show or change what waits behind a running turn."""
-    if (act == "drop") != (message is not None):
-        raise click.UsageError("drop takes the id of one message; the other acts take none")
+    if act == "drop" and message is None:
+        raise click.UsageError("drop needs the id of a MESSAGE")
+    if act != "drop" and message is not None:
+        raise click.UsageError(f"{act} takes no MESSAGE")
     client = Client(places)
     try:
         waiting = client.ask(Queue(session), Table).rows

@@ -284,5 +284,5 @@ def test_the_list_names_all_that_can_be_pulled(tmp_path: Path) -> None:
 def test_an_unknown_name_is_a_usage_error_that_names_the_known_ones(tmp_path: Path) -> None:
     done = models(tmp_path, {}, "pull", "gpt-17")
     assert done.code == Exit.USAGE
-    assert "there are no weights called 'gpt-17'" in done.err
+    assert "there are no weights called “gpt-17”" in done.err
     assert "smollm2-135m, tiny.en, base" in done.err

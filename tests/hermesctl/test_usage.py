@@ -47,6 +47,8 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     (("journal", "prun"), "there is no command “journal prun”"),
     (("send", "demo", "--jsn"), "there is no option “--jsn” here"),
     (("queue", "demo", "purge"), "ACTION is list, drop, clear or resume, not “purge”"),
+    (("queue", "demo", "drop"), "drop needs the id of a MESSAGE"),
+    (("queue", "demo", "clear", "m_1"), "clear takes no MESSAGE"),
     (("scale", "many"), "AMOUNT takes a number of seats such as 8 or 2/cpu, not “many”"),
     (("send", UNDECODABLE, "x"), "SESSION is not UTF-8 text"),
     (("interrupt", f"demo{UNDECODABLE}"), "SESSION is not UTF-8 text"),
@@ -190,6 +192,16 @@ def test_a_home_that_is_no_text_is_refused(tmp_path: Path) -> None:
         assert result.code == 78, result
         assert "is not UTF-8 text" in result.err
         assert "bug" not in result.err
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"):
+        done = subprocess.run(
+            [sys.executable, "-m", "hermesctl", "status"],
+            capture_output=True,
+            text=True,
+            env=environment() | {name: folder},
+            cwd=ROOT,
+        )
+        assert done.returncode == 78, done
+        assert "is not UTF-8 text" in done.stderr
 
 
 def test_bytes_typed_into_a_question_or_a_chat_are_no_bug(tmp_path: Path) -> None:
@@ -224,3 +236,19 @@ def test_a_long_sentence_is_broken_between_words_on_a_terminal(tmp_path: Path) -
     assert first == "hermesctl: --state is queued, running, asking, done,"
     assert second == "    failed, interrupted or poison, not “sleepy”"
     assert hint == "  hint: hermesctl turns --help"
+
+
+def test_a_file_that_an_editor_saved_in_another_encoding_is_read_all_the_same(tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\nprintf 'caf\\351 au lait' > \"$1\"\n")
+    editor.chmod(0o755)
+    with opened(tmp_path, answering) as peer, hermesctl_in(tmp_path, "chat", EDITOR=str(editor)) as terminal:
+        terminal.shows("say something")
+        terminal.type("\x18\x05")
+        terminal.shows("❯ caf� au lait")
+        terminal.press("enter")
+        assert peer.wait_for(Submit).text == "caf� au lait"
+
+
+def test_the_version_is_printed_by_an_option_too(tmp_path: Path) -> None:
+    assert hermesctl(tmp_path, "--version").out == hermesctl(tmp_path, "version").out
