@@ -24,7 +24,7 @@ run: $(INSTALLED) ## install, fetch the weights that the settings want, run the 
 	@exec $(BIN)/hermesctl run
 
 test: lint compiled ## lint, types and all tests
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 check: lint ## what a change is tried with while it is made: lint, types, rules, a short simulation
 	HERMES_SIMULATION_EXAMPLES=50 $(BIN)/python -m pytest -q tests/core tests/simulation/test_simulation.py tests/test_house_rules.py tests/test_docs.py

@@ -5,7 +5,7 @@ import signal
 import hypothesis
 import pytest
 
-from tests import skips
+from tests import order, skips
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -16,3 +16,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell that runs tests in the background has them ignore Ctrl-C; what they start inherits that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    order.arrange(config, items)

@@ -17,7 +17,7 @@ if __name__ == "__main__":
         "folder": os.getcwd(),
         "environment": dict(os.environ),
         "zone": time.tzname,
-        "cmdline": own.joinpath("cmdline").read_text(),
+        "cmdline": os.fsdecode(own.joinpath("cmdline").read_bytes()),
         "environ": sorted(own.joinpath("environ").read_text().split("\0")),
         "name": own.joinpath("comm").read_text(),
         "parent": int(parent),

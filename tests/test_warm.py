@@ -79,3 +79,8 @@ def test_a_fault_is_a_traceback_and_a_status() -> None:
     assert done.returncode == 1
     assert "ValueError: invalid literal for int()" in done.stderr
     assert done.stdout.startswith("{")
+
+
+def test_what_is_no_text_is_executed() -> None:
+    done = warm.run([*LINE, "0", os.fsdecode(b"\xff")], input="", cwd=ROOT)
+    assert json.loads(done.stdout)["argv"][-1] == os.fsdecode(b"\xff")

@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, AnyStr
 
@@ -49,12 +49,23 @@ def _start_of(line: tuple[str, ...], environment: Mapping[str, str], folder: str
     Another one is also to take modules from further folders (a plus), or from a working directory that has
     modules of our names in it.
     """
+    if not _is_text(line) or not _is_text(environment.values()):
+        return ()
     if line[: len(ISOLATED)] == ISOLATED and not line[len(ISOLATED)].startswith("+"):
         return ISOLATED
     if line[: len(PLAIN)] == PLAIN and _obeyed(environment) == _obeyed(_ENVIRONMENT):
         package = line[len(PLAIN)].partition(".")[0]
         return PLAIN if Path(folder) == ROOT or not Path(folder, package).exists() else ()
     return ()
+
+
+def _is_text(values: Iterable[str]) -> bool:
+    """Whether an order can carry them; arguments of a command may be any bytes."""
+    try:
+        "".join(values).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class Order(msgspec.Struct, frozen=True):

@@ -5,7 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from supervisor.core import turns
-from supervisor.core.events import Finished, Spoke, WorkerDied, WorkerReady, WorkerStarted
+from supervisor.core.decide import decide
+from supervisor.core.effects import Decision
+from supervisor.core.events import Finished, Spoke, WorkerDied, WorkerReady, WorkerStarted, WorkerUnreachable
 from supervisor.core.model import Policy, Proof, State, TurnState, Verdict, Who, WorkerState
 from tests.world import World
 
@@ -105,3 +107,12 @@ def test_an_empty_seat_has_no_process(world: World) -> None:
     world.tell(WorkerStarted(0, dead.incarnation, 4711))
     assert world.state.workers[0].state is WorkerState.RESTING
     assert world.state.workers[0].pid == 0
+
+
+def test_a_frame_of_another_epoch_reaches_no_worker_of_this_one(world: World) -> None:
+    """Seat and incarnation begin anew with each life of the supervisor, so they may well be the same."""
+    before = repr(world.state)
+    decided = decide(world.state, WorkerUnreachable(Who(2, 0, 1), "gone"), world.now)
+    assert decided == Decision((), (), None)
+    assert repr(world.state) == before
+    assert decide(world.state, WorkerUnreachable(Who(1, 0, 1), "gone"), world.now).effects
