@@ -27,7 +27,7 @@ from supervisor.core.records import Record
 from supervisor.feed import Feed
 from supervisor.journal import groups, journal, statements, writer
 from supervisor.notify import Notifier
-from supervisor.services import service
+from supervisor.services import service, spec
 from supervisor.settings import load
 from tests.crash import points
 from tests.crash.puppet_ears import PuppetEars
@@ -156,6 +156,8 @@ def watch(doom: Doom) -> None:
         (app, "Feed", WatchedFeed),
         (app, "Notifier", WatchedNotifier),
         (service, "Child", PuppetEars),
+        # Puppets need no weights, so a machine that has none must not keep them waiting.
+        (spec.Needed, "are_there", True),
         # A checkpoint after a few records instead of after a few hundred, so that it is met at all.
         (groups, "CHECKPOINT_PAGES_IDLE", 200),
     )
