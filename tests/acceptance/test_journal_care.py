@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from hermesctl.errors import CommandError
+from ipc.messages import Care, Table
 from tests.fake_model import FakeModel
 from tests.service import Service, lines
 from tests.waiting import until
@@ -56,6 +58,8 @@ def test_prune_forgets_what_is_over_and_the_feed_begins_later(service: Service, 
     service.say("demo", "[[silent]] hold")
     until(lambda: service.status()["running"] == 1)
     assert "takes a duration such as" in service.hermesctl("journal", "prune", "--older", "soon").stderr
+    with pytest.raises(CommandError, match="soon cannot be used"):
+        service.client().ask(Care("prune", older="soon"), Table)
     assert "nothing to forget" in service.hermesctl("journal", "prune").stdout
     assert "nothing to forget" in service.hermesctl("journal", "prune", "--older", "1h").stdout
     pruned = service.hermesctl("journal", "prune", "--keep-bytes", "1", "--json")
