@@ -14,6 +14,7 @@ from hermesctl.errors import CommandError, NotRunning
 from hermesctl.existence import require_session
 from hermesctl.exits import Exit
 from hermesctl.neutral import json_text
+from hermesctl.outcome import print_object
 from hermesctl.render import ago, one_line, plain, size
 from hermesctl.rows import as_json, print_json
 from ipc import interpreter
@@ -92,7 +93,7 @@ def _repair(ctx: click.Context, form: str) -> int:
         raise CommandError("the supervisor has the journal open", "hermesctl stop, then repair", Exit.REFUSED)
     row = next(_without_service(ctx, "repair"))
     if form == "json":
-        print_json(row)
+        print_object(row)
         return Exit.DONE
     for table, number in row["saved"].items():
         lost = row["unreadable"].get(table)
@@ -112,7 +113,7 @@ def backup(ctx: click.Context, file: str, form: str) -> None:
     path = str(Path(file).absolute())
     row = next(_ask(ctx, Care("backup", file=path), "--file", path))
     if form == "json":
-        print_json(row)
+        print_object(row)
     else:
         print(f"{one_line(row['file'])}: {size(row['bytes'])}, whole and checked")
 
@@ -150,7 +151,7 @@ def prune(ctx: click.Context, older: str | None, keep_bytes: str | None, form: s
     """Forget turns that are over; without options, by the settings in [journal]."""
     row = next(_online(_places(ctx), Care("prune", older=older, keep=keep_bytes)))
     if form == "json":
-        print_json(row)
+        print_object(row)
     else:
         removed = ", ".join(f"{number} {one_line(table)}" for table, number in row.items() if number)
         print(f"forgotten: {removed}" if removed else "there is nothing to forget")
