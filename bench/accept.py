@@ -2,6 +2,7 @@
 
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 from bench.goals import Outcome, rounds_asked, tell
@@ -19,41 +20,52 @@ _TEXT = "What would it take to get this done by the end of the day? " * 4
 _decoder: Decoder[ToWorker] = Decoder(ToWorker)
 
 
+class Played:
+    """A worker that the benchmark plays. It serves one session: incarnation N gets the Nth message."""
+
+    def __init__(self, wire: Wire, frames: str, incarnation: int) -> None:
+        self.socket = wire.blocking(frames, identity_of(incarnation))
+        self._frame = 0
+        self.post(Hello(1, (incarnation - 1) % 2, incarnation))
+        self.rest()
+
+    def rest(self) -> None:
+        """Ready, and known to be."""
+        self.post(Ready())
+        while _decoder.decode(receive(self.socket)[-1]) != Ack(self._frame):
+            pass
+
+    def post(self, message: FromWorker) -> None:
+        self._frame += 1
+        self.socket.send([self._frame.to_bytes(8), encode(message)])
+
+
 class Ours:
-    """The supervisor, with the one worker played here."""
+    """The supervisor with one busy seat and one spare, both played here."""
 
     def __init__(self, wire: Wire, control: str, frames: str) -> None:
         self._client = wire.blocking(control, "bench-client")
-        self._worker = wire.blocking(frames, identity_of(1))
-        self._frame = 0
+        self._next = partial(Played, wire, frames)
         self._asked = 0
-        self._post(Hello(1, 0, 1))
-        self._rest()
+        self._workers = [self._next(1), self._next(2)]
 
     def once(self) -> float:
         """Milliseconds until the worker has the turn; the turn is then finished and all is at rest again."""
         self._asked += 1
         number = self._asked.to_bytes(8)
         request = encode(Submit(f"session-{self._asked}", _TEXT, f"key-{self._asked}"))
+        worker = self._workers.pop(0)
         began = time.perf_counter()
         self._client.send([number, request])
-        while not isinstance(message := _decoder.decode(receive(self._worker)[-1]), Assign):
+        while not isinstance(message := _decoder.decode(receive(worker.socket)[-1]), Assign):
             pass
         spent = time.perf_counter() - began
-        self._post(Finished(message.turn, message.attempt, "It is done."))
-        self._rest()
+        worker.post(Finished(message.turn, message.attempt, "It is done."))
+        worker.rest()
         receive(self._client)
+        if self._asked > 1:  # the worker of the message before has made room for the next one
+            self._workers.append(self._next(self._asked + 1))
         return spent * 1000
-
-    def _rest(self) -> None:
-        """Ready again, and known to be."""
-        self._post(Ready())
-        while _decoder.decode(receive(self._worker)[-1]) != Ack(self._frame):
-            pass
-
-    def _post(self, message: FromWorker) -> None:
-        self._frame += 1
-        self._worker.send([self._frame.to_bytes(8), encode(message)])
 
 
 class Raw:
@@ -83,7 +95,10 @@ def receive(socket: BlockingSocket) -> list[bytes]:
 def measure(rounds: int) -> list[Outcome]:
     with tempfile.TemporaryDirectory() as folder:
         home, wire = Path(folder), Wire()
-        with pretend_service(home / "ours", 1) as (places, _), raw_limit("accept", home / "raw") as (a, b, _):
+        with (
+            pretend_service(home / "ours", 1, spares=1) as (places, _),
+            raw_limit("accept", home / "raw") as (a, b, _),
+        ):
             ours, raw = Ours(wire, places.control, places.frames), Raw(wire, a, b)
             pairs = [(ours.once(), raw.once()) for _ in range(rounds + _WARM_UP)][_WARM_UP:]
         wire.close()

@@ -4,9 +4,19 @@ import time
 
 from bench.goals import Outcome, rounds_asked, tell
 from supervisor.core.decide import decide
-from supervisor.core.effects import AssignTurn, StartWorker
-from supervisor.core.events import Event, Finished, ModelChanged, Recovered, Spoke, TextArrived, WorkerReady
-from supervisor.core.model import BusyMode, ModelState, Policy, State, Who
+from supervisor.core.effects import AssignTurn, KillWorker, StartWorker
+from supervisor.core.events import (
+    Event,
+    Finished,
+    ModelChanged,
+    Recovered,
+    Spoke,
+    TextArrived,
+    WorkerDied,
+    WorkerReady,
+    WorkerStarted,
+)
+from supervisor.core.model import BusyMode, ModelState, Policy, Proof, State, Who
 
 SIZES = (10, 1_000, 10_000)
 TITLE = f"decide, beside the same with {SIZES[0]} live sessions"
@@ -16,11 +26,12 @@ TURNS_A_ROUND = 20
 ROUNDS_TO_WARM_UP = 10
 GOAL = 1.5
 # Nobody sends signs of life here, nobody is replaced, and everything is accepted.
+_PROOF = Proof(processes=1, all_dead=True, ms=1.0, how="pretend")
 _POLICY = Policy(busy_seats=2, spares=1, turns_per_worker_max=10**9, pulse_seconds=1e9, queue_max=10**9)
 
 
 class House:
-    """Every session has a turn and a message behind it; two workers answer one turn after another."""
+    """Every session has a turn and a message behind it; two turns run at a time, each in its own process."""
 
     def __init__(self, sessions: int) -> None:
         self._now = 1_700_000_000.0
@@ -36,7 +47,7 @@ class House:
         self.spent_us.clear()
 
     def answer_one(self) -> None:
-        """The mix: words, an answer, a worker ready for the next turn, and another message to the session."""
+        """The mix: words, an answer, a worker that makes room for the next, and a message to the session."""
         who, job = next(iter(self._running.items()))
         self._happens(Spoke(who, job.turn, job.attempt, "words "))
         del self._running[who]
@@ -58,7 +69,10 @@ class House:
             if isinstance(effect, AssignTurn):
                 self._running[effect.who] = effect
             elif isinstance(effect, StartWorker):
+                self._happens(WorkerStarted(effect.seat, effect.incarnation, pid=1))
                 self._happens(WorkerReady(Who(self._state.epoch, effect.seat, effect.incarnation)))
+            elif isinstance(effect, KillWorker):
+                self._happens(WorkerDied(effect.seat, effect.incarnation, _PROOF, "killed"))
 
 
 def measure(rounds: int) -> list[Outcome]:

@@ -30,7 +30,7 @@ base_url = "http://127.0.0.1:9/v1"
 name = "nobody asks it"
 [workers]
 count = {seats}
-spares = 0
+spares = {spares}
 turns_max = 1000000
 [turns]
 queue_max = 1000000
@@ -72,6 +72,9 @@ class PretendProcesses:
         self._identities[incarnation] = identity
         self._report(WorkerStarted(seat, incarnation, pid=1))
 
+    def bind(self, incarnation: int, workspace: Path, done: Callable[[str], None]) -> None:
+        done("")
+
     def change_limits(self, limits: object) -> None:
         """Nobody is held to any."""
 
@@ -98,10 +101,10 @@ class PretendProcesses:
 
 
 @contextlib.contextmanager
-def pretend_service(home: Path, seats: int) -> Iterator[tuple[Places, int]]:
+def pretend_service(home: Path, seats: int, spares: int = 0) -> Iterator[tuple[Places, int]]:
     """The supervisor in a process of its own; gives its places and pid once it can be spoken to."""
     home.mkdir(exist_ok=True)
-    (home / "hermes.toml").write_text(SETTINGS.format(seats=seats))
+    (home / "hermes.toml").write_text(SETTINGS.format(seats=seats, spares=spares))
     places = find_places(str(home))
     with (home / "supervisor.log").open("wb") as log:
         process = subprocess.Popen([sys.executable, "-m", "bench.pretend", str(home)], stdout=log, stderr=log)

@@ -51,6 +51,16 @@ def _anything(event: _Fields) -> str:
     return f"{event.get('type')} {rest}"
 
 
+def _agent(event: _Fields) -> str:
+    """Events of earlier versions do not name it."""
+    return f" by agent {event['agent']}" if event.get("agent") else ""
+
+
+def _process(event: _Fields) -> str:
+    level = f", sandbox level {event['level']}" if event.get("level") else ""
+    return f"pid {event['pid']}{level}"
+
+
 def _attempt_lost(event: _Fields) -> str:
     return f"attempt {event.get('attempt')} was lost: {event.get('reason')}"
 
@@ -83,8 +93,8 @@ _SENTENCES: dict[str, Callable[[_Fields], str]] = {
     "message.dropped": lambda e: f"message {e['message']} was dropped by {e['by']}",
     "transcript.ready": lambda e: f"message {e['message']} was understood{_said(e)}",
     "transcript.failed": lambda e: f"message {e['message']} could not be understood: {e.get('reason')}",
-    "turn.opened": lambda e: f"turn {e['turn']} opened to answer {', '.join(e['messages'])}",
-    "attempt.opened": lambda e: f"attempt {e['attempt']} began on worker {e['worker']} (pid {e['pid']})",
+    "turn.opened": lambda e: f"turn {e['turn']} opened to answer {', '.join(e['messages'])}{_agent(e)}",
+    "attempt.opened": lambda e: f"attempt {e['attempt']} began on worker {e['worker']} ({_process(e)})",
     "attempt.lost": _attempt_lost,
     "tool.started": _tool_started,
     "tool.finished": _tool_finished,

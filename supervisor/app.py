@@ -14,6 +14,7 @@ from ipc.endpoints import Places, make_private, remove_stand_in
 from ipc.messages import Noted
 from ipc.sockets import Wire
 from supervisor.applying import Applying
+from supervisor.assignment import Assignment
 from supervisor.briefing import Briefing
 from supervisor.care import Care
 from supervisor.clips import ClipStore, clips_in_use
@@ -47,9 +48,10 @@ from supervisor.services import speech
 from supervisor.services.services import Services
 from supervisor.settings import Settings, cautions, key_files, model_endpoint
 from supervisor.switchboard import Switchboard
-from supervisor.terms import key_variables, limits, policy, prices, sandbox, worker_environment
+from supervisor.terms import limits, policy, prices, sandbox, visible_keys, worker_environment
 from supervisor.views import Host, Views, in_short
 from supervisor.welcome import own_version, welcome
+from supervisor.workspaces import Workspaces
 
 # Last answers to those who still listen.
 _FLUSH_SECONDS = 0.1
@@ -83,7 +85,7 @@ class App:
         self._model = ModelSource(
             model_endpoint(settings),
             places.models,
-            lambda event: self._engine.post(event),
+            self._post,
             handed.model_key if handed else "",
         )
         self._metrics = Metrics(self._clock, lambda: self._model.name, lambda: prices(self._live.settings))
@@ -104,19 +106,22 @@ class App:
             sandbox=lambda agent: sandbox(self._live.settings, agent),
             key_files=lambda: key_files(self._live.settings),
             environment=self._environment,
-            report=self._worker_changed,
+            report=self._post,
         )
         self._make_services()
         self._ending = Ending(self._notifier, self._processes.readings, self._services.rows)
         self._feed = Feed(self._journal.read, lambda session: self._switchboard.spoken(session))
         briefing = Briefing(self._journal.read, self._live, lambda: self._model.endpoint)
         self._switchboard = Switchboard(identities=self._processes, feed=self._feed, brief=briefing)
+        self._workspaces = Workspaces(places.workspaces)
+        assignment = Assignment(self._workspaces, self._processes.bind, self._switchboard, self._post)
         self._engine = Engine(
             state,
             clock=self._clock,
             journal=self._journal,
             processes=self._processes,
             switchboard=self._switchboard,
+            assignment=assignment,
             hearing=self._hearing,
             feed=self._feed,
             log=self._log,
@@ -162,7 +167,14 @@ class App:
             ),
             log=self._log,
         )
-        self._departure = self._make_departure()
+        self._departure = Departure(
+            engine=self._engine,
+            switchboard=self._switchboard,
+            processes=self._processes,
+            services=self._services,
+            environment=self._notifier.environment,
+            again=self._places.arguments,
+        )
         self._control = Control(
             care=self._care,
             clips_folder=places.clips,
@@ -185,7 +197,7 @@ class App:
         self._hearing = Hearing(
             live=self._live,
             clips=places.clips,
-            post=lambda event: self._engine.post(event),
+            post=self._post,
             progress=self._heard_so_far,
         )
         self._services = Services(
@@ -245,7 +257,8 @@ class App:
             await self._close()
 
     async def _open(self) -> None:
-        for folder in (self._places.runtime, self._places.workers, self._places.clips):
+        places = self._places
+        for folder in (places.runtime, places.workers, places.clips, places.workspaces):
             make_private(folder)
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._broke)
@@ -290,7 +303,7 @@ class App:
         self._switchboard.take_pulse()
         asyncio.get_running_loop().call_later(_PULSE_SECONDS, self._take_pulse)
 
-    def _worker_changed(self, event: events.WorkerStarted | events.WorkerDied) -> None:
+    def _post(self, event: events.Event) -> None:
         self._engine.post(event)
 
     def _service_changed(self, changed: events.ServiceChanged) -> None:
@@ -313,10 +326,7 @@ class App:
 
     def _cautions(self) -> tuple[str, ...]:
         settings = self._live.settings
-        seen = sorted(key_variables(settings) & self._environment.keys())
-        return cautions(settings) + tuple(
-            f"workers can read {name}, which holds a key: restart the service to hide it" for name in seen
-        )
+        return cautions(settings) + visible_keys(settings, self._environment)
 
     def _asked_to_stop(self) -> None:
         self._is_stopping = True
@@ -374,16 +384,6 @@ class App:
             self._notifier.alive("changing to the next version")
             self._ending.wind()
             self._ended.set_result(_HANDING_OVER)
-
-    def _make_departure(self) -> Departure:
-        return Departure(
-            engine=self._engine,
-            switchboard=self._switchboard,
-            processes=self._processes,
-            services=self._services,
-            environment=self._notifier.environment,
-            again=self._places.arguments,
-        )
 
     async def _close(self) -> None:
         self._log.write("service.stopping")

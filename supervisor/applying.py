@@ -1,9 +1,10 @@
 """What follows when the settings in force are others: everybody who has to act on that is told, once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
+from ipc.children import Sandbox
 from supervisor.core import events
 from supervisor.core.model import State
 from supervisor.hearing import Hearing
@@ -62,5 +63,11 @@ class Applying:
         self._engine.post(events.PolicyChanged(wanted))
         if limits(settings) != limits(old):
             self._change_limits(limits(settings))
-        if limits(settings) != limits(old) or sandboxes(settings) != sandboxes(old):
             self._engine.post(events.RenewalAsked())
+        elif changed := _changed(sandboxes(old), sandboxes(settings)):
+            self._engine.post(events.RenewalAsked(changed))
+
+
+def _changed(before: Mapping[str, Sandbox], after: Mapping[str, Sandbox]) -> frozenset[str]:
+    """Agents whose sandbox is another one now. One that is new has no workers yet."""
+    return frozenset(agent for agent in before if after.get(agent) != before[agent])

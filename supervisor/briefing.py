@@ -34,14 +34,13 @@ class Briefing:
 
     def __call__(self, effect: AssignTurn) -> wire.Assign:
         settings = self._live.settings
-        name = settings.for_session(effect.session).agent
         number = int(effect.turn.rpartition("/")[2])
         return wire.Assign(
             session=effect.session,
             turn=effect.turn,
             attempt=effect.attempt,
             say=tuple(wire.Said(message.id, message.text) for message in effect.messages),
-            agent=settings.agent(name) or wire.AgentSpec(name, "builtin"),
+            agent=settings.agent(effect.agent) or wire.AgentSpec(effect.agent, "builtin"),
             model=self._endpoint() or wire.ModelEndpoint("", ""),
             history=self._history(effect.session, number),
             tried=self._tried(effect),

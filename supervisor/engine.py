@@ -16,6 +16,7 @@ from supervisor.core.decide import decide, next_deadline
 from supervisor.core.effects import (
     Answer,
     AssignTurn,
+    BindWorker,
     Decision,
     Effect,
     ForgetClip,
@@ -86,12 +87,18 @@ class Processes(Protocol):
 
 
 class Switchboard(Protocol):
-    """What the engine asks of the wire to the workers."""
+    """What the engine asks of the wire from the workers."""
 
     def all_taken(self) -> None: ...
+    def acknowledge(self) -> None: ...
+
+
+class Assignment(Protocol):
+    """What the engine asks for turns to reach their workers."""
+
+    def bind(self, effect: BindWorker) -> None: ...
     def assign(self, effect: AssignTurn) -> None: ...
     def steer(self, effect: SteerTurn) -> None: ...
-    def acknowledge(self) -> None: ...
 
 
 class Hearing(Protocol):
@@ -131,6 +138,7 @@ class Engine:
         journal: Journal,
         processes: Processes,
         switchboard: Switchboard,
+        assignment: Assignment,
         hearing: Hearing,
         feed: Feed,
         log: DecisionLog,
@@ -146,6 +154,7 @@ class Engine:
         self._journal = journal
         self._processes = processes
         self._switchboard = switchboard
+        self._assignment = assignment
         self._hearing = hearing
         self._feed = feed
         self._log = log
@@ -317,10 +326,12 @@ class Engine:
 
     def _act(self, effect: Effect) -> None:
         match effect:
+            case BindWorker():
+                self._assignment.bind(effect)
             case AssignTurn():
-                self._switchboard.assign(effect)
+                self._assignment.assign(effect)
             case SteerTurn():
-                self._switchboard.steer(effect)
+                self._assignment.steer(effect)
             case KillWorker():
                 self._processes.kill(effect.incarnation)
             case StartWorker():
@@ -348,17 +359,16 @@ class Engine:
 
 
 def _in_order(effects: list[Effect]) -> tuple[list[Effect], list[Effect], list[Effect]]:
-    """Kills first, for somebody waits for their end; starts last, for each takes milliseconds.
+    """Kills that end a turn come first, for somebody waits for their end.
 
-    The kill of a worker that is yet to be started stays behind its start.
+    Starts, and the ends of idle workers, come last: each takes milliseconds.
     """
-    started = {effect.incarnation for effect in effects if isinstance(effect, StartWorker)}
     ends, others, starts = list[Effect](), list[Effect](), list[Effect]()
     for effect in effects:
         if isinstance(effect, StartWorker):
             starts.append(effect)
         elif isinstance(effect, KillWorker):
-            (starts if effect.incarnation in started else ends).append(effect)
+            (ends if effect.turn else starts).append(effect)
         else:
             others.append(effect)
     return ends, others, starts

@@ -84,7 +84,7 @@ class Log:
             if isinstance(effect, StartWorker | KillWorker):
                 seat = {"worker": effect.seat, "incarnation": effect.incarnation}
                 if isinstance(effect, StartWorker):
-                    yield self._line("worker.started", seat)
+                    yield self._line("worker.started", seat | {"agent": effect.agent})
                 else:
                     yield self._line("worker.killed", seat | {"why": effect.why})
 

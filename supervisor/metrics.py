@@ -22,6 +22,7 @@ _REASONS = {
     "interrupt": "interrupt",
     "deadline": "deadline",
     "recycled": "recycled",
+    "makes room": "made_room",
     "renewed": "renewed",
     "retired": "retired",
     "no progress": "silent",

@@ -16,6 +16,7 @@ def policy(settings: Settings) -> Policy:
     """The settings the rules depend on."""
     turns = settings.turns
     return Policy(
+        agent_of=lambda session: settings.for_session(session).agent,
         busy_seats=settings.workers.seats,
         spares=settings.workers.spares,
         turns_per_worker_max=settings.workers.turns_max,
@@ -68,6 +69,14 @@ def worker_environment(settings: Settings, environment: Mapping[str, str]) -> di
         for name, value in without_code(environment).items()
         if name not in keys and not name.upper().endswith(_SECRET_ENDINGS)
     }
+
+
+def visible_keys(settings: Settings, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Sentences about keys in the environment that workers have: it was made under earlier settings."""
+    seen = sorted(key_variables(settings) & environment.keys())
+    return tuple(
+        f"workers can read {name}, which holds a key: restart the service to hide it" for name in seen
+    )
 
 
 def key_variables(settings: Settings) -> set[str]:

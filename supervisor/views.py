@@ -272,8 +272,10 @@ class Views:
             "incarnation": worker.incarnation,
             "pid": worker.pid or None,
             "state": worker.state.value,
+            "agent": worker.agent,
+            "level": worker.level or None,
             "session": worker.session,
-            "turn": session.turn.id if session and session.turn else None,
+            "turn": worker.turn,
             "memory_bytes": reading.memory_bytes if reading else None,
             "cpu_percent": reading.cpu_percent if reading else None,
             "processes": reading.processes if reading else None,
@@ -288,7 +290,7 @@ class Views:
         now = self._clock.now()
         if worker.state not in (WorkerState.IDLE, WorkerState.BUSY):
             return {"process": None, "loop": None, "progress": None}
-        attempt = session.turn.attempt if session and session.turn else None
+        attempt = session.turn.attempt if worker.turn and session and session.turn else None
         return {
             "process": round(now - worker.pulse_at, 1),
             "loop": round(now - worker.loop_at, 1),

@@ -74,6 +74,7 @@ _NOT_IN_CORE = frozenset(
 _ACTS = frozenset({"open", "print", "input", "exec", "eval"})
 _CORE_READERS = (
     "applying",
+    "assignment",
     "clips",
     "departure",
     "handover",

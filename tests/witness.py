@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from supervisor.core.effects import (
     AssignTurn,
+    BindWorker,
     Effect,
     ForgetClip,
     KillWorker,
@@ -26,7 +27,7 @@ from supervisor.core.events import (
     WorkerStarted,
     WorkerUnreachable,
 )
-from supervisor.core.model import ModelState, Session, State, TurnState, Who, WorkerState
+from supervisor.core.model import DEFAULT_AGENT, ModelState, Session, State, TurnState, Who, WorkerState
 from supervisor.core.records import (
     AttemptLost,
     AttemptOpened,
@@ -57,6 +58,8 @@ class Process:
     """A pretend worker process, as the machine knows it: whatever the supervisor believes."""
 
     who: Who
+    agent: str = DEFAULT_AGENT
+    session: str | None = None  # the one whose workspace its cell has
     is_ready: bool = False
     is_killed: bool = False
     is_dead: bool = False
@@ -108,7 +111,7 @@ class Witness:
         self.refused: set[str] = set()  # messages without words
         self.open_turns: dict[str, str] = {}  # session -> turn
         self.ended: dict[str, str] = {}  # turn -> how
-        self.attempts: dict[str, Who] = {}  # session -> who made its latest attempt
+        self.agents: dict[str, str] = {}  # turn -> the agent it is for
         self.questions: dict[str, str] = {}  # session -> the question it waits for
         self.cursors: Counter[tuple[str, str]] = Counter()  # session and name -> seq
         self.asked: Counter[str] = Counter()  # turn -> how many questions it has asked
@@ -177,6 +180,7 @@ class Witness:
                 first = tuple(self.waiting[record.session][: len(record.messages)])
                 assert record.messages == first, f"out of order: {record}"
                 self.open_turns[record.session] = record.turn
+                self.agents[record.turn] = record.agent
                 for message in record.messages:
                     self._takes(record.session, record.turn, message)
             case TurnSteered():
@@ -217,11 +221,11 @@ class Witness:
     def _attempt_opened(self, record: AttemptOpened, processes: dict[Who, Process]) -> None:
         assert record.session not in self.questions, f"while a human is waited for: {record}"
         assert self.open_turns.get(record.session) == record.turn, f"an attempt at a closed turn: {record}"
-        earlier = processes.get(self.attempts.get(record.session, record.who))
-        if earlier is not None:
-            at_work = earlier.job is not None and earlier.job.session == record.session
-            assert earlier.is_dead or not at_work, f"{record} while {earlier.who} is at work on it"
-        self.attempts[record.session] = record.who
+        process = processes[record.who]
+        assert process.session in (None, record.session), f"{record} by {process}, which served another one"
+        assert process.agent == self.agents[record.turn], f"{record} by {process}, which is another agent's"
+        owners = [each for each in processes.values() if each.session == record.session and not each.is_dead]
+        assert owners in ([], [process]), f"{record} while {owners} live"
 
 
 def check_state(state: State) -> None:
@@ -229,27 +233,65 @@ def check_state(state: State) -> None:
     _check_seats(state)
     for session in state.sessions.values():
         _check_session(state, session)
+    ranks = [place.rank for place in state.queued.values()]
+    assert ranks == sorted(set(ranks)), f"the line is out of order: {state.queued}"
     for name in state.queued:
         assert _is_queued(state, name), f"{name} is in the line and has no turn that waits for a seat"
     assert state.waiting == sum(len(session.waiting) for session in state.sessions.values())
     seats = 1 if state.strains else state.policy.busy_seats
-    seat_is_free = bool(state.idle) and len(state.busy) < seats
-    if seat_is_free and state.model.state is ModelState.READY and not state.draining:
-        assert not state.queued, f"{list(state.queued)} wait while seats {list(state.idle)} are idle"
+    may_begin = state.model.state is ModelState.READY and not state.draining
+    if may_begin and len(state.busy) < seats:
+        for name in state.queued:
+            _check_wait(state, name)
+
+
+def check_workers(state: State, processes: dict[Who, Process]) -> None:
+    """What is believed of the living processes is what they are."""
+    for worker in state.workers.values():
+        process = processes.get(Who(state.epoch, worker.seat, worker.incarnation))
+        if process is not None and process.is_heard:
+            assert (worker.agent, worker.session) == (process.agent, process.session), f"{worker}, {process}"
+
+
+def _check_wait(state: State, name: str) -> None:
+    """Nobody waits for a worker that is there, nor for one that is not even on its way."""
+    turn = state.sessions[name].turn
+    assert turn is not None
+    seat = state.seat_of.get(name)
+    if seat is not None:
+        own = state.workers[seat]
+        assert own.state is not WorkerState.IDLE or own.agent != turn.agent, f"{name} waits for {own}"
+        return
+    free = [each for each in state.workers.values() if each.state is WorkerState.IDLE]
+    assert not any(each.session is None and each.agent == turn.agent for each in free), f"{name} waits"
+    if name == next(each for each in state.queued if each not in state.seat_of):
+        coming = [*state.starting, *state.dying, *state.empty]
+        assert coming or not free, f"{name} is first in line, and {free} are left idle"
 
 
 def _check_seats(state: State) -> None:
     workers = state.workers.values()
-    assert set(state.idle) == {each.seat for each in workers if each.state is WorkerState.IDLE}
-    at_work = {each.seat for each in workers if each.state is WorkerState.BUSY and each.session is not None}
-    assert set(state.busy) == at_work
-    assert set(state.dying) == {each.seat for each in workers if each.state is WorkerState.DYING}
+
+    def seats(*states: WorkerState) -> set[int]:
+        return {each.seat for each in workers if each.state in states}
+
+    assert set(state.starting) == seats(WorkerState.STARTING)
+    assert set(state.idle) == seats(WorkerState.IDLE)
+    assert set(state.dying) == seats(WorkerState.DYING)
+    assert set(state.empty) == seats(WorkerState.RESTING, WorkerState.FAILED)
+    busy = seats(WorkerState.BUSY)
+    assert set(state.busy) == {each.seat for each in workers if each.seat in busy and each.turn is not None}
+    bound = {each.seat for each in workers if each.session is not None}
+    assert set(state.bound) == bound & (busy | seats(WorkerState.IDLE))
+    unbound = {(agent, seat) for agent, found in state.unbound.items() for seat in found}
+    assert unbound == {(each.agent, each.seat) for each in workers if each.seat in set(state.idle) - bound}
+    assert not state.vacant
+    assert state.seat_of == {each.session: each.seat for each in workers if each.session is not None}
+    assert len(state.seat_of) == len(bound), "two workers on one session"
     _check_size_of_the_pool(state)
-    sessions = [each.session for each in workers if each.session is not None]
-    assert len(sessions) == len(set(sessions)), f"two workers on one session: {sessions}"
     for worker in workers:
         session = state.sessions.get(worker.session) if worker.session is not None else None
-        if worker.session is not None and not state.draining:
+        if worker.turn is not None and not state.draining:
             assert session is not None, f"{worker} works for a session at rest"
             assert session.turn is not None
             assert session.turn.attempt is not None
@@ -278,7 +320,8 @@ def _check_session(state: State, session: Session) -> None:
     if turn is not None and turn.question is not None:
         assert turn.state is TurnState.ASKING, f"{turn.id} asks and runs"
         assert session.name not in state.queued, f"{turn.id} asks and queues"
-        assert session.name not in [each.session for each in state.workers.values()], f"{turn.id} has a seat"
+        at_work = [each.session for each in state.workers.values() if each.turn is not None]
+        assert session.name not in at_work, f"{turn.id} has a seat"
     elif turn is not None and turn.attempt is None and not state.draining:
         assert session.name in state.queued, f"{turn.id} is on no road"
 
@@ -319,7 +362,12 @@ def check_effect(state: State, effect: Effect, witness: Witness, processes: dict
     match effect:
         case KillWorker():
             assert not process.is_killed, f"{effect} kills what is being killed"
+        case BindWorker():
+            assert process.session is None, f"{effect} to {process}"
+            assert process.is_heard, f"{effect} to {process}"
         case AssignTurn():
+            assert process.session == effect.session, f"{effect} to {process}"
+            assert process.agent == effect.agent == witness.agents[effect.turn], f"{effect} to {process}"
             assert process.is_ready, f"{effect} to {process}"
             assert process.is_heard, f"{effect} to {process}"
             assert effect.turn not in witness.ended, f"{effect} of a closed turn"

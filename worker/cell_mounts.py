@@ -1,42 +1,48 @@
 """The mount namespaces of cells, held by the zygote for two reasons.
 
-The last process to leave a mount namespace waits until the whole kernel has seen it go; no dying worker shall
-be that one, so the zygote lets go last, when it is idle. And a session's workspace is put into the cell of
-its worker when the worker gets its first turn: the zygote, which has the powers that a cell lacks, enters the
-cell's namespace for that, attaches the folder and returns.
+The last process to leave a mount namespace waits until the whole kernel has seen it go; no dying worker
+shall be that one, so the zygote lets go last, when it is idle. And a session's workspace is put into the
+cell of its worker when the worker gets its first turn: the zygote, which has the powers that a cell lacks,
+enters the cell's namespace for that, attaches the folder and returns.
 
-A process that was forked just now is still in the zygote's own namespace or in a pattern of a view. What is
-attached there would be seen in every cell to come, so such a namespace is never taken for a cell's.
+The worker itself hands its namespace over, once it is complete and before it runs anything but our own
+code: the zygote could not open it, since a worker lets nobody inspect it.
 """
 
 import os
-from collections.abc import Callable, Iterable
+import socket
 from contextlib import suppress
 
 from worker import kernel, mounts
 from worker.view import WORKSPACE
 
+_MOUNTS = b"mounts"
+
+
+def hand_over_mounts(line: socket.socket) -> None:
+    """In a worker, when its cell is complete: its namespace goes to the zygote at the other end."""
+    own = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        socket.send_fds(line, [_MOUNTS], [own])
+    finally:
+        os.close(own)
+
 
 class CellMounts:
-    """`patterns` are the namespaces that views are kept in; `workspaces` is the folder of all workspaces."""
+    """`workspaces` is the folder of all workspaces."""
 
-    def __init__(self, workspaces: str, patterns: Callable[[], Iterable[int]]) -> None:
+    def __init__(self, workspaces: str) -> None:
         self._workspaces = workspaces
-        self._patterns = patterns
         self._own = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         self._held: dict[int, int] = {}  # by the pid of a cell's first process
         self._left: list[int] = []
 
-    def hold(self, pid: int) -> int | None:
-        """The namespace of a cell; None when it has none yet, or has just died."""
+    def hold(self, pid: int, line: socket.socket) -> int | None:
+        """The namespace of a cell, as its worker has handed it over; None when it has not, or has died."""
         if pid not in self._held:
             with suppress(OSError):
-                found = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
-                others = {os.fstat(other).st_ino for other in (self._own, *self._patterns())}
-                if os.fstat(found).st_ino in others:
-                    os.close(found)
-                else:
-                    self._held[pid] = found
+                _, found, _, _ = socket.recv_fds(line, len(_MOUNTS), 1, socket.MSG_DONTWAIT)
+                self._held.update({pid: found[0]} if found else {})
         return self._held.get(pid)
 
     def leave(self, pid: int) -> None:
@@ -49,9 +55,9 @@ class CellMounts:
             os.close(namespace)
         self._left.clear()
 
-    def bind(self, pid: int, name: str) -> None:
+    def bind(self, pid: int, line: socket.socket, name: str) -> None:
         """Attaches a session's workspace in a cell; OSError says why it cannot."""
-        namespace = self.hold(pid)
+        namespace = self.hold(pid, line)
         if namespace is None:
             raise OSError(0, "its cell is not complete")
         tree = self._clone(name)

@@ -25,10 +25,6 @@ class Enclosures:
             self._views[key] = build(spec, self._boundary, self._agent)
         return Enclosure(spec, self._boundary, self._agent, self._views[key])
 
-    def namespaces(self) -> list[int]:
-        """Those that views are kept in."""
-        return [view.mounts for view in self._views.values()]
-
     def refresh(self) -> None:
         """Follows changes of the host's files of which views have copies."""
         for view in self._views.values():

@@ -38,7 +38,7 @@ from ipc.children import (
 )
 from ipc.codec import Decoder, encode
 from worker import cell, cgroup_leaf, kernel
-from worker.cell_mounts import CellMounts
+from worker.cell_mounts import CellMounts, hand_over_mounts
 from worker.enclosures import Enclosures
 from worker.separation import separate
 
@@ -110,7 +110,7 @@ class Zygote:
     def __init__(self, pair: socket.socket, order: Prepare) -> None:
         self._pair = pair
         self._enclosures = Enclosures(order.boundary)
-        self._mounts = CellMounts(order.boundary.workspaces, self._enclosures.namespaces)
+        self._mounts = CellMounts(order.boundary.workspaces)
         # The kinds of cell that were asked for last, the latest first: one of each is prepared.
         self._wanted = [order.cell]
         self._pid = os.getpid()
@@ -212,7 +212,6 @@ class Zygote:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             socket.send_fds(chosen.line, [encode(fork)], [log])
         socket.send_fds(self._pair, [encode(Forked(fork.incarnation, chosen.leaf))], [chosen.pidfd])
-        chosen.line.close()
         os.close(log)
         self._rest_in(_IDLE_SECONDS)
         return None
@@ -238,7 +237,7 @@ class Zygote:
         self._mounts.release()
         for held in self._cells.values():
             if held.has_mounts:
-                self._mounts.hold(held.pid)
+                self._mounts.hold(held.pid, held.line)
         self._enclosures.refresh()
         missing = [spec for spec in self._wanted if spec not in self._prepared and spec.kind != "cgroup"]
         if not missing:
@@ -260,7 +259,7 @@ class Zygote:
         error = "" if held is not None else "it has ended"
         if held is not None and held.has_mounts:
             try:
-                self._mounts.bind(held.pid, order.folder)
+                self._mounts.bind(held.pid, held.line, order.folder)
             except OSError as fault:
                 error = fault.strerror or str(fault)
         self._pair.send(encode(Bound(order.incarnation, error)))
@@ -304,6 +303,8 @@ class Zygote:
             cell.keep(worker)
         cell.become_worker(enclosure)
         self._let_go()
+        if enclosure.spec.kind == "pidns":
+            hand_over_mounts(line)
         if self._stretch is not None and not select.select([line], [], [], 0)[0]:
             self._stretch()
         kernel.name_process(PREPARED)

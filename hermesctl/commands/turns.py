@@ -16,6 +16,8 @@ _COLUMNS = (
     Column("turn", "turn", wide=True, shorten=cut_middle),
     Column("session", "session", wide=True, shorten=cut_middle, rank=5),
     Column("state", "state", state=True),
+    Column("agent", "agent", wide=True, shorten=cut_middle, rank=6),
+    Column("level", "level", rank=7),
     Column("attempts", "attempts", right=True, rank=4),
     Column("worker", "worker", right=True, rank=2),
     Column("pid", "pid", right=True, rank=3),

@@ -11,6 +11,8 @@ _COLUMNS = (
     Column("seat", "seat", right=True),
     Column("pid", "pid", right=True),
     Column("state", "state", state=True),
+    Column("agent", "agent", wide=True, shorten=cut_middle, rank=4),
+    Column("level", "level", rank=5),
     Column("session", "session", wide=True, shorten=cut_middle, rank=3),
     Column("turn", "turn", wide=True, shorten=cut_middle),
     Column("memory_bytes", "memory", size, right=True),

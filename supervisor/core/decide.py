@@ -1,7 +1,7 @@
 """The one function that knows every rule: an event comes in, what to remember and what to do comes out.
 
-One order, always: handle the event, expire what is overdue, open turns, place them, renew a worker. Handlers
-never open or place, so none can forget to.
+One order, always: handle the event, expire what is overdue, open turns, fill seats and make room, place
+turns, renew a worker. Handlers never open, start or place, so none can forget to.
 """
 
 import heapq
@@ -18,6 +18,7 @@ from supervisor.core import (
     recovery,
     renewal,
     standstill,
+    supply,
     turns,
     voice,
 )
@@ -61,27 +62,26 @@ from supervisor.core.events import (
     WorkerUnreachable,
 )
 from supervisor.core.ledger import Ledger
-from supervisor.core.model import (
-    Due,
-    LifeDue,
-    Model,
-    ReadyDue,
-    RestDue,
-    SilenceDue,
-    SparesDue,
-    State,
-    TurnDue,
-)
+from supervisor.core.model import Model, State
+from supervisor.core.reminders import Due, LifeDue, ReadyDue, RestDue, SilenceDue, SparesDue, TurnDue
+
+# What an attempt says and does changes neither the line nor a worker: after it nothing is to be settled.
+_MOVES_NO_SEAT = (Spoke, ToolStarted, ToolFinished, Noted)
 
 
 def decide(state: State, event: Event, now: float) -> Decision:
     ledger = Ledger(state, now)
     _handle(ledger, event)
-    _expire(ledger)
+    if _expire(ledger) or not isinstance(event, _MOVES_NO_SEAT):
+        _settle(ledger)
+    return ledger.decision()
+
+
+def _settle(ledger: Ledger) -> None:
     placing.open_turns(ledger)
+    supply.provide(ledger)
     placing.place(ledger)
     renewal.renew(ledger)
-    return ledger.decision()
 
 
 def next_deadline(state: State) -> float | None:
@@ -142,7 +142,7 @@ def _handle(ledger: Ledger, event: Event) -> None:
         case PolicyChanged():
             renewal.policy_changed(ledger, event)
         case RenewalAsked():
-            renewal.renewal_asked(ledger)
+            renewal.renewal_asked(ledger, event)
         case StoodStill():
             standstill.stood_still(ledger, event)
         case Ticked():
@@ -173,10 +173,13 @@ def _worker_unreachable(ledger: Ledger, event: WorkerUnreachable) -> None:
         pool.kill(ledger, worker, event.reason)
 
 
-def _expire(ledger: Ledger) -> None:
-    deadlines = ledger.state.deadlines
+def _expire(ledger: Ledger) -> bool:
+    """Whether anything was due."""
+    deadlines, expired = ledger.state.deadlines, False
     while deadlines and deadlines[0][0] <= ledger.now:
         _due(ledger, heapq.heappop(deadlines)[2])
+        expired = True
+    return expired
 
 
 def _due(ledger: Ledger, due: Due) -> None:

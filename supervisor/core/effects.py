@@ -17,11 +17,20 @@ class StartWorker:
 
 @dataclass(frozen=True, slots=True)
 class KillWorker:
-    """End the worker's whole cell; the outcome returns as WorkerDied."""
+    """End the worker's whole cell; the outcome returns as WorkerDied. `turn` is the one that ends with it."""
 
     seat: int
     incarnation: int
     why: str
+    turn: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BindWorker:
+    """Give a worker the workspace of its session, before its first turn and for the rest of its life."""
+
+    who: Who
+    session: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +41,7 @@ class AssignTurn:
     session: str
     turn: str
     attempt: int
+    agent: str
     messages: tuple[Message, ...]
 
 
@@ -60,7 +70,7 @@ class ForgetClip:
     message: str
 
 
-Effect = StartWorker | KillWorker | AssignTurn | SteerTurn | Transcribe | ForgetClip
+Effect = StartWorker | KillWorker | BindWorker | AssignTurn | SteerTurn | Transcribe | ForgetClip
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,11 +125,12 @@ class AnswerArrived:
 
 @dataclass(frozen=True, slots=True)
 class WorkerStarted:
-    """The process exists; it is not ready yet."""
+    """The process exists, in a cell whose sandbox has this level; it is not ready yet."""
 
     seat: int
     incarnation: int
     pid: int
+    level: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +297,12 @@ class PolicyChanged:
 
 @dataclass(frozen=True, slots=True)
 class RenewalAsked:
-    """What workers are made with has changed: all that live are to be replaced."""
+    """What workers of these agents are made with has changed: those that live are to be replaced.
+
+    None means all agents.
+    """
+
+    agents: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from supervisor.core import admission, pool, turns
 from supervisor.core.effects import Carried, KillWorker
 from supervisor.core.events import Recovered, WorkerKept
 from supervisor.core.ledger import Ledger
-from supervisor.core.model import Intake, Kept, LifeDue, Session, State, Turn, Who, Worker, WorkerState
+from supervisor.core.model import Intake, Kept, Session, State, Turn, Who, Worker, WorkerState
+from supervisor.core.reminders import LifeDue
 
 
 def hand_over_asked(ledger: Ledger) -> None:
@@ -52,8 +53,7 @@ def confirmed(ledger: Ledger, event: WorkerKept) -> None:
     if worker is None:
         return
     worker.loop_at = ledger.now
-    is_free = worker.session is None
-    if not is_free and turns.running(ledger.state, event.who, event.turn, event.attempt) is None:
+    if worker.turn is not None and turns.running(ledger.state, event.who, event.turn, event.attempt) is None:
         pool.kill(ledger, worker, "it does not have the turn it was given before the restart")
 
 
@@ -63,16 +63,11 @@ def _go_on(ledger: Ledger, session: Session, turn: Turn, kept: Kept) -> None:
     turn.attempt.offered = set(kept.offered)
     # It was made by the image before: with this turn it has done its part.
     turns_had = policy.turns_per_worker_max
-    worker = Worker(
-        kept.seat,
-        incarnation=kept.incarnation,
-        state=WorkerState.BUSY,
-        pid=kept.pid,
-        session=session.name,
-        turns=turns_had,
-    )
+    worker = Worker(kept.seat, kept.incarnation, WorkerState.BUSY, kept.pid, session.name, turn.id, turns_had)
+    worker.agent, worker.level = turn.agent, turn.attempt.level
     worker.since = worker.pulse_at = worker.loop_at = ledger.now
     ledger.state.workers[kept.seat] = worker
-    ledger.state.busy[kept.seat] = None
+    ledger.state.seat_of[session.name] = kept.seat
+    pool.index(ledger.state, worker)
     ledger.remind(ledger.now + policy.pulse_seconds, LifeDue(kept.seat, kept.incarnation))
     turns.watch(ledger, session, turn)

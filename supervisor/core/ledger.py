@@ -4,8 +4,9 @@ import heapq
 from typing import Any
 
 from supervisor.core.effects import Answer, Decision, Effect
-from supervisor.core.model import Due, Session, State
+from supervisor.core.model import Session, State
 from supervisor.core.records import Record
+from supervisor.core.reminders import Due
 
 
 class Ledger:

@@ -1,8 +1,11 @@
 """The nouns of the house: what the supervisor knows. Durable parts change only together with a record."""
 
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+
+from supervisor.core.reminders import Due
 
 # The agent that always exists, and that sessions without another one have.
 DEFAULT_AGENT = "default"
@@ -51,10 +54,16 @@ class ModelState(StrEnum):
     FAILED = "failed"
 
 
+def _default_agent(session: str) -> str:
+    return DEFAULT_AGENT
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """The settings that rules depend on."""
 
+    # The agent that a session's next turn is for: a pure function of the session's name.
+    agent_of: Callable[[str], str] = _default_agent
     busy_seats: int = 2
     spares: int = 1
     turns_per_worker_max: int = 200
@@ -134,6 +143,7 @@ class Attempt:
     number: int
     who: Who
     opened_at: float
+    level: str = ""  # of the sandbox that its worker's cell has
     said: str = ""
     calls: dict[str, str] = field(default_factory=dict)  # open tool calls: call -> name
     verdict: Verdict | None = None
@@ -163,6 +173,7 @@ class Turn:
     session: str
     messages: tuple[Message, ...]
     opened_at: float
+    agent: str = DEFAULT_AGENT
     attempts: int = 0
     losses: int = 0
     content_at: float = 0.0
@@ -205,15 +216,21 @@ class Session:
 
 @dataclass(slots=True)
 class Worker:
-    """A seat in the pool and the process in it. Fleeting: a restart begins with empty seats."""
+    """A seat in the pool and the process in it. Fleeting: a restart begins with empty seats.
+
+    The cell of a process is made for one agent. The first turn binds the process to a session, for good.
+    """
 
     seat: int
     incarnation: int = 0
     state: WorkerState = WorkerState.RESTING
     pid: int = 0
-    session: str | None = None
+    session: str | None = None  # the one it is bound to
+    turn: str | None = None  # the one it is at work on
     turns: int = 0
     agent: str = DEFAULT_AGENT  # whose sandbox its cell has
+    level: str = ""  # of that sandbox, as the process room reports it
+    is_ready_early: bool = False  # it was ready before its start was reported
     since: float = 0.0
     starts_failed: int = 0
     pulse_at: float = 0.0
@@ -227,6 +244,18 @@ class Worker:
         return self.state in (WorkerState.RESTING, WorkerState.FAILED)
 
 
+@dataclass(slots=True)
+class Place:
+    """A session's place in the line for a seat: the lowest rank is served first.
+
+    `line` is the agent in whose part of the line it is listed, if it is: see `core/line.py`.
+    """
+
+    rank: int
+    since: float
+    line: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Kept:
     """A worker that goes on with its turn while the supervisor's image is replaced."""
@@ -236,57 +265,6 @@ class Kept:
     pid: int
     turn: str
     offered: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class TurnDue:
-    """The whole turn has had its time, unless it has asked since: with the answer its time begins anew."""
-
-    session: str
-    turn: str
-    questions: int
-
-
-@dataclass(frozen=True, slots=True)
-class SilenceDue:
-    """An attempt may have made no progress for too long."""
-
-    session: str
-    turn: str
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReadyDue:
-    """A worker that is starting, or has just finished, should be ready by now."""
-
-    seat: int
-    incarnation: int
-    turns: int
-
-
-@dataclass(frozen=True, slots=True)
-class LifeDue:
-    """Time to look for a worker's signs of life."""
-
-    seat: int
-    incarnation: int
-
-
-@dataclass(frozen=True, slots=True)
-class RestDue:
-    """A seat has rested long enough to try again."""
-
-    seat: int
-    incarnation: int
-
-
-@dataclass(frozen=True, slots=True)
-class SparesDue:
-    """Time to see whether fewer spares would do."""
-
-
-Due = TurnDue | SilenceDue | ReadyDue | LifeDue | RestDue | SparesDue
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,12 +312,24 @@ class State:
     incarnations: int = 0
     # Ready-sets, so that a decision costs the same for any number of sessions. Dicts keep order.
     openable: dict[str, None] = field(default_factory=dict)
-    # Sessions whose turn waits for a seat, in the order they are served, and since when each waits.
-    queued: OrderedDict[str, float] = field(default_factory=OrderedDict)
+    # Sessions whose turn waits for a seat, in the order they are served.
+    queued: OrderedDict[str, Place] = field(default_factory=OrderedDict)
+    # Of them, those whose own worker is idle; and heaps, by agent, of those that have no worker.
+    own: dict[str, None] = field(default_factory=dict)
+    lines: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    ranks: tuple[int, int] = (0, 0)  # the lowest and the highest that was given
+    # Seats by the state of their process; `core/pool.py` keeps them. The longest idle come first.
+    starting: dict[int, None] = field(default_factory=dict)
     idle: dict[int, None] = field(default_factory=dict)
-    busy: dict[int, None] = field(default_factory=dict)
-    outdated: dict[int, None] = field(default_factory=dict)  # seats whose process was made by older settings
+    busy: dict[int, None] = field(default_factory=dict)  # at work on a turn
     dying: dict[int, None] = field(default_factory=dict)
+    empty: dict[int, None] = field(default_factory=dict)  # resting after a failed start, or given up
+    unbound: dict[str, dict[int, None]] = field(default_factory=dict)  # idle ones without a session, by agent
+    bound: dict[int, None] = field(default_factory=dict)  # idle or not, as long as it is not dying
+    seat_of: dict[str, int] = field(default_factory=dict)  # of a session's worker, until that is gone
+    vacant: dict[int, None] = field(default_factory=dict)  # seats to fill before the decision ends
+    outdated: dict[int, None] = field(default_factory=dict)  # seats whose process was made by older settings
+    agents_used: dict[str, None] = field(default_factory=dict)  # agents, the latest to begin a session last
     deadlines: list[tuple[float, int, Due]] = field(default_factory=list)
     deadlines_made: int = 0
 

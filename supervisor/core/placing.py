@@ -1,4 +1,10 @@
-"""The two steps every decision ends with: open turns where sessions are free, place them on workers."""
+"""Two steps of every decision: open turns where sessions are free, place them on workers.
+
+A worker serves one session of one agent. So a turn is placed on its session's own worker, if that is idle,
+and otherwise, if the session has none, on a worker of its agent that has no session yet. Of the turns for
+which there is such a worker the first in line is placed; the others keep their place and are not waited
+for. A session whose worker settles after a turn, or dies, waits for it: it never has two.
+"""
 
 from collections import deque
 
@@ -10,9 +16,11 @@ from supervisor.core.model import (
     Message,
     ModelState,
     Session,
+    State,
     Turn,
     TurnState,
     Verdict,
+    Worker,
     turn_id,
 )
 from supervisor.core.records import TurnOpened
@@ -40,11 +48,12 @@ def _open(ledger: Ledger, session: Session) -> None:
     messages = _gather(session.waiting)
     ledger.state.waiting -= len(messages)
     session.turns += 1
-    turn = Turn(turn_id(session.name, session.turns), session.name, messages, ledger.now)
+    agent = ledger.state.policy.agent_of(session.name)
+    turn = Turn(turn_id(session.name, session.turns), session.name, messages, ledger.now, agent)
     turn.content_at = max(message.at for message in messages)
     session.turn = turn
     ids = tuple(message.id for message in messages)
-    ledger.tell(session, TurnOpened, turn=turn.id, number=session.turns, messages=ids)
+    ledger.tell(session, TurnOpened, turn=turn.id, number=session.turns, agent=agent, messages=ids)
     if _is_superseded(messages, session.waiting):
         verdict = Verdict(TurnState.INTERRUPTED, by=session.waiting[0].id)
         turns.close(ledger, session, turn, verdict, NOTHING_TO_KILL)
@@ -67,26 +76,46 @@ def _is_superseded(messages: tuple[Message, ...], waiting: deque[Message]) -> bo
 
 
 def place(ledger: Ledger) -> None:
-    """Queued turns go to idle workers, first come first served, up to the number of busy seats.
+    """Queued turns go to workers that can take them, first come first served, up to the number of busy seats.
 
     While the host is short of something they run one at a time: none makes it worse, and all get done.
     """
     state = ledger.state
     if state.draining or state.model.state is ModelState.WAITING:
         return
-    while state.queued and (_has_seat(ledger) or state.model.state is ModelState.FAILED):
-        name, _ = state.queued.popitem(last=False)
-        session = state.sessions[name]
-        turn = session.turn
-        assert turn is not None  # who has no turn has left the line
-        if state.model.state is ModelState.FAILED:
-            turns.fail(ledger, session, turn, state.model.error, state.model.hint)
-            open_turns(ledger)
-        else:
-            turns.open_attempt(ledger, session, turn, state.workers[next(iter(state.idle))])
+    if state.model.state is ModelState.FAILED:
+        _fail_all(ledger)
+        return
+    while state.queued and free_seats(state) > 0 and (found := _next(state)) is not None:
+        session, worker = found
+        line.leave(state, session.name)
+        assert session.turn is not None
+        turns.open_attempt(ledger, session, session.turn, worker)
 
 
-def _has_seat(ledger: Ledger) -> bool:
+def _fail_all(ledger: Ledger) -> None:
     state = ledger.state
-    seats = 1 if state.strains else state.policy.busy_seats
-    return bool(state.idle) and len(state.busy) < seats
+    while state.queued:
+        session = state.sessions[next(iter(state.queued))]
+        line.leave(state, session.name)
+        assert session.turn is not None  # a session without a turn has left the line
+        turns.fail(ledger, session, session.turn, state.model.error, state.model.hint)
+        open_turns(ledger)
+
+
+def free_seats(state: State) -> int:
+    """How many more turns may run now."""
+    return (1 if state.strains else state.policy.busy_seats) - len(state.busy)
+
+
+def _next(state: State) -> tuple[Session, Worker] | None:
+    """The first in line for whom there is a worker, and that worker."""
+    found = [(state.queued[name].rank, name, state.seat_of[name]) for name in state.own]
+    for agent, seats in state.unbound.items():
+        name = line.first_of(state, agent) if seats else None
+        if name is not None:
+            found.append((state.queued[name].rank, name, next(iter(seats))))
+    if not found:
+        return None
+    _, name, seat = min(found)
+    return state.sessions[name], state.workers[seat]

@@ -3,11 +3,12 @@
 from dataclasses import replace
 from itertools import count, islice
 
-from supervisor.core import spares
-from supervisor.core.effects import Carried, KillWorker, StartWorker
+from supervisor.core import line, spares
+from supervisor.core.effects import BindWorker, Carried, KillWorker, StartWorker
 from supervisor.core.events import ScaleAsked, WorkerAlive, WorkerDied, WorkerReady, WorkerStarted
 from supervisor.core.ledger import Ledger
-from supervisor.core.model import LifeDue, ReadyDue, RestDue, State, Who, Worker, WorkerState
+from supervisor.core.model import State, Who, Worker, WorkerState
+from supervisor.core.reminders import LifeDue, ReadyDue, RestDue
 
 # First rest of a seat whose worker did not start; each failure doubles it up to the policy's maximum.
 _REST_SECONDS_FIRST = 0.25
@@ -15,6 +16,8 @@ _REST_SECONDS_FIRST = 0.25
 _IDLE_LOOP_PULSES = 4
 
 NEVER_READY = "it was not ready in time"
+MAKES_ROOM = "makes room"
+RECYCLED = "recycled"
 RENEWED = "renewed"
 RETIRED = "retired"
 
@@ -52,20 +55,33 @@ def scale_asked(ledger: Ledger, event: ScaleAsked) -> None:
 
 def fit(ledger: Ledger) -> None:
     """Make every seat that is wanted, at the lowest free numbers, and let go what is not."""
-    workers = ledger.state.workers
-    missing = wanted(ledger.state) - len(workers)
+    state, workers = ledger.state, ledger.state.workers
+    missing = wanted(state) - len(workers)
     free = (seat for seat in count() if seat not in workers)
     for seat in list(islice(free, max(0, missing))):
-        start(ledger, workers.setdefault(seat, Worker(seat)))
-    for worker in _superfluous(ledger.state):
+        workers[seat] = Worker(seat)
+        vacate(state, workers[seat])
+    for worker in _superfluous(state):
         if worker.is_empty:
-            del workers[worker.seat]
+            _remove(state, worker)
         else:
             kill(ledger, worker, RETIRED)
 
 
+def vacate(state: State, worker: Worker) -> None:
+    """The seat gets its next process before the decision ends."""
+    state.empty.pop(worker.seat, None)
+    state.vacant[worker.seat] = None
+
+
+def _remove(state: State, worker: Worker) -> None:
+    del state.workers[worker.seat]
+    state.vacant.pop(worker.seat, None)
+    state.empty.pop(worker.seat, None)
+
+
 def _superfluous(state: State) -> list[Worker]:
-    """Whom nobody would miss: empty seats first, then who is not ready yet, then who is idle."""
+    """Removal order when the pool shrinks: empty seats, then starting ones, then idle ones."""
     if _surplus(state) <= 0:
         return []
     at_leisure = sorted(
@@ -80,14 +96,49 @@ def _surplus(state: State) -> int:
     return len(state.workers) - len(state.dying) - wanted(state)
 
 
-def start(ledger: Ledger, worker: Worker) -> None:
-    """Put a new process in the seat, under a number that was never used."""
+def index(state: State, worker: Worker) -> None:
+    """Keep the sets of seats: to be called after every change of a worker's state, session, turn or agent."""
+    seat = worker.seat
+    for seats in (state.starting, state.idle, state.busy, state.dying, state.empty, state.bound):
+        seats.pop(seat, None)
+    for seats in state.unbound.values():
+        seats.pop(seat, None)
+    match worker.state:
+        case WorkerState.STARTING:
+            state.starting[seat] = None
+        case WorkerState.IDLE:
+            state.idle[seat] = None
+            if worker.session is None:
+                state.unbound.setdefault(worker.agent, {})[seat] = None
+        case WorkerState.BUSY if worker.turn is not None:
+            state.busy[seat] = None
+        case WorkerState.DYING:
+            state.dying[seat] = None
+        case WorkerState.RESTING | WorkerState.FAILED:
+            state.empty[seat] = None
+    if worker.session is not None and worker.state in _LIVING:
+        state.bound[seat] = None
+
+
+def bind(ledger: Ledger, worker: Worker, session: str) -> None:
+    """From here on the process serves this session alone, and no other process does."""
+    state = ledger.state
+    worker.session = session
+    state.seat_of[session] = worker.seat
+    state.agents_used.pop(worker.agent, None)
+    state.agents_used[worker.agent] = None
+    ledger.perform(BindWorker(fence(state, worker), session))
+
+
+def start(ledger: Ledger, worker: Worker, agent: str) -> None:
+    """Put a new process in the seat, under a number that was never used, in a cell for this agent."""
     ledger.state.incarnations += 1
     ledger.state.outdated.pop(worker.seat, None)
-    worker.incarnation = ledger.state.incarnations
+    worker.incarnation, worker.agent, worker.level = ledger.state.incarnations, agent, ""
     worker.state, worker.since = WorkerState.STARTING, ledger.now
-    worker.turns, worker.pid, worker.session, worker.why = 0, 0, None, ""
-    ledger.perform(StartWorker(worker.seat, worker.incarnation, worker.agent))
+    worker.turns, worker.pid, worker.why, worker.is_ready_early = 0, 0, "", False
+    index(ledger.state, worker)
+    ledger.perform(StartWorker(worker.seat, worker.incarnation, agent))
     expect_ready(ledger, worker)
 
 
@@ -99,14 +150,23 @@ def expect_ready(ledger: Ledger, worker: Worker) -> None:
 def started(ledger: Ledger, event: WorkerStarted) -> None:
     worker = ledger.state.workers.get(event.seat)
     if worker is not None and worker.incarnation == event.incarnation and not worker.is_empty:
-        worker.pid = event.pid
+        worker.pid, worker.level = event.pid, event.level
+        if worker.is_ready_early and worker.state is WorkerState.STARTING:
+            _take_in(ledger, worker)
 
 
 def ready(ledger: Ledger, event: WorkerReady) -> None:
     """A worker takes work: its first time, or again after a turn."""
     worker = current(ledger.state, event.who)
-    if worker is None or worker.session is not None:
+    if worker is None or worker.turn is not None:
         return
+    if worker.pid:
+        _take_in(ledger, worker)
+    else:
+        worker.is_ready_early = True  # two ways lead here: the report of its start is still on the other one
+
+
+def _take_in(ledger: Ledger, worker: Worker) -> None:
     if worker.state is WorkerState.STARTING:
         worker.words = ""
         worker.pulse_at = worker.loop_at = ledger.now
@@ -114,13 +174,14 @@ def ready(ledger: Ledger, event: WorkerReady) -> None:
             ledger.now + ledger.state.policy.pulse_seconds, LifeDue(worker.seat, worker.incarnation)
         )
     if worker.turns >= ledger.state.policy.turns_per_worker_max:
-        kill(ledger, worker, "recycled")
+        kill(ledger, worker, RECYCLED)
         return
     if worker.turns and worker.seat in ledger.state.outdated:
         kill(ledger, worker, RENEWED)
         return
     worker.state = WorkerState.IDLE
-    ledger.state.idle[worker.seat] = None
+    index(ledger.state, worker)
+    line.enlist(ledger.state, worker.session)
     spares.came_back(ledger, worker)
     fit(ledger)
 
@@ -139,49 +200,65 @@ def kill(ledger: Ledger, worker: Worker, why: str) -> None:
     """End the process in the seat and all it started. A second call changes nothing."""
     if worker.state not in _LIVING:
         return
-    ledger.state.idle.pop(worker.seat, None)
-    ledger.state.busy.pop(worker.seat, None)
-    ledger.state.dying[worker.seat] = None
-    if worker.session is not None:
+    if worker.turn is not None:
         worker.away_since = ledger.now
     worker.state, worker.why = WorkerState.DYING, why
-    ledger.perform(KillWorker(worker.seat, worker.incarnation, why))
+    index(ledger.state, worker)
+    if worker.session is not None:
+        ledger.state.own.pop(worker.session, None)
+    ledger.perform(KillWorker(worker.seat, worker.incarnation, why, worker.turn or ""))
+
+
+def recycle(ledger: Ledger, worker: Worker) -> None:
+    """End an idle worker, so that a fresh one takes its seat."""
+    worker.away_since = ledger.now
+    kill(ledger, worker, MAKES_ROOM)
 
 
 def emptied(ledger: Ledger, worker: Worker, event: WorkerDied) -> None:
-    """The seat's process is gone: start the next one, after a rest if this one was never of use.
+    """The seat's process is gone: the next one follows, after a rest if this one was never of use.
 
     A seat that is no longer wanted goes with it.
     """
     state = ledger.state
-    state.idle.pop(worker.seat, None)
-    state.busy.pop(worker.seat, None)
-    state.dying.pop(worker.seat, None)
-    if len(state.workers) > wanted(state):
-        del state.workers[worker.seat]
-        return
     useless = worker.state in (WorkerState.STARTING, WorkerState.IDLE) and worker.turns == 0
     failed_to_start = useless or worker.why == NEVER_READY
-    if worker.session is not None and worker.away_since is None:
+    if worker.turn is not None and worker.away_since is None:
         worker.away_since = ledger.now
-    worker.words, worker.session, worker.pid = event.words, None, 0
+    _unbind(state, worker)
+    if len(state.workers) > wanted(state):
+        _remove(state, worker)
+        return
+    worker.words = event.words
     if not failed_to_start:
-        start(ledger, worker)
+        vacate(state, worker)
         return
     worker.starts_failed += 1
     worker.away_since = None  # what cannot start is not replaced by a spare that cannot start either
     hopeless = worker.starts_failed >= state.policy.starts_failed_max
     worker.state, worker.since = (WorkerState.FAILED if hopeless else WorkerState.RESTING), ledger.now
+    index(state, worker)
     doubled = _REST_SECONDS_FIRST * 2 ** min(worker.starts_failed - 1, 16)
     rest_seconds = state.policy.rest_seconds_max if hopeless else min(doubled, state.policy.rest_seconds_max)
     ledger.remind(ledger.now + rest_seconds, RestDue(worker.seat, worker.incarnation))
+
+
+def _unbind(state: State, worker: Worker) -> None:
+    """Nothing of the process is left; its session, if it is in line, needs another one."""
+    session, worker.session, worker.turn, worker.pid = worker.session, None, None, 0
+    worker.state = WorkerState.RESTING
+    index(state, worker)
+    if session is not None:
+        del state.seat_of[session]
+        state.own.pop(session, None)
+        line.enlist(state, session)
 
 
 def not_ready(ledger: Ledger, due: ReadyDue) -> None:
     worker = ledger.state.workers.get(due.seat)
     if worker is None or worker.incarnation != due.incarnation or worker.turns != due.turns:
         return
-    settling = worker.state is WorkerState.BUSY and worker.session is None
+    settling = worker.state is WorkerState.BUSY and worker.turn is None
     if worker.state is WorkerState.STARTING or settling:
         kill(ledger, worker, NEVER_READY)
 
@@ -209,4 +286,4 @@ def spares_due(ledger: Ledger) -> None:
 def rested(ledger: Ledger, due: RestDue) -> None:
     worker = ledger.state.workers.get(due.seat)
     if worker is not None and worker.incarnation == due.incarnation:
-        start(ledger, worker)
+        vacate(ledger.state, worker)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from supervisor.core.model import Proof, Verdict, Who
+from supervisor.core.model import DEFAULT_AGENT, Proof, Verdict, Who
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,9 +103,10 @@ class TurnOpened(Record):
     turn: str
     number: int
     messages: tuple[str, ...]
+    agent: str = DEFAULT_AGENT
 
     def fields(self) -> dict[str, Any]:
-        return {"turn": self.turn, "messages": list(self.messages)}
+        return {"turn": self.turn, "messages": list(self.messages), "agent": self.agent}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,9 +116,11 @@ class AttemptOpened(Record):
     attempt: int
     who: Who
     pid: int
+    level: str = ""
 
     def fields(self) -> dict[str, Any]:
-        return {"turn": self.turn, "attempt": self.attempt, "worker": self.who.seat, "pid": self.pid}
+        told = {"turn": self.turn, "attempt": self.attempt, "worker": self.who.seat, "pid": self.pid}
+        return told | {"level": self.level}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,8 +73,7 @@ def stop_asked(ledger: Ledger) -> None:
     """The end of a life, in order: what runs is left for the next one."""
     admission.change(ledger, Intake.STOPPING)
     ledger.answer = Carried(note="stopping; what runs is taken up at the next start")
-    for worker in ledger.state.workers.values():
-        session = ledger.state.sessions.get(worker.session) if worker.session is not None else None
-        turn = session.turn if session else None
-        if session and turn and turn.attempt and turn.attempt.verdict is None:
+    for session in ledger.state.sessions.values():
+        turn = session.turn
+        if turn and turn.attempt and turn.attempt.verdict is None:
             turns.leave(ledger, session, turn, "the service was stopped")

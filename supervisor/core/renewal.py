@@ -1,7 +1,7 @@
 """Other settings while the service runs: a new policy at once, new workers one by one; no turn is touched."""
 
 from supervisor.core import pool
-from supervisor.core.events import PolicyChanged
+from supervisor.core.events import PolicyChanged, RenewalAsked
 from supervisor.core.ledger import Ledger
 from supervisor.core.model import WorkerState
 
@@ -14,10 +14,11 @@ def policy_changed(ledger: Ledger, event: PolicyChanged) -> None:
     pool.fit(ledger)
 
 
-def renewal_asked(ledger: Ledger) -> None:
-    """Every process of this moment was made under settings that hold no more."""
-    state = ledger.state
-    state.outdated = {seat: None for seat, worker in state.workers.items() if not worker.is_empty}
+def renewal_asked(ledger: Ledger, event: RenewalAsked) -> None:
+    """Every process of this moment, of these agents, was made under settings that hold no more."""
+    for seat, worker in ledger.state.workers.items():
+        if not worker.is_empty and (event.agents is None or worker.agent in event.agents):
+            ledger.state.outdated[seat] = None
 
 
 def renew(ledger: Ledger) -> None:

@@ -14,10 +14,8 @@ from supervisor.core.model import (
     Message,
     Proof,
     Session,
-    SilenceDue,
     State,
     Turn,
-    TurnDue,
     TurnState,
     Verdict,
     Who,
@@ -36,6 +34,7 @@ from supervisor.core.records import (
     TurnInterrupted,
     TurnSteered,
 )
+from supervisor.core.reminders import SilenceDue, TurnDue
 
 # As many messages as a worker keeps for its agent's next boundary: more would only fill the line to it.
 _OFFERED_MAX = 32
@@ -55,16 +54,18 @@ def running(state: State, who: Who, turn_id: str, number: int) -> tuple[Session,
 
 
 def open_attempt(ledger: Ledger, session: Session, turn: Turn, worker: Worker) -> None:
-    """Give the turn to an idle worker."""
-    state = ledger.state
+    """Give the turn to an idle worker of its agent: the session's own, or one that has no session yet."""
     turn.attempts += 1
-    who = pool.fence(state, worker)
-    turn.attempt = Attempt(turn.attempts, who, ledger.now)
-    worker.state, worker.session = WorkerState.BUSY, session.name
-    state.idle.pop(worker.seat, None)
-    state.busy[worker.seat] = None
-    ledger.tell(session, AttemptOpened, turn=turn.id, attempt=turn.attempts, who=who, pid=worker.pid)
-    ledger.perform(AssignTurn(who, session.name, turn.id, turn.attempts, turn.messages))
+    number, who = turn.attempts, pool.fence(ledger.state, worker)
+    turn.attempt = Attempt(number, who, ledger.now, worker.level)
+    if worker.session is None:
+        pool.bind(ledger, worker, session.name)
+    worker.state, worker.turn = WorkerState.BUSY, turn.id
+    pool.index(ledger.state, worker)
+    ledger.tell(
+        session, AttemptOpened, turn=turn.id, attempt=number, who=who, pid=worker.pid, level=worker.level
+    )
+    ledger.perform(AssignTurn(who, session.name, turn.id, number, turn.agent, turn.messages))
     for message in with_words(session.waiting):
         steer(ledger, turn, message)
     watch(ledger, session, turn)
@@ -209,12 +210,12 @@ def _failed(ledger: Ledger, session: Session, turn: Turn, event: Failed) -> None
 
 
 def give_back(ledger: Ledger, who: Who) -> None:
-    """The seat is free again; its worker says Ready when it can take the next turn."""
+    """The worker is at work no more; it says Ready when it can take its session's next turn."""
     worker = ledger.state.workers[who.seat]
-    worker.session = None
+    worker.turn = None
     worker.turns += 1
     worker.away_since = ledger.now
-    ledger.state.busy.pop(worker.seat, None)
+    pool.index(ledger.state, worker)
     pool.expect_ready(ledger, worker)
 
 

@@ -88,7 +88,8 @@ class Lateness:
 
     def _of_turns(self, now: float) -> Iterator[tuple[str, float, str]]:
         state = self._state
-        first, since = next(iter(state.queued.items()), ("", now))
+        first, place = next(iter(state.queued.items()), ("", None))
+        since = place.since if place else now
         if now - since > _QUEUE_SECONDS_MAX:
             yield "queue", since, f"session {first} waits for a seat, and {len(state.queued) - 1} behind it"
         model = state.model

@@ -35,13 +35,13 @@ BEGUN = (
     ),
     Write(
         "turn.running",
-        """INSERT INTO turns (id, session, number, state, messages, opened_at, content_at, attempts)
-           VALUES (:turn, :session, :number, 'running', :messages_json, :opened_at, :at, 1)""",
+        """INSERT INTO turns (id, session, number, agent, state, messages, opened_at, content_at, attempts)
+           VALUES (:turn, :session, :number, :agent, 'running', :messages_json, :opened_at, :at, 1)""",
     ),
     Write(
         "attempt.opened",
-        """INSERT INTO attempts (turn, number, epoch, seat, incarnation, pid, state, opened_at)
-           VALUES (:turn, 1, :epoch, :seat, :incarnation, :pid, 'open', :begun_at)""",
+        """INSERT INTO attempts (turn, number, epoch, seat, incarnation, pid, level, state, opened_at)
+           VALUES (:turn, 1, :epoch, :seat, :incarnation, :pid, :level, 'open', :begun_at)""",
     ),
 )
 EVENTS_BEGUN = """
@@ -100,6 +100,7 @@ def parameters(begun: Begun) -> dict[str, Any]:
         "busy": accepted.busy,
         "turn": opened.turn,
         "number": opened.number,
+        "agent": opened.agent,
         "messages_json": json.dumps(opened.messages),
         "opened_at": opened.at,
         "begun_at": attempt.at,
@@ -107,4 +108,5 @@ def parameters(begun: Begun) -> dict[str, Any]:
         "seat": attempt.who.seat,
         "incarnation": attempt.who.incarnation,
         "pid": attempt.pid,
+        "level": attempt.level,
     }

@@ -151,7 +151,7 @@ class Book:
         for message in messages:
             self._leave(session, message, "taken")
         row: Row = {"id": record.turn, "session": record.session, "state": "queued", "attempts": 0}
-        row |= {"messages": record.messages, "opened_at": record.at, "losses": 0}
+        row |= {"messages": record.messages, "opened_at": record.at, "losses": 0, "agent": record.agent}
         row |= {"content_at": max(message["at"] for message in messages)}
         row |= {"question": None, "questions": 0, "position": next(self._positions)}
         self._insert(self.turns, record.turn, row, record)
@@ -160,7 +160,7 @@ class Book:
     def _attempt_opened(self, record: told.AttemptOpened) -> None:
         turn = self._turn(record, record.turn, record.attempt - 1, "queued")
         self._update(turn, state="running", attempts=record.attempt)
-        row: Row = {"state": "open", "who": record.who, "opened_at": record.at}
+        row: Row = {"state": "open", "who": record.who, "opened_at": record.at, "level": record.level}
         row |= {"said": "", "calls": {}, "verdict": None}
         self._insert(self.attempts, (record.turn, record.attempt), row, record)
 

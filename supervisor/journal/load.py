@@ -39,7 +39,7 @@ WAITING = """
     FROM json_each(?) AS named CROSS JOIN messages INDEXED BY messages_waiting ON session = named.value
     WHERE state IN ('transcribing', 'waiting') ORDER BY session, seq"""
 OPEN_TURNS = """
-    SELECT turns.id, session, state, messages, opened_at, attempts, losses, content_at
+    SELECT turns.id, session, agent, state, messages, opened_at, attempts, losses, content_at
     FROM json_each(?) AS named CROSS JOIN turns INDEXED BY turns_open ON session = named.value
     WHERE state IN ('queued', 'running', 'asking')"""
 TAKEN = """
@@ -71,6 +71,10 @@ def load(rows: Rows, policy: Policy, epoch: int) -> State:
     names = list(dict.fromkeys(row["session"] for query in queries for row in rows.all(query)))
     state = State(policy, epoch)
     state.sessions = _sessions(rows, names)
+    for session in state.sessions.values():
+        if session.turn is not None and not session.turn.agent:
+            # Opened by a version that did not write the agent down: it is the one of today's settings.
+            session.turn.agent = policy.agent_of(session.name)
     return state
 
 
@@ -121,6 +125,7 @@ def _turns(rows: Rows, found: Sequence[Row]) -> dict[str, Turn]:
             row["session"],
             tuple(_message(taken[each]) for each in listed[row["id"]] if each in taken),
             row["opened_at"],
+            row["agent"],
             attempts=row["attempts"],
             losses=row["losses"],
             content_at=row["content_at"],
@@ -163,6 +168,7 @@ def _attempts(rows: Rows, running: Sequence[Row], spoken: dict[tuple[str, int], 
             row["number"],
             Who(row["epoch"], row["seat"], row["incarnation"]),
             row["opened_at"],
+            row["level"],
             spoken.get((row["turn"], row["number"]), ""),
             calls[row["turn"]],
             _verdict(row),

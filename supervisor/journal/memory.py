@@ -103,6 +103,7 @@ class MemoryJournal:
             row["session"],
             tuple(self._messages(row["messages"])),
             row["opened_at"],
+            row["agent"],
             attempts=attempts,
             losses=row["losses"],
             content_at=row["content_at"],
@@ -115,4 +116,5 @@ class MemoryJournal:
     def _attempt(self, turn: str, number: int) -> Attempt:
         row = self._book.attempts[turn, number]
         calls = dict(row["calls"])
-        return Attempt(number, row["who"], row["opened_at"], row["said"], calls, row["verdict"])
+        known = row["who"], row["opened_at"], row["level"], row["said"]
+        return Attempt(number, *known, calls, row["verdict"])

@@ -32,8 +32,9 @@ SESSIONS_PAGE = """
     SELECT name, seq, turns, held, created_at, last_at FROM sessions INDEXED BY sessions_recent
     ORDER BY last_at DESC LIMIT ?"""
 _TURN_COLUMNS = """
-    id, session, number, state, messages, opened_at, ended_at, attempts, losses, error, hint,
-    ended_by, input_tokens, output_tokens, poison, killed"""
+    id, session, number, agent, state, messages, opened_at, ended_at, attempts, losses, error, hint,
+    ended_by, input_tokens, output_tokens, poison, killed,
+    (SELECT level FROM attempts WHERE turn = turns.id AND number = turns.attempts) AS level"""
 TURNS_OPEN = f"""
     SELECT {_TURN_COLUMNS} FROM turns INDEXED BY turns_open
     WHERE state IN ('queued', 'running', 'asking')
@@ -56,7 +57,7 @@ TURNS_OF_ALL = f"""
     WHERE (?1 IS NULL OR state = ?1) ORDER BY position DESC LIMIT ?3"""
 TURN = f"SELECT {_TURN_COLUMNS}, text FROM turns WHERE session = ? AND number = ?"
 TURN_ATTEMPTS = """
-    SELECT number, epoch, seat, incarnation, pid, state, said, verdict, verdict_by, reason,
+    SELECT number, epoch, seat, incarnation, pid, level, state, said, verdict, verdict_by, reason,
         opened_at, ended_at
     FROM attempts WHERE turn = ? ORDER BY number LIMIT ?"""
 TURN_TOOLS = """

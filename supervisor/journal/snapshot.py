@@ -20,6 +20,7 @@ class DurableAttempt:
     number: int
     who: Who
     opened_at: float
+    level: str
     said: str
     calls: frozenset[tuple[str, str]]
     verdict: Verdict | None
@@ -30,6 +31,7 @@ class DurableTurn:
     id: str
     messages: tuple[DurableMessage, ...]
     opened_at: float
+    agent: str
     attempts: int
     losses: int
     content_at: float
@@ -69,6 +71,7 @@ def _turn(turn: Turn) -> DurableTurn:
         turn.id,
         tuple(_message(each) for each in turn.messages),
         turn.opened_at,
+        turn.agent,
         turn.attempts,
         turn.losses,
         turn.content_at,
@@ -81,6 +84,5 @@ def _turn(turn: Turn) -> DurableTurn:
 
 def _attempt(attempt: Attempt) -> DurableAttempt:
     calls = frozenset(attempt.calls.items())
-    return DurableAttempt(
-        attempt.number, attempt.who, attempt.opened_at, attempt.said, calls, attempt.verdict
-    )
+    known = attempt.number, attempt.who, attempt.opened_at, attempt.level
+    return DurableAttempt(*known, attempt.said, calls, attempt.verdict)

@@ -158,8 +158,8 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
         ),
         Write(
             "turn.opened",
-            """INSERT INTO turns (id, session, number, state, messages, opened_at, content_at)
-               VALUES (:turn, :session, :number, 'queued', :messages_json, :at, :content_at)""",
+            """INSERT INTO turns (id, session, number, agent, state, messages, opened_at, content_at)
+               VALUES (:turn, :session, :number, :agent, 'queued', :messages_json, :at, :content_at)""",
         ),
     ),
     AttemptOpened: (
@@ -170,8 +170,8 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
         ),
         Write(
             "attempt.opened",
-            """INSERT INTO attempts (turn, number, epoch, seat, incarnation, pid, state, opened_at)
-               VALUES (:turn, :attempt, :epoch, :seat, :incarnation, :pid, 'open', :at)""",
+            """INSERT INTO attempts (turn, number, epoch, seat, incarnation, pid, level, state, opened_at)
+               VALUES (:turn, :attempt, :epoch, :seat, :incarnation, :pid, :level, 'open', :at)""",
         ),
     ),
     AttemptSpoke: (

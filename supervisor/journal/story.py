@@ -26,7 +26,10 @@ Page = Callable[[str, int, int], Sequence[Told]]
 
 def of_turn(turn: Row, first_seq: int, page: Page) -> list[Row]:
     """`turn` as the journal shows it; `first_seq` is where its first message stands in the feed."""
-    summary = {"kind": "turn", **{name: turn[name] for name in ("id", "session", "state", "attempts")}}
+    summary = {
+        "kind": "turn",
+        **{name: turn[name] for name in ("id", "session", "state", "attempts", "agent", "level")},
+    }
     messages = {message["id"] for message in turn["messages"]}
     return [summary, *_events(turn["session"], first_seq, messages, turn["id"], page)]
 

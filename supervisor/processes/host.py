@@ -305,7 +305,7 @@ class Processes:
     def _tell_started(self, worker: Worker) -> None:
         """The word of the keeper and that of the zygote may come in either order; both are needed."""
         if worker.phase is Phase.HELD and worker.pid:
-            self._report(WorkerStarted(worker.seat, worker.incarnation, worker.pid))
+            self._report(WorkerStarted(worker.seat, worker.incarnation, worker.pid, worker.level))
 
     # --- the way out
 

@@ -40,6 +40,11 @@ class Worker:
     kill_asked_at: float | None = None
     kill_words: str = "killed by the supervisor"
 
+    @property
+    def level(self) -> str:
+        """How much of the host its cell shows. Only namespaces can show less than all of it."""
+        return self.sandbox.level if self.nursery.cell.name == "pidns" else "host"
+
     def order(self, epoch: int, places: Places) -> Fork:
         """What the zygote is to make of it."""
         return Fork(

@@ -12,7 +12,7 @@ from typing import Any
 from supervisor.core.effects import Decision
 from supervisor.core.model import Message, Policy, Proof, Verdict, Who
 from supervisor.core.records import Record
-from tests.world import World
+from tests.world import World, agent_of
 
 # The sentences a story may use; each is a method of the world.
 _PEOPLE = (
@@ -30,7 +30,7 @@ _PEOPLE = (
 _VOICE = ("speaks_clip", "understands", "does_not_understand")
 _PROCESSES = ("starts", "ready", "worker_ready", "dies", "falls_silent", "beats", "unreachable")
 _FRAMES = ("speaks", "begins_tool", "ends_tool", "notes", "takes_in", "finishes", "fails", "asks")
-_HOUSE = ("model_is", "crash", "restart_in_place", "stops", "passes", "scales", "host_has")
+_HOUSE = ("model_is", "crash", "restart_in_place", "stops", "passes", "scales", "host_has", "agents_are")
 _SENTENCES = frozenset((*_PEOPLE, *_VOICE, *_PROCESSES, *_FRAMES, *_HOUSE))
 
 
@@ -85,8 +85,8 @@ def _value(word: str) -> Any:
 
 
 def _given(named: dict[str, Any]) -> World:
-    workers = named.pop("workers", "ready")
-    world = World(Policy(**({"busy_seats": 1, "spares": 1} | named)))
+    workers, agents = named.pop("workers", "ready"), named.pop("agents", "")
+    world = World(Policy(agent_of(agents), **({"busy_seats": 1, "spares": 1} | named)))
     if workers == "ready":
         world.worker_ready()
     return world

@@ -116,3 +116,11 @@ def test_a_frame_of_another_epoch_reaches_no_worker_of_this_one(world: World) ->
     assert decided == Decision((), (), None)
     assert repr(world.state) == before
     assert decide(world.state, WorkerUnreachable(Who(1, 0, 1), "gone"), world.now).effects
+
+
+def test_a_worker_at_work_that_calls_itself_ready_gets_no_second_turn(world: World) -> None:
+    world.says("s", "one")
+    world.says("s", "two")
+    world.ready(0)
+    assert world.state.workers[0].state is WorkerState.BUSY
+    assert world.state.workers[0].turn == "s/1"

@@ -58,3 +58,15 @@ def test_a_kept_worker_whose_turn_is_not_open_any_more_is_ended() -> None:
     stranger = replace(kept, seat=7, incarnation=77)
     decision = decide(world.journal.load(world.policy), Recovered((kept, stranger), 77), world.now)
     assert KillWorker(7, 77, "its turn ended with the restart") in decision.effects
+
+
+def test_a_kept_worker_is_still_its_agents() -> None:
+    world = World(Policy(busy_seats=1, spares=0, agent_of=lambda session: "coder"))
+    world.worker_ready()
+    world.says("s", "one")
+    world.dies(0)  # the first process was for the agent that sessions have by default
+    world.worker_ready()
+    [before] = world.state.workers.values()
+    world.restart_in_place()
+    [after] = world.state.workers.values()
+    assert (after.session, after.agent, after.level) == ("s", "coder", before.level)

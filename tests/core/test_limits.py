@@ -35,7 +35,10 @@ def test_who_corrects_himself_keeps_place_and_time_in_the_line() -> None:
     world.passes(3)
     world.says("t", "two")
     world.says("s", "rather this", busy="interrupt")
-    assert list(world.state.queued.items()) == [("s", 1000.0), ("t", 1003.0)]
+    assert [(name, place.since) for name, place in world.state.queued.items()] == [
+        ("s", 1000.0),
+        ("t", 1003.0),
+    ]
 
 
 def test_a_host_that_stood_still_was_not_missing_workers() -> None:

@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from supervisor.core.decide import decide, next_deadline
-from supervisor.core.events import Ticked
-from supervisor.core.model import Due, LifeDue, Policy, RestDue, SilenceDue, TurnDue, WorkerState
+from supervisor.core.effects import StartWorker
+from supervisor.core.events import Spoke, Ticked
+from supervisor.core.model import Policy, WorkerState
+from supervisor.core.reminders import Due, LifeDue, RestDue, SilenceDue, TurnDue
 from tests.world import World
 
 
@@ -72,3 +74,17 @@ def test_a_reminder_is_due_at_the_moment_it_asked_for(policy: Policy) -> None:
     world.falls_silent(0)
     world.passes(0.3)
     assert world.process(0).is_killed
+
+
+def test_what_is_due_has_its_effect_also_when_a_word_of_an_answer_brings_the_time() -> None:
+    """Words alone move no seat, so nothing is placed for them."""
+    world = World(Policy(busy_seats=1, spares=1))
+    world.worker_ready()
+    world.says("s", "hello")
+    busy, spare = world.process(world.state.seat_of["s"]).who, 1 - world.state.seat_of["s"]
+    world.dies(spare)
+    assert world.state.workers[spare].state is WorkerState.RESTING
+    spoke = Spoke(busy, "s/1", 1, "words")
+    assert not decide(world.state, spoke, world.now).effects
+    later = decide(world.state, spoke, world.now + world.policy.rest_seconds_max)
+    assert [effect.seat for effect in later.effects if isinstance(effect, StartWorker)] == [spare]

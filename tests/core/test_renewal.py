@@ -5,7 +5,7 @@ from dataclasses import replace
 from supervisor.core.effects import KillWorker, StartWorker
 from supervisor.core.events import PolicyChanged, RenewalAsked
 from supervisor.core.model import Policy, WorkerState
-from tests.world import World
+from tests.world import World, agent_of
 
 
 def world_with(seats: int) -> World:
@@ -41,6 +41,22 @@ def test_idle_workers_give_way_one_at_a_time() -> None:
     assert killed(world, known) == [(0, "renewed"), (1, "renewed"), (2, "renewed")]
     assert not world.state.outdated
     assert {worker.incarnation for worker in world.state.workers.values()} == {4, 5, 6}
+
+
+def test_only_workers_of_the_agents_whose_sandbox_has_changed_give_way() -> None:
+    world = World(Policy(agent_of("p:poet"), busy_seats=2, spares=0))
+    world.worker_ready()
+    world.says("p", "one")
+    world.dies(0, "makes room")
+    world.worker_ready()
+    world.finishes("p/1")
+    world.ready(0)
+    known = len(world.steps)
+    world.tell(RenewalAsked(frozenset({"somebody else"})))
+    assert killed(world, known) == []
+    world.tell(RenewalAsked(frozenset({"poet"})))
+    replaced(world, 0)
+    assert killed(world, known) == [(0, "renewed")]
 
 
 def test_a_busy_worker_gives_way_after_its_turn_even_if_another_waits() -> None:

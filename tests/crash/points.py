@@ -24,8 +24,9 @@ ROOMS = tuple(
 ACT_OF = {
     effects.StartWorker: "Processes.start",
     effects.KillWorker: "Processes.kill",
-    effects.AssignTurn: "Switchboard.assign",
-    effects.SteerTurn: "Switchboard.steer",
+    effects.BindWorker: "Assignment.bind",
+    effects.AssignTurn: "Assignment.assign",
+    effects.SteerTurn: "Assignment.steer",
     effects.Transcribe: "Hearing.transcribe",
     effects.ForgetClip: "Hearing.forget",
 }

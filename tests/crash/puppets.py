@@ -7,6 +7,7 @@ by verb: `say`, `tool`, `open` (a tool call without an end), `steer` (waits to b
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 from ipc.codec import Decoder
@@ -62,6 +63,9 @@ class PuppetRoom:
         self._puppets[incarnation] = (seat, puppet)
         self._report(WorkerStarted(seat, incarnation, pid=incarnation))
         puppet.begin()
+
+    def bind(self, incarnation: int, workspace: Path, done: Callable[[str], None]) -> None:
+        done("")
 
     def change_limits(self, limits: object) -> None:
         """Puppets have none."""

@@ -6,10 +6,8 @@ The world checks what must hold after every step. Left alone in the end, every a
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
-from supervisor.core.decide import decide
-from supervisor.core.effects import Carried, Decision, Denied, Taken
 from supervisor.core.events import (
     AnswerArrived,
     Asked,
@@ -19,7 +17,6 @@ from supervisor.core.events import (
     Finished,
     InterruptAsked,
     Noted,
-    RenewalAsked,
     Spoke,
     Steered,
     TextArrived,
@@ -35,19 +32,18 @@ from supervisor.core.events import (
     WorkerUnreachable,
 )
 from supervisor.core.model import BusyMode, ModelState, Policy, Proof, Who, session_of
-from supervisor.core.records import MessageAccepted
 from tests.simulation.kindness import be_kind, left_alone
+from tests.simulation.people import BUSY, SESSIONS, People
 from tests.witness import Process
-from tests.world import World
+from tests.world import World, agent_of
 
-SESSIONS = st.sampled_from(["s", "t", "u"])
-BUSY = st.sampled_from([mode.value for mode in BusyMode])
-ANSWERS = st.sampled_from(["yes", " Yes\n", "no", "words"])
 MODELS = st.sampled_from([state.value for state in ModelState])
 # Short, just over each of the policy's limits, and long enough for everything to be overdue.
 SECONDS = st.sampled_from([0.1, 0.3, 1.0, 4.0, 6.0, 11.0, 31.0, 101.0])
+AGENTS = st.sampled_from([agent_of(""), agent_of("u:poet"), agent_of("t:poet,u:poet")])
 POLICIES = st.builds(
     Policy,
+    agent_of=AGENTS,
     busy_seats=st.integers(1, 2),
     spares=st.integers(0, 1),
     turns_per_worker_max=st.sampled_from([1, 2, 200]),
@@ -67,10 +63,8 @@ POLICIES = st.builds(
 )
 
 
-class Cruelty(RuleBasedStateMachine):
+class Cruelty(People):
     """Every rule is something that happens to the supervisor."""
-
-    world: World
 
     @initialize(policy=POLICIES)
     def begin(self, policy: Policy) -> None:
@@ -79,142 +73,6 @@ class Cruelty(RuleBasedStateMachine):
     def teardown(self) -> None:
         if hasattr(self, "world"):
             left_alone(self.world)
-
-    # --- people ---------------------------------------------------------------------------------------------
-
-    @rule(session=SESSIONS, text=ANSWERS, busy=BUSY)
-    def says(self, session: str, text: str, busy: str) -> None:
-        message = self.world.says(session, text, busy)
-        answer = self.world.steps[-1].decision.answer
-        assert isinstance(answer, Taken | Denied)
-        assert isinstance(answer, Taken) == (message in self.world.witness.accepted)
-
-    @precondition(lambda self: self.world.witness.accepted)
-    @rule(data=st.data(), busy=BUSY)
-    def says_it_again(self, data: st.DataObject, busy: str) -> None:
-        """The same text under a known key is known; another one, or a text in the place of a clip, is not."""
-        accepted = self.world.witness.accepted
-        message = data.draw(st.sampled_from(list(accepted)))
-        known = self.world.journal.known(message)
-        assert known is not None
-        text = data.draw(st.sampled_from([known.text or "words", "other words"]))
-        self.world.says(accepted[message], text, busy, id=message)
-        decision = self.world.steps[-1].decision
-        if text == known.text:
-            assert isinstance(decision.answer, Taken)
-            assert decision.answer.again
-        else:
-            assert isinstance(decision.answer, Denied)
-            assert not any(isinstance(record, MessageAccepted) for record in decision.records)
-
-    @rule(session=SESSIONS, busy=BUSY)
-    def speaks_clip(self, session: str, busy: str) -> None:
-        """Nothing is done by it yet: whoever runs goes on."""
-        busy_before = set(self.world.state.busy)
-        message = self.world.speaks_clip(session, busy)
-        decision = self.world.steps[-1].decision
-        assert isinstance(decision.answer, Taken) == (message in self.world.witness.accepted)
-        assert set(self.world.state.busy) >= busy_before
-
-    @precondition(lambda self: self.world.ears)
-    @rule(data=st.data(), text=ANSWERS)
-    def understands(self, data: st.DataObject, text: str) -> None:
-        self.world.understands(data.draw(st.sampled_from(sorted(self.world.ears))), text)
-
-    @precondition(lambda self: self.world.ears)
-    @rule(data=st.data())
-    def does_not_understand(self, data: st.DataObject) -> None:
-        self.world.does_not_understand(data.draw(st.sampled_from(sorted(self.world.ears))))
-
-    @precondition(lambda self: self.world.witness.accepted)
-    @rule(data=st.data())
-    def hears_of_any_clip(self, data: st.DataObject) -> None:
-        """Words of a message of any kind and any time, and of another session: mostly echoes."""
-        accepted = self.world.witness.accepted
-        message = data.draw(st.sampled_from(list(accepted)))
-        session = data.draw(st.sampled_from([accepted[message], accepted[message], "s", "elsewhere"]))
-        heard = data.draw(st.booleans())
-        if session != accepted[message]:
-            self.world.tell(Ticked())
-            before = repr(self.world.state)
-            decided = decide(self.world.state, Transcribed(session, message, "words"), self.world.now)
-            assert decided == Decision((), (), None)
-            assert repr(self.world.state) == before
-        elif heard:
-            self.world.understands(message)
-        else:
-            self.world.does_not_understand(message)
-
-    @rule(session=SESSIONS, drop=st.booleans())
-    def interrupts(self, session: str, drop: bool) -> None:
-        self.world.interrupts(session, drop=drop)
-
-    @precondition(lambda self: self.world.witness.ended)
-    @rule(data=st.data())
-    def interrupts_too_late(self, data: st.DataObject) -> None:
-        turn = data.draw(st.sampled_from(list(self.world.witness.ended)))
-        before = repr(self.world.state.sessions)
-        answer = self.world.interrupts(turn.rpartition("/")[0], expect=turn)
-        assert isinstance(answer, Denied) or "nothing runs" in getattr(answer, "note", "")
-        assert repr(self.world.state.sessions) == before
-
-    @precondition(lambda self: self.world.witness.accepted)
-    @rule(data=st.data())
-    def drops(self, data: st.DataObject) -> None:
-        message = data.draw(st.sampled_from(list(self.world.witness.accepted)))
-        self.world.drops(self.world.witness.accepted[message], message)
-
-    @rule(session=SESSIONS)
-    def clears(self, session: str) -> None:
-        self.world.clears(session)
-
-    @rule(session=SESSIONS)
-    def resumes(self, session: str) -> None:
-        self.world.resumes(session)
-
-    @rule(data=st.data(), text=ANSWERS)
-    def answers(self, data: st.DataObject, text: str) -> None:
-        """The open question, one of long ago, or one that nobody ever asked."""
-        witness = self.world.witness
-        old = [f"{turn}#{number}" for turn, last in witness.asked.items() for number in range(1, last + 2)]
-        question = data.draw(st.sampled_from([*witness.questions.values(), *old, "s/1#1", "nonsense"]))
-        is_open = question in witness.questions.values()
-        before = repr(self.world.state.sessions)
-        answer = self.world.answers(question, text)
-        assert isinstance(answer, Carried if is_open else Denied)
-        assert is_open or repr(self.world.state.sessions) == before
-
-    @precondition(lambda self: self.world.witness.ended)
-    @rule(data=st.data())
-    def says_again(self, data: st.DataObject) -> None:
-        """What is retried answers no question."""
-        turn = data.draw(st.sampled_from(list(self.world.witness.ended)))
-        before = dict(self.world.witness.questions)
-        self.world.says_again(turn, "yes")
-        assert self.world.witness.questions == before
-
-    @rule()
-    def drains(self) -> None:
-        self.world.drains()
-
-    @rule()
-    def reloads(self) -> None:
-        self.world.tell(RenewalAsked())
-
-    @rule()
-    def undrains(self) -> None:
-        self.world.undrains()
-
-    @rule(seats=st.integers(1, 4))
-    def scales(self, seats: int) -> None:
-        """Nobody who works is touched."""
-        busy_before = set(self.world.state.busy)
-        self.world.scales(seats)
-        assert set(self.world.state.busy) >= busy_before
-
-    @rule(free=st.sampled_from([50, 200]))
-    def host_has(self, free: int) -> None:
-        self.world.host_has(free)
 
     # --- processes ------------------------------------------------------------------------------------------
 

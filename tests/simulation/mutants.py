@@ -5,12 +5,14 @@ from tests.simulation.mutants_of_cursors import MUTANTS_OF_CURSORS
 from tests.simulation.mutants_of_keeping import MUTANTS_OF_KEEPING
 from tests.simulation.mutants_of_messages import MUTANTS_OF_MESSAGES
 from tests.simulation.mutants_of_scale import MUTANTS_OF_SCALE
+from tests.simulation.mutants_of_supply import MUTANTS_OF_SUPPLY
 from tests.simulation.mutants_of_voice import MUTANTS_OF_VOICE
 
 MUTANTS: tuple[Mutant, ...] = (
     *MUTANTS_OF_CURSORS,
     *MUTANTS_OF_KEEPING,
     *MUTANTS_OF_SCALE,
+    *MUTANTS_OF_SUPPLY,
     *mutants(
         "recovery",
         (
@@ -33,13 +35,23 @@ MUTANTS: tuple[Mutant, ...] = (
             "_LIVING = (WorkerState.STARTING, WorkerState.IDLE, WorkerState.BUSY)",
             "_LIVING = tuple(state for state in WorkerState if state is not WorkerState.DYING)",
         ),
-        ("busy_workers_get_ready", "if worker is None or worker.session is not None:", "if worker is None:"),
+        ("busy_workers_get_ready", "if worker is None or worker.turn is not None:", "if worker is None:"),
         ("nobody_is_recycled", "worker.turns >= ledger.state.policy.turns_per_worker_max", "False"),
-        ("killed_twice", "    if worker.state not in _LIVING:\n        return\n    ledger", "    ledger"),
-        ("killed_workers_stay_idle", "    ledger.state.idle.pop(worker.seat, None)\n", ""),
-        ("killed_workers_stay_busy", "    ledger.state.busy.pop(worker.seat, None)\n", ""),
-        ("dead_workers_stay_idle", "    state.idle.pop(worker.seat, None)\n", ""),
-        ("dead_workers_stay_busy", "    state.busy.pop(worker.seat, None)\n", ""),
+        (
+            "killed_twice",
+            "    if worker.state not in _LIVING:\n        return\n    if worker",
+            "    if worker",
+        ),
+        (
+            "killed_workers_stay_where_they_were",
+            "why = WorkerState.DYING, why\n    index(ledger.state, worker)\n",
+            "why = WorkerState.DYING, why\n",
+        ),
+        (
+            "dead_workers_stay_where_they_were",
+            "    worker.state = WorkerState.RESTING\n    index(state, worker)\n",
+            "    worker.state = WorkerState.RESTING\n",
+        ),
         ("failed_starts_need_no_rest", "    if not failed_to_start:\n", "    if True:\n"),
         ("useless_workers_need_no_rest", "failed_to_start = useless or ", "failed_to_start = "),
         ("late_starters_need_no_rest", "useless or worker.why == NEVER_READY", "useless"),
@@ -79,8 +91,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ("loop_counts_as_pulse", 'if event.kind == "pulse":', "if True:"),
         (
             "rest_reminders_of_another_incarnation",
-            "if worker is not None and worker.incarnation == due.incarnation:\n        start",
-            "if worker is not None:\n        start",
+            "if worker is not None and worker.incarnation == due.incarnation:\n        vacate",
+            "if worker is not None:\n        vacate",
         ),
         (
             "starts_of_another_incarnation",
@@ -99,7 +111,21 @@ MUTANTS: tuple[Mutant, ...] = (
         ("frames_of_another_turn_count", "if turn.id != turn_id or attempt", "if attempt"),
         ("frames_of_another_attempt_count", " or attempt.number != number", ""),
         ("frames_of_another_worker_count", " or attempt.who != who:", ":"),
-        ("assigned_workers_stay_idle", "    state.idle.pop(worker.seat, None)\n", ""),
+        (
+            "assigned_workers_stay_idle",
+            "WorkerState.BUSY, turn.id\n    pool.index(ledger.state, worker)\n",
+            "WorkerState.BUSY, turn.id\n",
+        ),
+        (
+            "bound_workers_are_bound_again",
+            "    if worker.session is None:\n        pool.bind",
+            "    if True:\n        pool.bind",
+        ),
+        (
+            "nobody_is_bound",
+            "    if worker.session is None:\n        pool.bind",
+            "    if False:\n        pool.bind",
+        ),
         (
             "steering_is_not_repeated",
             "    for message in with_words(session.waiting):\n        steer(ledger, turn, message)\n",
@@ -131,7 +157,11 @@ MUTANTS: tuple[Mutant, ...] = (
             "event.again",
         ),
         ("failure_is_always_repeated", "if event.again and turn", "if turn"),
-        ("finished_workers_stay_busy", "    ledger.state.busy.pop(worker.seat, None)\n", ""),
+        (
+            "finished_workers_stay_busy",
+            "    pool.index(ledger.state, worker)\n    pool.expect",
+            "    pool.expect",
+        ),
         ("finished_workers_are_not_awaited", "    pool.expect_ready(ledger, worker)\n", ""),
         ("interrupted_twice", " or (turn.attempt and turn.attempt.verdict):", ":"),
         (
@@ -197,13 +227,9 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         ("turns_are_placed_while_draining", "if state.draining or state.model", "if state.model"),
         ("turns_are_placed_without_a_model", " or state.model.state is ModelState.WAITING:", ":"),
-        ("failed_models_keep_turns_waiting", " or state.model.state is ModelState.FAILED):", "):"),
-        (
-            "failed_models_are_used",
-            "        if state.model.state is ModelState.FAILED:\n",
-            "        if False:\n",
-        ),
-        ("spares_are_used_up", " and len(state.busy) < seats", ""),
+        ("failed_models_keep_turns_waiting", "        _fail_all(ledger)\n", ""),
+        ("failed_models_are_used", "    if state.model.state is ModelState.FAILED:\n", "    if False:\n"),
+        ("spares_are_used_up", " and free_seats(state) > 0 and", " and"),
     ),
     *mutants(
         "recovery",
@@ -333,7 +359,8 @@ MUTANTS: tuple[Mutant, ...] = (
             "worker.is_empty",
         ),
         ("deaths_of_the_dead", " or worker.is_empty:", ":"),
-        ("nothing_expires", "    _expire(ledger)\n", ""),
+        ("nothing_expires", "if _expire(ledger) or not", "if not"),
+        ("what_expires_settles_nothing", "if _expire(ledger) or not", "_expire(ledger)\n    if not"),
         (
             "unreachable_workers_stay",
             "    if worker is not None:\n        pool.kill",

@@ -79,8 +79,8 @@ MUTANTS_OF_SCALE: tuple[Mutant, ...] = (
     ),
     *mutants(
         "placing",
-        ("strained_hosts_use_every_seat", "seats = 1 if state.strains else", "seats ="),
-        ("strained_hosts_stand_still", "seats = 1 if state.strains else", "seats = 0 if state.strains else"),
+        ("strained_hosts_use_every_seat", "(1 if state.strains else state", "(state"),
+        ("strained_hosts_stand_still", "(1 if state.strains else", "(0 if state.strains else"),
     ),
     *mutants(
         "turns",

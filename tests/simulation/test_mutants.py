@@ -41,9 +41,10 @@ def _source(mutant: Mutant) -> str:
 def _judges() -> str:
     """The text of all that can turn red, or says how."""
     tests = _ROOT / "tests"
-    names = ("hunt", "kindness", "machine", "test_simulation")
+    names = ("hunt", "kindness", "machine", "people", "test_simulation")
     files = [tests / "simulation" / f"{name}.py" for name in names]
-    files += [tests / "world.py", tests / "witness.py", *sorted((tests / "core").rglob("*.py"))]
+    files += [tests / f"{name}.py" for name in ("clockwork", "world", "witness")]
+    files += sorted((tests / "core").rglob("*.py"))
     files += sorted((tests / "core" / "stories").iterdir())
     return "".join(path.read_text() for path in files)
 

@@ -1,0 +1,78 @@
+"""From the decision that a worker gets a turn to the frame that gives it: the workspace comes in between.
+
+A worker is bound to its session before its first turn: the session's workspace is made and put into the
+worker's cell, which takes a moment. Frames for a worker that is being bound wait here, in their order. A
+worker that cannot be bound is reported as unreachable, so that its turn is tried on another one.
+"""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from ipc.errors import PlaceError
+from supervisor.core.effects import AssignTurn, BindWorker, SteerTurn
+from supervisor.core.events import WorkerUnreachable
+from supervisor.core.model import Who
+
+# Puts a workspace into the cell of an incarnation, then tells the fault, "" if there is none.
+Bind = Callable[[int, Path, Callable[[str], None]], None]
+
+
+class Workspaces(Protocol):
+    def make(self, session: str) -> Path: ...
+
+
+class Switchboard(Protocol):
+    def assign(self, effect: AssignTurn) -> None: ...
+    def steer(self, effect: SteerTurn) -> None: ...
+
+
+class Assignment:
+    """`post` takes what went wrong with a worker."""
+
+    def __init__(
+        self,
+        workspaces: Workspaces,
+        bind: Bind,
+        switchboard: Switchboard,
+        post: Callable[[WorkerUnreachable], None],
+    ) -> None:
+        self._workspaces = workspaces
+        self._bind = bind
+        self._switchboard = switchboard
+        self._post = post
+        self._loop = asyncio.get_running_loop()
+        self._waiting: dict[Who, list[Callable[[], None]]] = {}  # of workers that are being bound
+
+    def bind(self, effect: BindWorker) -> None:
+        who = effect.who
+        self._waiting[who] = []
+        try:
+            workspace = self._workspaces.make(effect.session)
+        except PlaceError as error:
+            self._bound(who, error.fault)
+        else:
+            self._bind(who.incarnation, workspace, lambda fault: self._bound(who, fault))
+
+    def _bound(self, who: Who, fault: str) -> None:
+        if fault:
+            self._post(WorkerUnreachable(who, f"it cannot have its session's workspace: {fault}"))
+            # Not at once: the frames that were decided together with the binding are to be dropped, too.
+            self._loop.call_soon(self._waiting.pop, who, None)
+            return
+        for send in self._waiting.pop(who, ()):
+            send()
+
+    def assign(self, effect: AssignTurn) -> None:
+        self._when_bound(effect.who, lambda: self._switchboard.assign(effect))
+
+    def steer(self, effect: SteerTurn) -> None:
+        self._when_bound(effect.who, lambda: self._switchboard.steer(effect))
+
+    def _when_bound(self, who: Who, send: Callable[[], None]) -> None:
+        waiting = self._waiting.get(who)
+        if waiting is None:
+            send()
+        else:
+            waiting.append(send)

@@ -1,0 +1,151 @@
+"""Which agent a seat's next process is for, and which idle workers make room for others.
+
+A process serves one session of one agent, so the pool is of use to those who wait only as far as it holds
+*fresh* workers: idle without a session, or on their way to that. Before turns are placed, every decision
+compares what is needed with what there is:
+
+- Needed are one fresh worker for each turn that could run now and whose session has no worker, of that
+  turn's agent, and the spares. Spares are for the turns that stand in line behind those, and otherwise for
+  the agents that began sessions last.
+- There are fresh workers that are ready or starting, each of an agent; and seats that are vacant or dying,
+  whose next process may be for any agent. Seats that rest after a failed start count as spares; once two of
+  them rest for the same agent, they meet all its needs, so that settings under which its workers cannot
+  live cost two seats and not all of them.
+
+A vacant seat is filled for the first need that is not met. If needs are left, idle workers are recycled:
+the one whose session has been silent longest; for a turn in line also a fresh one of another agent, or the
+worker of a session that stands further back. That comes before placing, or a session that talks without end
+would keep its worker from those who stand before it. A worker at work is never touched, so a turn waits for
+a seat as long as all of them are busy. Nothing is recycled while no turn may begin.
+
+Each need is looked at once and meets a seat or ends the walk, so the cost of a decision grows with the
+spares and the free seats, not with the sessions.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from supervisor.core import pool
+from supervisor.core.ledger import Ledger
+from supervisor.core.model import DEFAULT_AGENT, State, Worker
+from supervisor.core.placing import free_seats
+
+# One seat may fail for a reason of its own. A second one says that it is the agent's.
+_FAILING_MAX = 2
+
+# How many seats there are of each agent.
+_Seats = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """A fresh worker of an agent, for the turn at this rank of the line; a spare has no rank."""
+
+    agent: str
+    rank: int | None = None
+
+
+_SPARE = _Need("")
+
+
+def provide(ledger: Ledger) -> None:
+    """Fill vacant seats, then recycle idle workers as far as those who wait, or the spares, need it."""
+    state = ledger.state
+    if not (state.vacant or state.idle):
+        return
+    fresh = _fresh(state)
+    needs = list(_unmet(state, fresh))
+    for seat in list(state.vacant):
+        _fill(ledger, state.workers[seat], needs, fresh)
+    if state.draining:
+        return
+    for worker in _of_another_agent(state):
+        pool.recycle(ledger, worker)
+    for need in needs[len(state.dying) :]:
+        replaced = _replaceable(state, need, fresh)
+        if replaced is None:
+            return
+        pool.recycle(ledger, replaced)
+
+
+def _fresh(state: State) -> _Seats:
+    """Workers without a session, ready or starting."""
+    found = {agent: len(seats) for agent, seats in state.unbound.items()}
+    for seat in state.starting:
+        agent = state.workers[seat].agent
+        found[agent] = found.get(agent, 0) + 1
+    return found
+
+
+def _of_another_agent(state: State) -> list[Worker]:
+    """Idle workers of sessions whose next turn is for another agent: settings have changed since."""
+    found = ((state.sessions[name].turn, state.workers[state.seat_of[name]]) for name in state.own)
+    return [worker for turn, worker in found if turn is not None and turn.agent != worker.agent]
+
+
+def _unmet(state: State, fresh: _Seats) -> Iterator[_Need]:
+    """The needs for which there is no fresh worker. Those that are met are taken from `fresh`."""
+    now, later = max(0, free_seats(state)), state.policy.spares + state.spares_more
+    needed = 0
+    for need in islice(_without_worker(state), now + later):
+        needed += 1
+        if fresh.get(need.agent, 0) > 0:
+            fresh[need.agent] -= 1
+        elif _failing(state, need.agent) < _FAILING_MAX:
+            yield need
+    # Whatever is fresh beyond that is a spare, whichever agent it is for.
+    spares = later - max(0, needed - now)
+    for _ in range(spares - sum(fresh.values()) - len(state.empty)):
+        yield _SPARE
+
+
+def _without_worker(state: State) -> Iterator[_Need]:
+    """In the order of the line."""
+    for name, place in state.queued.items():
+        turn = state.sessions[name].turn
+        if name not in state.seat_of and turn is not None:
+            yield _Need(turn.agent, place.rank)
+
+
+def _failing(state: State, agent: str) -> int:
+    return sum(state.workers[seat].agent == agent for seat in state.empty)
+
+
+def _fill(ledger: Ledger, worker: Worker, needs: list[_Need], fresh: _Seats) -> None:
+    """Start a process for the first need; after a failed start for another agent first, if one is needed."""
+    state = ledger.state
+    del state.vacant[worker.seat]
+    need = needs[0] if needs else _SPARE
+    if worker.starts_failed:
+        need = next((each for each in needs if each.agent not in ("", worker.agent)), need)
+    if need in needs:
+        needs.remove(need)
+    agent = need.agent or _spare_agent(state, fresh)
+    if need is _SPARE:
+        fresh[agent] = fresh.get(agent, 0) + 1
+    pool.start(ledger, worker, agent)
+
+
+def _spare_agent(state: State, fresh: _Seats) -> str:
+    """Of the agents that began a session last, the latest for which there is no spare yet."""
+    used = list(reversed(state.agents_used)) or [DEFAULT_AGENT]
+    return next((agent for agent in used if fresh.get(agent, 0) <= 0), used[0])
+
+
+def _replaceable(state: State, need: _Need, fresh: _Seats) -> Worker | None:
+    """The idle worker that is missed least."""
+    for seat in state.idle:
+        worker = state.workers[seat]
+        if worker.session is not None and worker.session not in state.queued:
+            return worker
+    if need.rank is None:
+        return None
+    for agent, seats in state.unbound.items():
+        if seats and fresh[agent] > 0:
+            fresh[agent] -= 1
+            return state.workers[next(iter(seats))]
+    last = max(state.own, key=lambda name: state.queued[name].rank, default=None)
+    if last is not None and state.queued[last].rank > need.rank:
+        return state.workers[state.seat_of[last]]
+    return None

@@ -1,0 +1,58 @@
+"""The sessions' workspaces: one folder each below `workspaces/` of the state folder, private, kept across
+turns.
+
+Session names hold any printable character, folder names must not: no `/`, no leading dot, at most 255
+bytes. A name made of letters, digits and `._:@+=,-` is its own folder name. Every other byte is written as
+`%` and two hexadecimal digits, and so is a leading dot; `%` itself is one of the others, so no two names
+collide and a folder name can be read back. A name that grows too long that way is cut and ends in `~` and a
+digest instead of the rest: `~` stands in no other folder name, so these cannot collide with the plain ones
+either.
+"""
+
+import hashlib
+import os
+from pathlib import Path
+
+from ipc.errors import PlaceError
+
+_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:@+=,-")
+# The limit of a folder name is 255 bytes on every file system in use here.
+_NAME_BYTES_MAX = 200
+_DIGEST_BYTES = 16
+
+
+def folder_name(session: str) -> str:
+    """The name of a session's workspace."""
+    parts = [chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in session.encode()]
+    if parts and parts[0] == ".":
+        parts[0] = "%2E"
+    name = "".join(parts) or "%"  # nothing else is written so
+    if len(name) <= _NAME_BYTES_MAX:
+        return name
+    digest = hashlib.blake2b(session.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+    return f"{name[: _NAME_BYTES_MAX - len(digest) - 1]}~{digest}"
+
+
+class Workspaces:
+    """The folder of all workspaces."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def path(self, session: str) -> Path:
+        return self._folder / folder_name(session)
+
+    def make(self, session: str) -> Path:
+        """The session's workspace, made if it is not there yet. A symbolic link in its place is refused."""
+        path = self.path(session)
+        try:
+            try:
+                os.mkdir(path, 0o700)
+            except FileExistsError:
+                os.close(os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC))
+        except OSError as error:
+            raise PlaceError(
+                f"the workspace {path} cannot be used: {error.strerror}",
+                "look at that folder, then try again",
+            ) from None
+        return path

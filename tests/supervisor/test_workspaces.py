@@ -1,0 +1,84 @@
+"""Workspaces: a folder of its own for every session name there can be, private, and never through a link."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipc.errors import PlaceError
+from supervisor.workspaces import Workspaces, folder_name
+
+_HOSTILE = [
+    "..",
+    ".",
+    "../other",
+    "/etc",
+    "a/b",
+    "",
+    ".hidden",
+    "~",
+    "a~b",
+    "%2E",
+    "x\ny",
+    "\u202e",
+    "é",
+    "日本",
+]
+
+
+@pytest.mark.parametrize("name", ["demo", "telegram:42", "me@home", "a.b-c_d"])
+def test_an_ordinary_name_is_its_own_folder_name(name: str) -> None:
+    assert folder_name(name) == name
+
+
+@pytest.mark.parametrize("name", [*_HOSTILE, "a" * 10_000, "/" * 10_000, "日" * 10_000])
+def test_a_folder_lies_in_the_workspaces_whatever_the_session_is_called(name: str) -> None:
+    folder = folder_name(name)
+    assert folder
+    assert "/" not in folder
+    assert folder not in (".", "..")
+    assert not folder.startswith(".")
+    assert folder.isascii()
+    assert len(folder) <= 255
+
+
+@given(st.sets(st.text(max_size=300), min_size=2, max_size=20))
+def test_no_two_sessions_share_a_folder(names: set[str]) -> None:
+    assert len({folder_name(name) for name in names}) == len(names)
+
+
+def test_names_that_differ_beyond_the_limit_differ(tmp_path: Path) -> None:
+    assert folder_name("a" * 300 + "b") != folder_name("a" * 300 + "c")
+    # What a long name is cut to is no other session's folder.
+    assert folder_name(folder_name("a" * 300)) != folder_name("a" * 300)
+
+
+def test_a_workspace_is_made_once_and_private(tmp_path: Path) -> None:
+    workspaces = Workspaces(tmp_path)
+    before = os.umask(0)
+    try:
+        made = workspaces.make("a/b")
+    finally:
+        os.umask(before)
+    assert made.parent == tmp_path
+    assert stat.S_IMODE(made.stat().st_mode) == 0o700
+    (made / "note").write_text("kept")
+    assert workspaces.make("a/b") == made
+    assert (made / "note").read_text() == "kept"
+
+
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_what_is_no_folder_is_refused_and_not_followed(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    workspaces = Workspaces(tmp_path / "workspaces")
+    (tmp_path / "workspaces").mkdir()
+    if kind == "link":
+        workspaces.path("demo").symlink_to(tmp_path / "elsewhere")
+    else:
+        workspaces.path("demo").write_text("")
+    with pytest.raises(PlaceError, match="cannot be used") as refused:
+        workspaces.make("demo")
+    assert "Not a directory" in refused.value.fault or "Too many levels" in refused.value.fault
