@@ -6,13 +6,16 @@ import socket
 import struct
 import time
 from collections import deque
-from typing import TypeVar
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import msgspec
 
 from hermesctl.errors import CommandError, NotRunning
 from hermesctl.exits import Exit
 from ipc.codec import Decoder, encode
 from ipc.endpoints import Places, is_listening
-from ipc.messages import Answer, Refused, Request
+from ipc.messages import Answer, Care, Queue, Refused, Request, Show, Table
 from ipc.sockets import Wire
 
 # The supervisor answers after one commit; ten seconds is a disk in deep trouble.
@@ -46,6 +49,22 @@ class Client:
     ) -> _Expected:
         """The answer to a request; a refusal ends the command."""
         return self.answer_to(self.post(request), expected, timeout_seconds)
+
+    def rows(
+        self,
+        request: Show | Queue | Care,
+        at_most: int | None = None,
+        timeout_seconds: float = ANSWER_SECONDS,
+    ) -> Iterator[dict[str, Any]]:
+        """The rows of a table, page after page; without `at_most` all of them."""
+        left = at_most
+        while left is None or left > 0:
+            page = self.ask(request, Table, timeout_seconds)
+            yield from page.rows[:left]
+            if not page.more:
+                return
+            left = None if left is None else left - len(page.rows)
+            request = msgspec.structs.replace(request, after=page.more)
 
     def answer_to(
         self, number: int, expected: type[_Expected], timeout_seconds: float = ANSWER_SECONDS

@@ -8,6 +8,8 @@ import click
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from ipc.messages import TurnState
+
 # A person has pressed Tab and looks at the line: later than this, nothing is better than something.
 _ANSWER_SECONDS = 1.0
 _ROWS_MAX = 200
@@ -25,7 +27,8 @@ def turns(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "l
 def unhappy_turns(
     ctx: click.Context, parameter: click.Parameter, incomplete: str
 ) -> "list[CompletionItem[str]]":
-    found = (row for state in ("failed", "interrupted") for row in _rows(ctx, "turns", state))
+    states: tuple[TurnState, ...] = ("failed", "interrupted")
+    found = (row for state in states for row in _rows(ctx, "turns", state))
     return _offer((_item(row, "turn", "state") for row in found), incomplete)
 
 
@@ -52,19 +55,19 @@ def _offer(items: "Iterable[CompletionItem[str]]", incomplete: str) -> "list[Com
     return [item for item in items if item.value.startswith(incomplete) and item.value.isprintable()]
 
 
-def _rows(ctx: click.Context, what: _Table, state: str | None = None) -> Iterator[dict[str, Any]]:
+def _rows(ctx: click.Context, what: _Table, state: "TurnState | None" = None) -> Iterator[dict[str, Any]]:
     from hermesctl.client import Client
     from hermesctl.errors import CommandError
     from ipc.endpoints import find_places
     from ipc.errors import WireError
-    from ipc.messages import Show, Table
+    from ipc.messages import Show
 
     try:
         client = Client(find_places(ctx.find_root().params.get("home")))
     except CommandError:
         return
     try:
-        yield from client.ask(Show(what, state=state, limit=_ROWS_MAX), Table, _ANSWER_SECONDS).rows
+        yield from client.rows(Show(what, state=state, limit=_ROWS_MAX), _ROWS_MAX, _ANSWER_SECONDS)
     except (CommandError, WireError):
         return
     finally:

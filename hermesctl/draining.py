@@ -5,6 +5,7 @@ import time
 from hermesctl.client import Client
 from hermesctl.render import one_line
 from hermesctl.waiting import Waiting
+from ipc.bounds import ROWS_MAX
 from ipc.endpoints import Places
 from ipc.messages import Done, Drain, Show, Table
 
@@ -44,8 +45,7 @@ def drain_seconds(places: Places) -> float:
 
 
 def running_turns(client: Client) -> list[str]:
-    rows = client.ask(Show("turns", state="running", limit=10_000), Table).rows
-    return [one_line(row["turn"]) for row in rows]
+    return [one_line(row["turn"]) for row in client.rows(Show("turns", state="running", limit=ROWS_MAX))]
 
 
 def named(turns: list[str]) -> str:

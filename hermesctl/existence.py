@@ -5,7 +5,7 @@ from hermesctl.errors import CommandError
 from hermesctl.exits import Exit
 from hermesctl.parameters import quoted
 from ipc.endpoints import Places
-from ipc.messages import Follow, Following, Show, Table, Unfollow
+from ipc.messages import Follow, Following, Show, Unfollow
 
 # Names among which the nearest is looked for: those of the sessions that were used last.
 _NAMES_MAX = 1000
@@ -28,7 +28,7 @@ def no_such_session(client: Client, session: str) -> CommandError:
     """What a command ends with; the hint names the session that was probably meant."""
     import difflib
 
-    rows = client.ask(Show("sessions", limit=_NAMES_MAX), Table).rows
+    rows = client.rows(Show("sessions", limit=_NAMES_MAX), _NAMES_MAX)
     near = difflib.get_close_matches(session, [str(row["session"]) for row in rows], n=1)
     hint = f"did you mean {near[0]}?" if near else "hermesctl sessions lists them; hermesctl send begins one"
     return CommandError(f"there is no session {quoted(session)}", hint, Exit.REFUSED)

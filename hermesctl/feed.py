@@ -5,7 +5,7 @@ import time
 from hermesctl.client import SILENCE_SECONDS, Client
 from hermesctl.errors import NotRunning
 from ipc.endpoints import Places
-from ipc.messages import Answer, Cut, Delta, Event, Follow, Following, Noted, Show, Table, Unfollow
+from ipc.messages import Answer, Cut, Delta, Event, Follow, Following, Noted, Show, Unfollow
 
 # Between two looks whether the supervisor is back.
 _RETRY_SECONDS = 0.2
@@ -133,5 +133,5 @@ class Feed:
                 self._own[session] = self._follow(session, self._seen.get(session, 0))
 
     def _heads(self) -> dict[str, int]:
-        rows = self.client.ask(Show("sessions", limit=_SESSIONS_MAX), Table).rows
+        rows = self.client.rows(Show("sessions", limit=_SESSIONS_MAX), _SESSIONS_MAX)
         return {str(row["session"]): int(row.get("seq") or 0) for row in rows if "session" in row}

@@ -11,7 +11,7 @@ from hermesctl.neutral import json_text
 from hermesctl.pager import no_pager, show
 from hermesctl.render import Column, paint, table
 from ipc.endpoints import Places
-from ipc.messages import Show, Table
+from ipc.messages import Show
 
 
 def as_json(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -20,10 +20,13 @@ def as_json(command: Callable[..., Any]) -> Callable[..., Any]:
     return option(no_pager(command))
 
 
-def read(places: Places, what: Show, timeout_seconds: float = ANSWER_SECONDS) -> tuple[dict[str, Any], ...]:
+def read(
+    places: Places, what: Show, at_most: int | None = None, timeout_seconds: float = ANSWER_SECONDS
+) -> tuple[dict[str, Any], ...]:
+    """The rows of a table; without `at_most` all of them."""
     client = Client(places)
     try:
-        return client.ask(what, Table, timeout_seconds).rows
+        return tuple(client.rows(what, at_most, timeout_seconds))
     finally:
         client.close()
 

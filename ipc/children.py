@@ -2,6 +2,7 @@
 
 from typing import Any, Literal
 
+from ipc.bounds import FilePath, Number, Sentence, Sentences, Status
 from ipc.messages import Beat, Message
 from ipc.parts import Part
 
@@ -28,9 +29,9 @@ class ServiceState(Message, frozen=True, tag="state"):
     """Where the service stands; `address` once it serves; `hint` when it cannot."""
 
     state: Literal["starting", "warming", "ready", "failed"]
-    detail: str = ""
-    hint: str = ""
-    address: str = ""
+    detail: Sentence = ""
+    hint: Sentence = ""
+    address: FilePath = ""
 
 
 FromService = ServiceState | Beat
@@ -118,51 +119,51 @@ ToZygote = Prepare | Fork | Bind
 class CellWorks(Message, frozen=True, tag="works"):
     """The cell of Prepare was tried and holds, except as the sentences say; warming up begins."""
 
-    shortcomings: tuple[str, ...] = ()
+    shortcomings: Sentences = ()
 
 
 class CellFails(Message, frozen=True, tag="fails"):
     """The kernel does not allow the cell of Prepare; the zygote ends."""
 
-    error: str
+    error: Sentence
 
 
 class Warm(Message, frozen=True, tag="warm"):
     """Everything is imported and one rehearsal turn was run; forks take milliseconds from here on."""
 
-    ms: int
+    ms: Number
 
 
 class Forked(Message, frozen=True, tag="forked"):
     """The cell's first process exists; its pidfd travels with this datagram. `leaf` is its cgroup, if any."""
 
-    incarnation: int
-    leaf: str = ""
+    incarnation: Number
+    leaf: FilePath = ""
 
 
 class Running(Message, frozen=True, tag="running"):
     """Sent by the worker itself when it has taken its order; its pidfd travels with this datagram."""
 
-    incarnation: int
+    incarnation: Number
 
 
 class Bound(Message, frozen=True, tag="bound"):
     """The workspace is in its place, or why it is not."""
 
-    incarnation: int
-    error: str = ""
+    incarnation: Number
+    error: Sentence = ""
 
 
 class ForkFailed(Message, frozen=True, tag="noforked"):
-    incarnation: int
-    error: str
+    incarnation: Number
+    error: Sentence
 
 
 class Exited(Message, frozen=True, tag="exited"):
     """A cell's first process was reaped, nothing is left; `status` as os.waitstatus_to_exitcode has it."""
 
-    incarnation: int
-    status: int
+    incarnation: Number
+    status: Status
 
 
 FromZygote = CellWorks | CellFails | Warm | Forked | Running | ForkFailed | Bound | Exited

@@ -1,17 +1,36 @@
-"""Bytes to messages and back: a version byte, then MessagePack; a frame over its limit never passes."""
+"""Bytes to messages and back: a version byte, then MessagePack; a frame over its limit never passes.
 
+A frame that breaks the protocol is refused in a sentence that names the field, and never quotes it: values
+of peers may be secret, and as long as a frame.
+"""
+
+import re
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from ipc.errors import FrameTooLarge, Unreadable, Unwritable, WrongVersion
 
-VERSION = 1
+VERSION = 2
 # A frame holds at most one history or one tool result; both are cut far below this by whoever makes them.
 FRAME_BYTES_MAX = 8 * 1024 * 1024
 
 _PREFIX = bytes([VERSION])
+_OUT_OF_BOUNDS_HINT = "keep what is sent within the limits of docs/protocol.md"
 _UNREADABLE_HINT = "see docs/protocol.md for the messages"
+# Beginnings of msgspec's sentences, and what they say of a field.
+_FAULTS = (
+    (r"Expected `str` of length <= (\d+)", "{field} is longer than {0} characters"),
+    (r"Expected `array` of length <= (\d+)", "{field} has more than {0} entries"),
+    (r"Expected `(?:int|float)` <= ([\d.e+-]+)", "{field} is above {0}"),
+    (r"Expected `(?:int|float)` >= ([\d.e+-]+)", "{field} is below {0}"),
+    (r"Invalid enum value", "{field} is none of the words it may be"),
+    (r"Invalid value", "{field} names no message of this direction"),
+    (r"Object missing required field `(\w+)`", "{0} is missing"),
+    (r"(Expected `[^`]+`(?:, got `\w+`)?)", "{field}: {0}"),
+)
+_FIELD = r"`\$\.?([\w.\[\]]*)`$"
+
 _Message = TypeVar("_Message")
 _encoder = msgspec.msgpack.Encoder()
 
@@ -34,6 +53,22 @@ def encode(message: msgspec.Struct, limit: int = FRAME_BYTES_MAX) -> bytes:
     return bytes(buffer)
 
 
+class Encoder(Generic[_Message]):
+    """Writes the frames of one direction and holds them to its bounds before a receiver does."""
+
+    def __init__(self, union: type[_Message] | object) -> None:
+        self._decoder: msgspec.msgpack.Decoder[_Message] = msgspec.msgpack.Decoder(union)
+
+    def encode(self, message: msgspec.Struct) -> bytes:
+        frame = encode(message)
+        try:
+            self._decoder.decode(memoryview(frame)[1:])
+        except msgspec.MsgspecError as error:
+            fault = f"{type(message).__name__} cannot be sent: {_fault(str(error))}"
+            raise Unwritable(fault, _OUT_OF_BOUNDS_HINT) from None
+        return frame
+
+
 class Decoder(Generic[_Message]):
     """Reads the frames of one direction, given as a union of tagged structs."""
 
@@ -53,7 +88,7 @@ class Decoder(Generic[_Message]):
         try:
             return self._decoder.decode(memoryview(frame)[1:])
         except msgspec.MsgspecError as error:
-            raise Unreadable(f"a frame could not be read: {error}", _UNREADABLE_HINT) from None
+            raise Unreadable(f"a frame could not be read: {_fault(str(error))}", _UNREADABLE_HINT) from None
         except (UnicodeDecodeError, RecursionError) as error:
             # msgspec lets these two through: bytes that are no UTF-8, and values nested thousands deep.
             raise Unreadable(f"a frame could not be read: {type(error).__name__}", _UNREADABLE_HINT) from None
@@ -62,3 +97,12 @@ class Decoder(Generic[_Message]):
 def values(message: msgspec.Struct) -> tuple[Any, ...]:
     """The fields of a message in their order, as they are."""
     return msgspec.structs.astuple(message)
+
+
+def _fault(words: str) -> str:
+    at = re.search(_FIELD, words[-200:])
+    field = (at and at[1]) or "the message"
+    for beginning, said in _FAULTS:
+        if found := re.match(beginning, words):
+            return said.format(*found.groups(), field=field)
+    return "it is no message"

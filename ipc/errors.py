@@ -26,5 +26,12 @@ class Unwritable(WireError):
     """A message holds something that no frame can carry."""
 
 
+class BadPlace(WireError):
+    """The place after which a table is to go on was not given by a page of that table."""
+
+    def __init__(self) -> None:
+        super().__init__("a table cannot go on at this place", "begin it again, with an empty `after`")
+
+
 class PlaceError(WireError):
     """A folder or socket path cannot be used."""

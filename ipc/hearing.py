@@ -3,6 +3,7 @@
 A clip is named by the path of its file. One Heard or NotHeard answers each Transcribe that is not forgotten.
 """
 
+from ipc.bounds import Amount, Id, Sentence, Sentences, Text, Word
 from ipc.messages import Message
 
 # --- supervisor -> stt_service ------------------------------------------------------------------------------
@@ -39,28 +40,28 @@ ToHearing = Transcribe | Forget
 class Hearing(Message, frozen=True, tag="hearing"):
     """How far a clip is and what was understood so far; the first, with nothing done, says it has begun."""
 
-    message: str
-    seconds_done: float
-    seconds_total: float
-    text: str = ""
+    message: Id
+    seconds_done: Amount
+    seconds_total: Amount
+    text: Text = ""
 
 
 class Heard(Message, frozen=True, tag="heard"):
     """The words of a clip. `cautions` are sentences about what may be missing."""
 
-    message: str
-    text: str
-    language: str
-    seconds: float
-    cautions: tuple[str, ...] = ()
+    message: Id
+    text: Text
+    language: Word
+    seconds: Amount
+    cautions: Sentences = ()
 
 
 class NotHeard(Message, frozen=True, tag="notheard"):
     """The clip gave no words. `again` says whether another try could do better."""
 
-    message: str
-    reason: str
-    hint: str
+    message: Id
+    reason: Sentence
+    hint: Sentence
     again: bool = False
 
 

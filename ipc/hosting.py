@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from ipc.bounds import Amount, FilePath, Name, Number, Place, Word
 from ipc.parts import Message
 
 
@@ -13,11 +14,11 @@ class Care(Message, frozen=True, tag="care"):
     """
 
     act: Literal["check", "stats", "backup", "export", "prune"]
-    file: str | None = None
-    session: str | None = None
-    after: str = ""
-    older: str | None = None
-    keep: str | None = None
+    file: FilePath | None = None
+    session: Name | None = None
+    after: Place = ""
+    older: Word | None = None
+    keep: Word | None = None
 
 
 class Reload(Message, frozen=True, tag="reload"):
@@ -43,8 +44,8 @@ class Scale(Message, frozen=True, tag="scale"):
     With neither, nothing changes and the answer tells how many there are.
     """
 
-    seats: int | None = None
-    per_cpu: float | None = None
+    seats: Number | None = None
+    per_cpu: Amount | None = None
 
 
 class HandOver(Message, frozen=True, tag="handover"):

@@ -1,10 +1,12 @@
-"""What clients, workers and the supervisor say, one tagged union per direction; docs/protocol.md says when.
+"""Messages between clients, workers and the supervisor, one tagged union per direction.
 
-Structs are frozen and their tags are short: a tag is on the wire with every token.
+docs/protocol.md says when each is sent. Structs are frozen and their tags are short: a tag is on the wire
+with every token. Every field of a message to the supervisor has a bound (ipc/bounds.py).
 """
 
 from typing import Any, Literal
 
+from ipc.bounds import Id, Limit, MessageText, Name, Number, Place, Sentence, Sentences, Status, Text, Word
 from ipc.hosting import Care as Care
 from ipc.hosting import Drain as Drain
 from ipc.hosting import HandOver as HandOver
@@ -24,6 +26,8 @@ from ipc.parts import ToolTrace as ToolTrace
 from ipc.parts import Usage as Usage
 
 BusyMode = Literal["interrupt", "queue", "steer", "collect"]
+# Poison are the failed ones that have cost too many workers.
+TurnState = Literal["queued", "running", "asking", "done", "failed", "interrupted", "poison"]
 
 
 # --- worker -> supervisor -----------------------------------------------------------------------------------
@@ -32,9 +36,9 @@ BusyMode = Literal["interrupt", "queue", "steer", "collect"]
 class Hello(Message, frozen=True, tag="hello"):
     """First frame of an incarnation: who it is, by the numbers it was forked with."""
 
-    epoch: int
-    seat: int
-    incarnation: int
+    epoch: Number
+    seat: Number
+    incarnation: Number
 
 
 class Ready(Message, frozen=True, tag="ready"):
@@ -48,53 +52,53 @@ class Beat(Message, frozen=True, tag="beat"):
 class Delta(Message, frozen=True, tag="d"):
     """Words as they are spoken. Goes to clients byte for byte as the worker made it."""
 
-    session: str
-    turn: str
-    attempt: int
-    offset: int
-    text: str
+    session: Name
+    turn: Id
+    attempt: Number
+    offset: Number
+    text: Text
 
 
 class ToolStarted(Message, frozen=True, tag="tool"):
     """Written down before the tool runs: the worker waits for the acknowledgement of this frame."""
 
-    turn: str
-    attempt: int
-    call: str
-    name: str
-    summary: str
-    arguments: str
+    turn: Id
+    attempt: Number
+    call: Id
+    name: Name
+    summary: Sentence
+    arguments: Text
     repeat: ToolClass
-    offset: int = 0
+    offset: Number = 0
 
 
 class ToolFinished(Message, frozen=True, tag="toolend"):
     """`exit` is the status of a command that ended by itself, `signal` the name of the one that ended it."""
 
-    turn: str
-    attempt: int
-    call: str
+    turn: Id
+    attempt: Number
+    call: Id
     ok: bool
-    ms: int
-    result: str
-    exit: int | None = None
-    signal: str = ""
+    ms: Number
+    result: Text
+    exit: Status | None = None
+    signal: Word = ""
 
 
 class Noted(Message, frozen=True, tag="note"):
     """Something a watcher should know while it happens (a retry, a wait): fleeting, never history."""
 
-    turn: str
-    attempt: int
-    text: str
+    turn: Id
+    attempt: Number
+    text: Sentence
 
 
 class Steered(Message, frozen=True, tag="steered"):
     """The running agent has taken in a message that was handed to it by Steer."""
 
-    turn: str
-    attempt: int
-    message: str
+    turn: Id
+    attempt: Number
+    message: Id
 
 
 class Asked(Message, frozen=True, tag="asked"):
@@ -103,38 +107,38 @@ class Asked(Message, frozen=True, tag="asked"):
     The answer comes to a later attempt, as the result of that call.
     """
 
-    turn: str
-    attempt: int
-    call: str
+    turn: Id
+    attempt: Number
+    call: Id
     kind: Literal["clarify", "approve"]
-    text: str
-    choices: tuple[str, ...] = ()
+    text: Sentence
+    choices: Sentences = ()
 
 
 class Kept(Message, frozen=True, tag="kept"):
     """The answer to Resend, behind all that was said again: what runs here; nothing by default."""
 
-    turn: str = ""
-    attempt: int = 0
+    turn: Id = ""
+    attempt: Number = 0
 
 
 class Finished(Message, frozen=True, tag="done"):
     """`finish` says why the model stopped: `stop` of itself, else `length`, `content_filter`, `refusal`, …"""
 
-    turn: str
-    attempt: int
-    text: str
+    turn: Id
+    attempt: Number
+    text: Text
     usage: Usage = Usage()
-    finish: str = "stop"
+    finish: Word = "stop"
 
 
 class Failed(Message, frozen=True, tag="failed"):
     """The attempt ended without an answer. `again` says whether another attempt could do better."""
 
-    turn: str
-    attempt: int
-    error: str
-    hint: str
+    turn: Id
+    attempt: Number
+    error: Sentence
+    hint: Sentence
     again: bool = False
 
 
@@ -204,45 +208,46 @@ ToWorker = Assign | Ack | Steer | Resend | Retire
 class Submit(Message, frozen=True, tag="submit"):
     """Say something to a session. `key` makes it idempotent; `busy` overrides the session's mode."""
 
-    session: str
-    text: str
-    key: str
+    session: Name
+    text: MessageText
+    key: Name
     busy: BusyMode | None = None
-    expect_turn: str | None = None
+    expect_turn: Id | None = None
     # The name of a stored clip instead of a text: the sender has put it into the clips folder, durably.
-    clip: str = ""
+    clip: Name = ""
 
 
 class Interrupt(Message, frozen=True, tag="interrupt"):
     """Stop the running turn of a session (of every session when None); `drop` empties the queue too."""
 
-    session: str | None
-    by: str
-    expect_turn: str | None = None
+    session: Name | None
+    by: Name
+    expect_turn: Id | None = None
     drop: bool = False
 
 
 class Queue(Message, frozen=True, tag="queue"):
-    """Read or change what waits behind the running turn."""
+    """Read or change what waits behind the running turn. `after` is the `more` of the page before."""
 
-    session: str
+    session: Name
     act: Literal["list", "drop", "clear", "resume"] = "list"
-    message: str | None = None
+    message: Id | None = None
+    after: Place = ""
 
 
 class Respond(Message, frozen=True, tag="respond"):
     """Answer an open question by its id."""
 
-    question: str
-    text: str
-    by: str
+    question: Id
+    text: MessageText
+    by: Name
 
 
 class Retry(Message, frozen=True, tag="retry"):
     """Say again what a failed or interrupted turn was to answer; `key` makes it idempotent."""
 
-    turn: str
-    key: str
+    turn: Id
+    key: Name
 
 
 class Follow(Message, frozen=True, tag="follow"):
@@ -252,29 +257,30 @@ class Follow(Message, frozen=True, tag="follow"):
     by Seen. A follow ends when the client goes or falls too far behind.
     """
 
-    session: str | None
-    after: int | None = None
-    cursor: str = ""
+    session: Name | None
+    after: Number | None = None
+    cursor: Name = ""
 
 
 class Seen(Message, frozen=True, tag="seen"):
     """Every event of the session up to `seq` has reached whom the cursor serves. It never moves back."""
 
-    cursor: str
-    session: str
-    seq: int
+    cursor: Name
+    session: Name
+    seq: Number
 
 
 class Unfollow(Message, frozen=True, tag="unfollow"):
     """End the follow that was started under request number `follow`."""
 
-    follow: int
+    follow: Number
 
 
 class Show(Message, frozen=True, tag="show"):
     """Read a table. `state` and `session` filter where the table has them; `id` is whose story is told.
 
     `output` is what the tool call `call` of the turn `id` was given and gave back, a row for each attempt.
+    The answer has `limit` rows at most, fewer when they are long; `after` is the `more` of the page before.
     """
 
     what: Literal[
@@ -289,11 +295,12 @@ class Show(Message, frozen=True, tag="show"):
         "output",
         "metrics",
     ]
-    session: str | None = None
-    state: str | None = None
-    limit: int = 100
-    id: str = ""
-    call: str = ""
+    session: Name | None = None
+    state: TurnState | None = None
+    limit: Limit = 100
+    id: Id = ""
+    call: Id = ""
+    after: Place = ""
 
 
 Request = (
@@ -332,10 +339,14 @@ class Accepted(Message, frozen=True, tag="accepted"):
 
 
 class Done(Message, frozen=True, tag="ok"):
-    """The request was carried out; `turns` names the turns it touched, in order."""
+    """The request was carried out; `turns` names the turns it touched, in order.
+
+    `more` is how many further turns it touched that do not fit the frame.
+    """
 
     turns: tuple[str, ...] = ()
     note: str = ""
+    more: int = 0
 
 
 class Refused(Message, frozen=True, tag="refused"):
@@ -347,7 +358,7 @@ class Refused(Message, frozen=True, tag="refused"):
 
 
 class Table(Message, frozen=True, tag="table"):
-    """Rows of what was asked for, as plain mappings; `more` is where the next page begins."""
+    """Rows of what was asked for, as plain mappings; `more`, if not empty, is where the next page begins."""
 
     rows: tuple[dict[str, Any], ...]
     more: str = ""

@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from ipc.bounds import Number
+
 # What repeating a tool call would do to the world: nothing, the same again, or harm.
 ToolClass = Literal["pure", "idempotent", "unsafe"]
 
@@ -77,5 +79,5 @@ class Said(Part, frozen=True):
 class Usage(Part, frozen=True):
     """Tokens a turn has cost, as the model server counted them."""
 
-    input_tokens: int = 0
-    output_tokens: int = 0
+    input_tokens: Number = 0
+    output_tokens: Number = 0

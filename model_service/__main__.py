@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from ipc.bounds import sentence
 from ipc.children import ServiceStart, ServiceState
 from model_service.life import Line, die_with
 
@@ -32,10 +33,14 @@ def main() -> None:
     try:
         serve(start, line)
     except CannotServe as error:
-        line.say(ServiceState("failed", detail=str(error), hint=error.hint))
+        line.say(ServiceState("failed", detail=sentence(str(error)), hint=error.hint))
     except Exception as error:
         print(f"model_service: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-        line.say(ServiceState("failed", detail=f"the model server did not start: {error}", hint=_OTHER_MODEL))
+        line.say(
+            ServiceState(
+                "failed", detail=sentence(f"the model server did not start: {error}"), hint=_OTHER_MODEL
+            )
+        )
     # An exit would drop the frame that says why; the supervisor ends this process once it has read it.
     line.beat_for_ever()
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ipc.bounds import sentence
 from ipc.children import ServiceStart, ServiceState
 from ipc.codec import Decoder, encode
 from ipc.errors import WireError
@@ -63,7 +64,7 @@ async def serve(start: ServiceStart) -> None:
         hint = (
             "pip install faster-whisper" if isinstance(error, ImportError) else "check [stt] in hermes.toml"
         )
-        say(ServiceState("failed", detail=f"it cannot start: {error}", hint=hint))
+        say(ServiceState("failed", detail=sentence(f"it cannot start: {error}"), hint=hint))
         # An exit would drop the frame that says why; the supervisor ends this process once it has read it.
         while True:
             say(Beat())

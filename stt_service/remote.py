@@ -3,6 +3,7 @@
 import httpx2
 import msgspec
 
+from ipc.bounds import Text, Word
 from stt_service import guards
 from stt_service.ears import Clip, Tell, Transcript
 from stt_service.engine import Wish
@@ -20,8 +21,8 @@ _SETTINGS = "check base_url, model and key under [stt] in hermes.toml"
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    text: str
-    language: str = ""
+    text: Text
+    language: Word = ""
 
 
 class RemoteEars:

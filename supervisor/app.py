@@ -228,7 +228,7 @@ class App:
         return Views(
             state=state,
             clock=self._clock,
-            tables=self._journal.read,
+            journal=self._journal,
             readings=self._processes.readings,
             services=self._services.rows,
             gauges=Gauges(

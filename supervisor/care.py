@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from ipc import messages as wire
+from ipc import paging
+from ipc.errors import WireError
 from supervisor.clock import Clock
 from supervisor.journal import care
 from supervisor.journal.errors import JournalError, JournalUnwritable
@@ -80,7 +82,7 @@ class Care:
         """In a thread of its own."""
         try:
             answer = self._answer(request)
-        except JournalError as error:
+        except (JournalError, WireError) as error:
             answer = wire.Refused(error.fault, error.hint)
         with suppress(RuntimeError):  # the service has ended meanwhile
             self._loop.call_soon_threadsafe(self._finished, answer, reply)
@@ -94,15 +96,14 @@ class Care:
         match request.act:
             case "check":
                 found = care.check(self._path)
-                return wire.Table(({"file": str(self._path), "ok": not found, "findings": found},))
+                return _one_row({"file": str(self._path), "ok": not found, "findings": found})
             case "stats":
-                return wire.Table((care.stats(self._path),))
+                return _one_row(care.stats(self._path))
             case "export":
-                rows, more = care.export_page(self._path, request.session, request.after)
-                return wire.Table(tuple(rows), more)
-        if request.file is None or not Path(request.file).is_absolute():
+                return care.export_page(self._path, request.session, request.after)
+        if request.file is None or "\0" in request.file or not Path(request.file).is_absolute():
             return wire.Refused("a backup needs the whole path of its file", "hermesctl journal backup FILE")
-        return wire.Table((care.backup(self._path, Path(request.file), self._stopping.is_set),))
+        return _one_row(care.backup(self._path, Path(request.file), self._stopping.is_set))
 
     def _before(self) -> float:
         return self._clock.now() - self._live.settings.journal.keep_seconds
@@ -139,7 +140,11 @@ class Care:
         if pruning.removed.total():
             self._log.write("journal.pruned", **pruning.removed)
             self._pruned()
-        reply(wire.Table((dict(pruning.removed),)))
+        reply(_one_row(dict(pruning.removed)))
+
+
+def _one_row(row: paging.Row) -> wire.Table:
+    return paging.page(paging.listed([row], ""))
 
 
 def _read(reading: Reading[float] | Reading[int], text: str | None, otherwise: float | None) -> float | None:

@@ -3,21 +3,20 @@
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from ipc import messages as wire
+from ipc import paging
 from ipc.codec import Decoder, encode
 from ipc.errors import WireError
 from ipc.sockets import LoopSocket
-from supervisor import clips, scaling
+from supervisor import clips, request_faults, scaling
 from supervisor.core import effects, events
 from supervisor.core.model import BusyMode, State, session_of
 from supervisor.live import Live
 
-# A message is something a person says; larger things belong in files. Far below the frame limit, so history
-# fits too.
-TEXT_BYTES_MAX = 1024 * 1024
-SESSION_NAME_MAX = 200
+# Of the request number, as docs/protocol.md has it.
+_NUMBER_BYTES = 8
 # The journal is tried again by itself; a sender who asks as often as this is served soon after it has room.
 _NO_ROOM_RETRY_SECONDS = 5.0
 
@@ -48,11 +47,12 @@ class Feed(Protocol):
 
 
 class Views(Protocol):
-    def show(self, request: wire.Show) -> tuple[dict[str, Any], ...]: ...
-    def queue(self, session: str) -> tuple[dict[str, Any], ...]: ...
+    def show(self, request: wire.Show) -> wire.Table: ...
+    def queue(self, session: str, after: str) -> wire.Table: ...
     def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None: ...
     def spoken(self, message: str) -> tuple[str, str, str] | None: ...
     def cursor(self, session: str, name: str) -> int: ...
+    def told(self, session: str) -> int: ...
 
 
 class Care(Protocol):
@@ -106,11 +106,18 @@ class Control:
                 self._refused()
             self._socket.send([identity, number, encode(answer)])
 
+        if len(number) != _NUMBER_BYTES:
+            number = number[:_NUMBER_BYTES]
+            fault = f"a request number has {_NUMBER_BYTES} bytes"
+            reply(wire.Refused(fault, "see docs/protocol.md for the parts of a request"))
+            return
         try:
             request = self._decoder.decode(body)
+            self._serve(identity, number, request, reply)
         except WireError as error:
             reply(wire.Refused(error.fault, error.hint))
-            return
+
+    def _serve(self, identity: bytes, number: bytes, request: wire.Request, reply: Reply) -> None:
         match request:
             case wire.Follow():
                 self._follow(identity, number, request, reply)
@@ -118,7 +125,7 @@ class Control:
                 self._feed.unfollow(identity, request.follow.to_bytes(8))
                 reply(wire.Done())
             case wire.Show():
-                reply(wire.Table(self._views.show(request)))
+                reply(self._views.show(request))
             case wire.Care():
                 self._care.request_arrived(request, reply)
             case wire.Reload():
@@ -128,19 +135,18 @@ class Control:
 
     def _follow(self, identity: bytes, number: bytes, request: wire.Follow, reply: Reply) -> None:
         after = request.after
-        if request.cursor:
-            if request.session is None:
-                reply(wire.Refused("a cursor counts within one session", "name the session to follow"))
-                return
-            if fault := _cursor_fault(request.cursor):
-                reply(fault)
-                return
-            if after is None:
-                after = self._views.cursor(request.session, request.cursor)
+        fault = request_faults.follow(request)
+        if fault is None and request.session is not None and after is not None:
+            fault = request_faults.not_told_yet(request.session, after, self._views.told(request.session))
+        if fault is not None:
+            reply(fault)
+            return
+        if request.cursor and request.session is not None and after is None:
+            after = self._views.cursor(request.session, request.cursor)
         self._feed.follow(identity, number, request.session, after)
 
     def _change(self, request: _Change, reply: Reply) -> None:
-        fault = _fault(request) or self._no_room(request)
+        fault = request_faults.change(request) or self._no_room(request)
         if fault is not None:
             reply(fault)
             return
@@ -237,7 +243,7 @@ class Control:
             return
         session, _, texts = found
         text = "\n\n".join(texts)
-        if fault := _text_fault(text):
+        if fault := request_faults.text(text):
             reply(fault)
             return
         self._submit(wire.Submit(session, text, request.key, busy="queue"), reply, retries=request.turn)
@@ -255,7 +261,7 @@ class Control:
             if isinstance(answer, effects.Carried):
                 turns.extend(answer.turns)
             if not left:
-                reply(wire.Done(tuple(turns)))
+                reply(paging.done(turns))
 
         for name in names:
             event = events.InterruptAsked(name, request.by, drop=request.drop)
@@ -274,7 +280,7 @@ class Control:
     def _queue(self, request: wire.Queue, reply: Reply) -> None:
         match request.act:
             case "list":
-                reply(wire.Table(self._views.queue(request.session)))
+                reply(self._views.queue(request.session, request.after))
             case "drop":
                 event = events.DropAsked(request.session, request.message or "", "hermesctl")
                 self._engine.post(event, _answering(reply))
@@ -290,60 +296,6 @@ def message_id(session: str, key: str) -> str:
     return f"m_{digest.hexdigest()}"
 
 
-def _fault(request: _Change) -> wire.Refused | None:
-    """What is wrong with a request before any rule is asked."""
-    match request:
-        case wire.Submit():
-            return _name_fault(request.session) or _content_fault(request) or _key_fault(request.key)
-        case wire.Interrupt(session=str(session)) | wire.Queue(session=session):
-            return _name_fault(session)
-        case wire.Respond():
-            return _text_fault(request.text)
-        case wire.Retry():
-            return _key_fault(request.key)
-        case wire.Seen():
-            return _name_fault(request.session) or _cursor_fault(request.cursor)
-    return None
-
-
-def _name_fault(name: str) -> wire.Refused | None:
-    if 0 < len(name) <= SESSION_NAME_MAX and name.isprintable() and name.strip() == name:
-        return None
-    error = f"a session's name has 1 to {SESSION_NAME_MAX} printable characters and no space at its ends"
-    return wire.Refused(error, "choose another name, for example demo or telegram:42")
-
-
-def _cursor_fault(name: str) -> wire.Refused | None:
-    if _name_fault(name) is None:
-        return None
-    error = f"a cursor's name has 1 to {SESSION_NAME_MAX} printable characters and no space at its ends"
-    return wire.Refused(error, "name it after the client, for example telegram-bridge")
-
-
-def _content_fault(request: wire.Submit) -> wire.Refused | None:
-    if request.clip and request.text:
-        return wire.Refused("a message is a text or a clip, not both", "send two messages")
-    return None if request.clip else _text_fault(request.text)
-
-
-def _text_fault(text: str) -> wire.Refused | None:
-    size = len(text.encode())
-    if size > TEXT_BYTES_MAX:
-        error = f"the message is {size} bytes, the limit is {TEXT_BYTES_MAX}"
-        return wire.Refused(error, "put the large part in a file and name the file in the message")
-    if not text.strip():
-        return wire.Refused(
-            "the message is empty", "say something, or stop a turn with `hermesctl interrupt`"
-        )
-    return None
-
-
-def _key_fault(key: str) -> wire.Refused | None:
-    if 0 < len(key) <= SESSION_NAME_MAX:
-        return None
-    return wire.Refused("the message's key is empty or too long", f"use 1 to {SESSION_NAME_MAX} characters")
-
-
 def _answering(reply: Reply, then: Callable[[], None] | None = None) -> Callable[[effects.Answer], None]:
     """Turns the rules' answer into the wire's."""
 
@@ -352,7 +304,7 @@ def _answering(reply: Reply, then: Callable[[], None] | None = None) -> Callable
             case effects.Taken():
                 reply(wire.Accepted(answer.message, answer.seq, answer.again, answer.note))
             case effects.Carried():
-                reply(wire.Done(answer.turns, answer.note))
+                reply(paging.done(answer.turns, answer.note))
             case effects.Denied():
                 reply(wire.Refused(answer.error, answer.hint, answer.retry_after_seconds))
         if then is not None:

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
+from ipc import paging
 from ipc.codec import VERSION
-from ipc.messages import Answer, Done, Refused
+from ipc.messages import Answer, Refused
 from supervisor.core import effects, events
 from supervisor.core.keeping import keepable
 from supervisor.core.model import State
@@ -60,7 +61,7 @@ class Departure:
             return
 
         def decided(answer: effects.Answer) -> None:
-            reply(Done(answer.turns if isinstance(answer, effects.Carried) else ()))
+            reply(paging.done(answer.turns if isinstance(answer, effects.Carried) else ()))
             then()
 
         self._engine.post(events.HandOverAsked(), decided)

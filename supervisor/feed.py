@@ -10,8 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import msgspec
+
 from ipc import messages as wire
 from ipc.codec import encode
+from ipc.errors import FrameTooLarge
+from ipc.paging import fitted_row
 from ipc.sockets import LoopSocket, Sent
 from supervisor.core.records import Record
 
@@ -98,8 +102,7 @@ class Feed:
         for record in records:
             if not record.type or not (self._by_session.get(record.session) or self._by_session.get(None)):
                 continue
-            event = wire.Event(record.seq, record.session, record.type, record.at, record.fields())
-            frame = encode(event)
+            frame = _frame(wire.Event(record.seq, record.session, record.type, record.at, record.fields()))
             for follower in self._level(record.session):
                 self._tell(follower, record.seq, frame)
 
@@ -162,7 +165,7 @@ class Feed:
         session = follower.session
         for told in self._history.events_after(session, follower.seq, _PAGE_EVENTS):
             event = wire.Event(told.seq, session, told.type, told.at, told.fields)
-            if self._send(follower, encode(event)) is not Sent.SENT:
+            if self._send(follower, _frame(event)) is not Sent.SENT:
                 return
             follower.seq = told.seq
         if follower.seq < self._history.session_seq(session):
@@ -173,3 +176,11 @@ class Feed:
         spoken = self._spoken(session)
         if spoken is not None:
             self._send(follower, encode(spoken))
+
+
+def _frame(event: wire.Event) -> bytes:
+    """An event of an older journal may be too long for a frame: then its texts are cut, with a mark."""
+    try:
+        return encode(event)
+    except FrameTooLarge:
+        return encode(msgspec.structs.replace(event, fields=fitted_row(event.fields)))

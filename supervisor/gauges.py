@@ -34,9 +34,12 @@ class Gauges:
         self._trouble = trouble
         self._families = self._make()
 
-    def row(self) -> dict[str, Any]:
-        families = [*self._metrics.families(), *self._families]
-        return {"text": exposition.text(families), "samples": exposition.rows(families)}
+    def rows(self) -> list[dict[str, Any]]:
+        """One for each metric: its name, its lines of Prometheus' text, and its samples."""
+        return [
+            {"name": each.name, "text": exposition.text([each]), "samples": exposition.rows([each])}
+            for each in (*self._metrics.families(), *self._families)
+        ]
 
     def totals(self) -> dict[str, int]:
         return self._metrics.totals() | {"restarts": self._state.epoch - 1}

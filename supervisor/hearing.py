@@ -24,6 +24,8 @@ _TRIES_MAX = 2
 _GRACE_SECONDS = 3.0
 # What is shorter is understood in one go: its progress would only be its words, twice.
 _LONG_SECONDS = 30.0
+# Of a long clip the end of what was understood so far: it fits a note, and the rest was told before.
+_PROGRESS_CHARACTERS = 3000
 _OFF = ("voice is switched off", "set [stt] engine in hermes.toml, then `hermesctl reload`")
 _KEPT = "the clip is kept; say it again, or `hermesctl retry {message}` when the cause is mended"
 
@@ -140,7 +142,9 @@ class Hearing:
                     self._watch(clip)
                 if message.text and message.seconds_total > _LONG_SECONDS:
                     seconds = f"{message.seconds_done:.0f} of {message.seconds_total:.0f} s"
-                    self._progress(clip.session, clip.message, f"heard {seconds}: {message.text}")
+                    text = message.text
+                    latest = text if len(text) <= _PROGRESS_CHARACTERS else f"…{text[-_PROGRESS_CHARACTERS:]}"
+                    self._progress(clip.session, clip.message, f"heard {seconds}: {latest}")
             case wire.Heard() if message.text.strip():
                 self._take(clip.message)
                 self._post(events.Transcribed(clip.session, clip.message, message.text.strip()))

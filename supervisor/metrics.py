@@ -33,6 +33,7 @@ _REASONS = {
     "it is not connected": "unreachable",
     "it does not read": "unreachable",
     "it sent a frame": "unreachable",
+    "it said more than": "unreachable",
 }
 _OF_THEMSELVES = "died"
 _OTHER = "other"

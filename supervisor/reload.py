@@ -2,13 +2,14 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ipc import messages as wire
+from ipc.paging import listed, page
 from supervisor.live import Live
 from supervisor.log import Log
 from supervisor.services import speech
@@ -164,4 +165,14 @@ class Reload:
         for change in differing:
             self._log.write("settings.changed", key=change.key, applies=change.applies)
         self._log.write("settings.read", changes=len(differing))
-        reply(wire.Table(tuple(change.row() for change in differing)))
+        reply(_answer(differing))
+
+
+def _answer(differing: Sequence[Change]) -> wire.Table:
+    """A row for each change; this table has no second page, so what does not fit is counted."""
+    table = page(listed([change.row() for change in differing], ""))
+    more = len(differing) - len(table.rows)
+    if not more:
+        return table
+    last = {"key": "", "applies": AT_ONCE, "text": f"{more} more keys have changed: the log names them"}
+    return wire.Table((*table.rows, last))

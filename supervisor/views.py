@@ -1,37 +1,51 @@
-"""What people may look at: status, sessions, turns, workers, services, as rows. Changes nothing."""
+"""Tables that clients look at: status, sessions, turns, workers, services, in pages. Changes nothing."""
 
 import os
 import resource
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, assert_never
+from typing import Protocol, assert_never
 
 from ipc import messages as wire
+from ipc.bounds import Number
+from ipc.paging import Placed, Row, key_of, listed, page, place
 from supervisor.clock import Clock
 from supervisor.core import pool
 from supervisor.core.model import Intake, Session, State, Worker, WorkerState
 from supervisor.cpus import available_cpus
 
-Row = dict[str, Any]
-# No table is asked for more than this many rows at a time; a longer one is a job for `journal export`.
-_ROWS_MAX = 10_000
 # Clocks are set by so much every day, and nobody need hear of it.
 _CLOCK_SECONDS_MAX = 5.0
 
 
 class Tables(Protocol):
-    """What the journal shows of sessions and turns, newest first."""
+    """What the journal shows, row by row, each with the place behind it."""
 
-    def sessions_page(self, limit: int) -> Sequence[Row]: ...
-    def turns_page(self, state: str | None, session: str | None, limit: int) -> Sequence[Row]: ...
-    def story(self, id: str) -> Sequence[Row]: ...
-    def tool_output(self, turn: str, call: str) -> Sequence[Row]: ...
-    def questions_page(self, limit: int) -> Sequence[Row]: ...
+    def sessions(self, after: str, limit: int) -> Iterator[Placed]: ...
+    def turns(
+        self, state: wire.TurnState | None, session: str | None, after: str, limit: int
+    ) -> Iterator[Placed]: ...
+    def questions(self, after: str, limit: int) -> Iterator[Placed]: ...
+    def cursors(self, session: str | None, after: str, limit: int) -> Iterator[Placed]: ...
+    def story(self, id: str, after: str) -> Iterator[Placed]: ...
+    def tool_output(self, turn: str, call: str, after: str) -> Iterator[Placed]: ...
+
+
+class Past(Protocol):
+    """What the journal knows of one session, turn or message."""
+
+    def session_seq(self, session: str) -> int: ...
     def cursors(self, session: str) -> Mapping[str, int]: ...
-    def cursors_page(self, session: str | None, limit: int) -> Sequence[Row]: ...
     def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None: ...
     def spoken(self, message: str) -> tuple[str, str, str] | None: ...
     def counts(self) -> Mapping[str, int]: ...
+
+
+class Journal(Protocol):
+    @property
+    def tables(self) -> Tables: ...
+    @property
+    def read(self) -> Past: ...
 
 
 class Reading(Protocol):
@@ -48,7 +62,7 @@ class Reading(Protocol):
 class Gauges(Protocol):
     """What is counted and measured."""
 
-    def row(self) -> Row: ...
+    def rows(self) -> list[Row]: ...
     def totals(self) -> dict[str, int]: ...
 
 
@@ -98,7 +112,7 @@ class Views:
         *,
         state: State,
         clock: Clock,
-        tables: Tables,
+        journal: Journal,
         readings: Callable[[], Mapping[int, Reading]],
         services: Callable[[], Sequence[Row]],
         gauges: Gauges,
@@ -106,70 +120,67 @@ class Views:
     ) -> None:
         self._state = state
         self._clock = clock
-        self._tables = tables
+        self._tables = journal.tables
+        self._past = journal.read
         self._readings = readings
         self._services = services
         self._gauges = gauges
         self._host = host
 
-    def show(self, request: wire.Show) -> tuple[Row, ...]:
-        limit = max(1, min(request.limit, _ROWS_MAX))
+    def show(self, request: wire.Show) -> wire.Table:
+        """A page of the table that is asked for; BadPlace when it cannot begin where it is to."""
+        return page(self._rows(request), request.limit)
+
+    def _rows(self, request: wire.Show) -> Iterator[Placed]:
+        after, limit = request.after, request.limit
         match request.what:
             case "status":
-                return (self._status() | self._busy_mode(request.session),)
+                return listed([self._status() | self._busy_mode(request.session)], after)
             case "sessions":
-                return self._sessions(limit)
+                return self._sessions(after, limit)
             case "turns":
-                return self._turns(request.state, request.session, limit)
+                return self._turns(request.state, request.session, after, limit)
             case "workers":
-                return self._workers()
+                return self._workers(after)
             case "services":
-                return tuple(self._services())
+                return listed(self._services(), after)
             case "questions":
-                return tuple(self._tables.questions_page(limit))
+                return self._tables.questions(after, limit)
             case "cursors":
-                return tuple(self._tables.cursors_page(request.session, limit))
+                return self._tables.cursors(request.session, after, limit)
             case "story":
-                return tuple(self._tables.story(request.id))
+                return self._tables.story(request.id, after)
             case "output":
-                return tuple(self._tables.tool_output(request.id, request.call))
+                return self._tables.tool_output(request.id, request.call, after)
             case "metrics":
-                return (self._gauges.row(),)
+                return listed(self._gauges.rows(), after)
         assert_never(request.what)
 
     def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None:
         """Session and state of a turn, and the texts it was to answer."""
-        return self._tables.asked_of(turn)
+        return self._past.asked_of(turn)
 
     def cursor(self, session: str, name: str) -> int:
         """How far the client of that name has read; 0 when nobody of that name has read anything."""
-        return self._tables.cursors(session).get(name, 0)
+        return self._past.cursors(session).get(name, 0)
+
+    def told(self, session: str) -> int:
+        """How many events the session's feed has told; 0 when nothing was ever said to it."""
+        return self._past.session_seq(session)
 
     def spoken(self, message: str) -> tuple[str, str, str] | None:
         """Session and state of a message, and the clip it was spoken in, if it was."""
-        return self._tables.spoken(message)
+        return self._past.spoken(message)
 
-    def queue(self, name: str) -> tuple[Row, ...]:
-        """What waits in a session, in order."""
+    def queue(self, name: str, after: str) -> wire.Table:
+        """A page of what waits in a session, in order."""
+        (seen,) = key_of(after, tuple[Number], (0,))
         session = self._state.sessions.get(name)
-        waiting = session.waiting if session else ()
-        return tuple(
-            {
-                "message": each.id,
-                "kind": "voice" if each.clip else "text",
-                "state": "transcribing" if each.is_transcribing else "waiting",
-                "busy": each.busy.value,
-                "at": each.at,
-                "text": each.text,
-                "held": bool(session.held),
-            }
-            for each in waiting
-            if session
-        )
+        return page(_waiting(session, seen) if session else ())
 
     def _status(self) -> Row:
         state, host = self._state, self._host
-        counts = self._tables.counts()
+        counts = self._past.counts()
         return {
             "version": host.version,
             "pid": os.getpid(),
@@ -230,27 +241,26 @@ class Views:
             hints.append(f"{len(failed)} workers cannot start; see `hermesctl workers` for their last words")
         return hints
 
-    def _sessions(self, limit: int) -> tuple[Row, ...]:
+    def _sessions(self, after: str, limit: int) -> Iterator[Placed]:
         """Sessions of the journal, newest first; the live ones say what they are doing."""
-        rows = []
-        for row in self._tables.sessions_page(limit):
-            live = self._state.sessions.get(row["name"])
+        for row, behind in self._tables.sessions(after, limit):
+            assert row is not None
             shown = {
                 "session": row["name"],
                 "seq": row["seq"],
                 "turns": row["turns"],
                 "last_at": row["last_at"],
             }
-            rows.append(shown | _liveness(live))
-        return tuple(rows)
+            yield shown | _liveness(self._state.sessions.get(row["name"])), behind
 
-    def _turns(self, state: str | None, session: str | None, limit: int) -> tuple[Row, ...]:
+    def _turns(
+        self, state: wire.TurnState | None, session: str | None, after: str, limit: int
+    ) -> Iterator[Placed]:
         """Turns of the journal, newest first; a running one says where it runs."""
-        rows = []
-        for row in self._tables.turns_page(state, session, limit):
+        for row, behind in self._tables.turns(state, session, after, limit):
+            assert row is not None
             shown = {key: value for key, value in row.items() if key != "id"}
-            rows.append({"turn": row["id"]} | shown | self._place(row["session"], row["id"]))
-        return tuple(rows)
+            yield {"turn": row["id"]} | shown | self._place(row["session"], row["id"]), behind
 
     def _place(self, session_name: str, turn_id: str) -> Row:
         session = self._state.sessions.get(session_name)
@@ -260,9 +270,12 @@ class Views:
         worker = self._state.workers[turn.attempt.who.seat]
         return {"worker": worker.seat, "pid": worker.pid or None}
 
-    def _workers(self) -> tuple[Row, ...]:
+    def _workers(self, after: str) -> Iterator[Placed]:
+        (skipped,) = key_of(after, tuple[Number], (0,))
         readings = self._readings()
-        return tuple(self._worker(worker, readings) for _, worker in sorted(self._state.workers.items()))
+        for seat, worker in sorted(self._state.workers.items()):
+            if seat >= skipped:
+                yield self._worker(worker, readings), place(seat + 1)
 
     def _worker(self, worker: Worker, readings: Mapping[int, Reading]) -> Row:
         reading = readings.get(worker.incarnation)
@@ -296,6 +309,21 @@ class Views:
             "loop": round(now - worker.loop_at, 1),
             "progress": round(now - attempt.progress_at, 1) if attempt else None,
         }
+
+
+def _waiting(session: Session, seen: int) -> Iterator[Placed]:
+    for message in session.waiting:
+        if message.seq > seen:
+            row = {
+                "message": message.id,
+                "kind": "voice" if message.clip else "text",
+                "state": "transcribing" if message.is_transcribing else "waiting",
+                "busy": message.busy.value,
+                "at": message.at,
+                "text": message.text,
+                "held": bool(session.held),
+            }
+            yield row, place(message.seq)
 
 
 def _liveness(session: Session | None) -> Row:

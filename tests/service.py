@@ -28,7 +28,6 @@ from ipc.messages import (
     Request,
     Show,
     Submit,
-    Table,
 )
 from tests import warm
 from tests.fake_model import FakeModel
@@ -122,8 +121,10 @@ class Service:
         self._clients.append(client)
         return client
 
-    def show(self, what: Any, **filters: Any) -> list[dict[str, Any]]:
-        return list(self._ask(Show(what, **filters), Table).rows)
+    def show(self, what: Any, limit: int = 100, **filters: Any) -> list[dict[str, Any]]:
+        """The rows of a table, page after page."""
+        at_most = None if what in ("story", "metrics", "workers") else limit
+        return list(self._connected().rows(Show(what, limit=limit, **filters), at_most))
 
     def status(self) -> dict[str, Any]:
         return self.show("status")[0]
@@ -135,7 +136,10 @@ class Service:
         return self._ask(Interrupt(session, "test", **options), Done)
 
     def _ask(self, request: Request, expected: type[_Expected]) -> _Expected:
-        """On one connection for the life of a supervisor: tests look often, and a new one costs a thread."""
+        return self._connected().ask(request, expected)
+
+    def _connected(self) -> Client:
+        """One connection for the life of a supervisor: tests look often, and a new one costs a thread."""
         if self._line is not None and self._line.is_lost():
             self._hang_up()
             self._line = None
@@ -143,7 +147,7 @@ class Service:
             self._line = Client(self.places)
             # Also where a test never ends the service that it looked at.
             self._hang_up = weakref.finalize(self, self._line.close)
-        return self._line.ask(request, expected)
+        return self._line
 
     def listen(self, session: str, after: int = 0) -> "Listener":
         return Listener(self.client(), session, after)

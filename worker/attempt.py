@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, NoReturn
 
+from ipc.bounds import TEXT_CHARACTERS_MAX, sentence
 from ipc.errors import WireError
 from ipc.messages import (
     Asked,
@@ -28,8 +29,6 @@ from worker.errors import AgentError, AttemptError, HumanNeeded
 from worker.outbox import Outbox
 from worker.tools import Report, Tool
 
-# One attempt's words: as Finished they must fit into one frame, four bytes a character at worst.
-TEXT_CHARACTERS_MAX = 1_000_000
 # One Delta: small enough that a burst of text does not hold the loop or the socket for long.
 _DELTA_CHARACTERS_MAX = 32_768
 # What a model can make use of; a longer result is cut in the middle, where logs are least telling.
@@ -66,7 +65,13 @@ class Attempt:
         return self._length
 
     async def run(self, answer: Answer) -> None:
-        """Lets the agent answer and sends how it ended; what the agent raises is a question or a Failed."""
+        """Lets the agent answer and sends how it ended; what no frame can carry ends it as a Failed too."""
+        try:
+            await self._run(answer)
+        except WireError as error:
+            await self._fail(error.fault, error.hint)
+
+    async def _run(self, answer: Answer) -> None:
         task = asyncio.current_task()
         try:
             usage = await answer(self)
@@ -78,8 +83,8 @@ class Attempt:
             )
         except AttemptError as error:
             await self._fail(error.error, error.hint, error.again)
-        except WireError as error:
-            await self._fail(error.fault, error.hint)
+        except WireError:
+            raise
         except asyncio.CancelledError:
             # Ours when this task is being cancelled; otherwise something inside the agent gave up.
             if task is None or task.cancelling():
@@ -193,7 +198,8 @@ class Attempt:
 
     async def _fail(self, error: str, hint: str, again: bool = False) -> None:
         self._end()
-        await self._outbox.send(Failed(self.assign.turn, self.assign.attempt, error, hint, again))
+        turn, attempt = self.assign.turn, self.assign.attempt
+        await self._outbox.send(Failed(turn, attempt, sentence(error), sentence(hint), again))
 
     def _end(self) -> None:
         self._flush()

@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from ipc.codec import encode
+from ipc.codec import Encoder
 from ipc.messages import FromWorker
 
 # A supervisor acknowledges a batch within milliseconds; this is seconds of a fast stream, and less than the
@@ -12,6 +12,8 @@ from ipc.messages import FromWorker
 UNACKNOWLEDGED_FRAMES_MAX = 1024
 # The same bound for large frames; one frame may go over it, since it is checked before a frame is made.
 UNACKNOWLEDGED_BYTES_MAX = 4 * 1024 * 1024
+
+_encoder: Encoder[FromWorker] = Encoder(FromWorker)
 
 Post = Callable[[list[bytes]], None]
 
@@ -32,7 +34,8 @@ class Outbox:
 
     def post(self, message: FromWorker) -> int:
         """Sends at once, for whoever has awaited `room` before, and gives the frame's number."""
-        content = encode(message)
+        # A frame out of bounds would cost this process its life; found here, it costs the attempt.
+        content = _encoder.encode(message)
         self._number += 1
         self._waiting.append((self._number, content))
         self._bytes += len(content)

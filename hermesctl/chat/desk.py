@@ -3,7 +3,9 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
+
+import msgspec
 
 from hermesctl import clips
 from hermesctl.chat import commands, earlier
@@ -37,6 +39,8 @@ OUTGOING_MAX = 100
 _LOOK_SECONDS = 3.0
 # Sessions that may show a mark or be completed: the most recent ones.
 _SESSIONS_MAX = 50
+# Rows of a table that a screen is asked to show; a longer one is for `hermesctl`.
+_ROWS_MAX = 1000
 _ME = "hermesctl"
 
 
@@ -244,16 +248,22 @@ class Desk:
     # --- what commands use
 
     def ask(self, request: Request, then: Callable[[Answer], None]) -> None:
-        """Posts a request; a refusal is shown unless it is only a look."""
+        """Posts a request; a refusal is shown unless it is only a look. Pages of a table come as one."""
+        rows: list[dict[str, Any]] = []
+        wanted = request.limit if isinstance(request, Show) and request.what != "story" else _ROWS_MAX
 
         def answered(answer: Answer) -> None:
+            if isinstance(answer, Table) and isinstance(request, Show | Queue):
+                rows.extend(answer.rows)
+                if answer.more and len(rows) < wanted:
+                    self._post(msgspec.structs.replace(request, after=answer.more), answered)
+                    return
+                answer = Table(tuple(rows), answer.more)
             if isinstance(answer, Refused) and not isinstance(request, Show):
                 self.complain(answer.error, answer.hint)
             then(answer)
 
-        self._ticket += 1
-        self._calls[self._ticket] = answered
-        self._road.post(self._ticket, request)
+        self._post(request, answered)
 
     def say(self, *lines: str) -> None:
         self.notice = Notice(lines)
@@ -262,6 +272,11 @@ class Desk:
         self.notice = Notice((fault, f"hint: {hint}"), "fault")
 
     # --- inside
+
+    def _post(self, request: Request, answered: Callable[[Answer], None]) -> None:
+        self._ticket += 1
+        self._calls[self._ticket] = answered
+        self._road.post(self._ticket, request)
 
     def _submit(self, request: Submit | Retry, outgoing: Outgoing) -> bool:
         conversation = self.current

@@ -45,18 +45,23 @@ class Outputs:
             for _, tool in turn.tools():
                 tool.is_fetched, tool.output = False, None
 
-    def _fetch(self, turn: Turn, attempt: int, tool: Tool) -> None:
+    def _fetch(self, turn: Turn, attempt: int, tool: Tool, after: str = "") -> None:
+        """Pages begin with the latest attempt; they are followed until the call of this attempt is found."""
         tool.is_fetched = True
         self._asked += 1
 
         def answered(answer: Answer) -> None:
             self._asked -= 1
-            if isinstance(answer, Table) and (row := _row_of(answer, attempt)) is not None:
+            if not isinstance(answer, Table):
+                return
+            if (row := _row_of(answer, attempt)) is not None:
                 tool.arguments = str(row.get("arguments") or "")
                 tool.output = str(row.get("result") or "")
                 turn.version += 1
+            elif answer.more:
+                self._fetch(turn, attempt, tool, answer.more)
 
-        self._ask(Show("output", id=turn.id, call=tool.call), answered)
+        self._ask(Show("output", id=turn.id, call=tool.call, after=after), answered)
 
 
 def _row_of(answer: Table, attempt: int) -> dict[str, Any] | None:

@@ -32,7 +32,7 @@ Examples:
 @click.pass_obj
 def cursors(places: Places, session: str | None, limit: int, form: str) -> None:
     """List how far clients that have a name have read."""
-    rows = read(places, Show("cursors", session=session, limit=limit))
+    rows = read(places, Show("cursors", session=session, limit=limit), limit)
     if session is not None and not rows:
         require_session(places, session)
     print_rows(form, rows, _COLUMNS, "no cursors; try: hermesctl tail SESSION --cursor NAME")

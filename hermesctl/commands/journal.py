@@ -19,7 +19,7 @@ from hermesctl.render import ago, one_line, plain, size
 from hermesctl.rows import as_json, print_json
 from ipc import interpreter
 from ipc.endpoints import Places, is_listening
-from ipc.messages import Care, Table
+from ipc.messages import Care
 
 # Looking at every page of a few gigabytes, or copying them, takes minutes on a slow disk.
 _PATIENCE_SECONDS = 1800.0
@@ -193,12 +193,7 @@ def _ask(ctx: click.Context, request: Care, *line: str) -> Iterator[dict[str, An
 def _online(places: Places, request: Care) -> Iterator[dict[str, Any]]:
     client = Client(places)
     try:
-        while True:
-            page = client.ask(request, Table, _PATIENCE_SECONDS)
-            yield from page.rows
-            if not page.more:
-                return
-            request = msgspec.structs.replace(request, after=page.more)
+        yield from client.rows(request, timeout_seconds=_PATIENCE_SECONDS)
     finally:
         client.close()
 

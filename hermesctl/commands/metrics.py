@@ -24,6 +24,6 @@ def metrics(places: Places, form: str) -> None:
     if not rows:
         raise NotRunning("the supervisor does not say what it counts", "hermesctl stop, then hermesctl start")
     if form == "json":
-        print_json(rows[0]["samples"])
+        print_json([sample for row in rows for sample in row["samples"]])
     else:
-        print(rows[0]["text"], end="")
+        print("".join(row["text"] for row in rows), end="")

@@ -29,4 +29,4 @@ Examples:
 @click.pass_obj
 def questions(places: Places, limit: int, form: str) -> None:
     """List what agents wait for a human to answer."""
-    print_rows(form, read(places, Show("questions", limit=limit)), _COLUMNS, "no questions")
+    print_rows(form, read(places, Show("questions", limit=limit), limit), _COLUMNS, "no questions")

@@ -12,7 +12,7 @@ from hermesctl.parameters import name, one_of
 from hermesctl.render import Column, ago
 from hermesctl.rows import as_json, print_rows
 from ipc.endpoints import Places
-from ipc.messages import Done, Queue, Table
+from ipc.messages import Done, Queue
 
 Act = Literal["list", "drop", "clear", "resume"]
 _SAID = {"drop": "dropped", "clear": "cleared", "resume": "resumed"}
@@ -48,7 +48,7 @@ def queue(places: Places, session: str, act: Act, message: str | None, form: str
         raise click.UsageError(f"{act} takes no MESSAGE")
     client = Client(places)
     try:
-        waiting = client.ask(Queue(session), Table).rows
+        waiting = list(client.rows(Queue(session)))
         if not waiting:
             require_session(places, session)
         if act == "list":

@@ -29,5 +29,5 @@ Examples:
 @click.pass_obj
 def sessions(places: Places, limit: int, form: str) -> None:
     """List the sessions."""
-    rows = read(places, Show("sessions", limit=limit))
+    rows = read(places, Show("sessions", limit=limit), limit)
     print_rows(form, rows, _COLUMNS, 'no sessions yet; try: hermesctl send demo "Hello"')

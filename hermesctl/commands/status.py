@@ -42,7 +42,7 @@ def status(places: Places, form: str) -> None:
 
 
 def read_status(places: Places, timeout_seconds: float = ANSWER_SECONDS) -> dict[str, Any]:
-    rows = read(places, Show("status"), timeout_seconds)
+    rows = read(places, Show("status"), timeout_seconds=timeout_seconds)
     if not rows:
         raise NotRunning("the supervisor does not say how it is", "hermesctl stop, then hermesctl start")
     return rows[0]

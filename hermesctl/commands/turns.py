@@ -1,5 +1,7 @@
 """`hermesctl turns`: one row per turn, filtered by state and session."""
 
+from typing import get_args
+
 import click
 
 from hermesctl import completing
@@ -8,10 +10,8 @@ from hermesctl.parameters import name, one_of, whole
 from hermesctl.render import Column, ago, cut_middle
 from hermesctl.rows import as_json, print_rows, read
 from ipc.endpoints import Places
-from ipc.messages import Show
+from ipc.messages import Show, TurnState
 
-# Poison are the failed ones that have cost too many workers.
-_STATES = ("queued", "running", "asking", "done", "failed", "interrupted", "poison")
 _COLUMNS = (
     Column("turn", "turn", wide=True, shorten=cut_middle),
     Column("session", "session", wide=True, shorten=cut_middle, rank=5),
@@ -35,16 +35,16 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.option("--state", **one_of(_STATES), help="Only turns in this state.")
+@click.option("--state", **one_of(get_args(TurnState)), help="Only turns in this state.")
 @click.option(
     "--session", **name("SESSION"), shell_complete=completing.sessions, help="Only turns of this session."
 )
 @click.option("--limit", **whole(1, 10_000), default=100, show_default=True, help="Rows at most.")
 @as_json
 @click.pass_obj
-def turns(places: Places, state: str | None, session: str | None, limit: int, form: str) -> None:
+def turns(places: Places, state: TurnState | None, session: str | None, limit: int, form: str) -> None:
     """List the turns."""
-    rows = read(places, Show("turns", session=session, state=state, limit=limit))
+    rows = read(places, Show("turns", session=session, state=state, limit=limit), limit)
     if session is not None and not rows:
         require_session(places, session)
     print_rows(form, rows, _COLUMNS, "no such turns" if state or session else "no turns yet")

@@ -4,6 +4,7 @@ import click
 
 from hermesctl.render import Column, age, cut_middle, liveness, percent, size
 from hermesctl.rows import as_json, print_rows, read
+from ipc.bounds import ROWS_MAX
 from ipc.endpoints import Places
 from ipc.messages import Show
 
@@ -38,4 +39,4 @@ Examples:
 @click.pass_obj
 def workers(places: Places, form: str) -> None:
     """List the workers: what each one does and costs."""
-    print_rows(form, read(places, Show("workers", limit=10_000)), _COLUMNS, "no workers yet")
+    print_rows(form, read(places, Show("workers", limit=ROWS_MAX)), _COLUMNS, "no workers yet")

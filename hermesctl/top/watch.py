@@ -3,7 +3,8 @@
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -15,7 +16,7 @@ from hermesctl.story import sentences, without_texts
 from hermesctl.top.sample import Sample
 from ipc.endpoints import Places
 from ipc.errors import WireError
-from ipc.messages import Done, Drain, Interrupt, Scale, Show, Table, Undrain
+from ipc.messages import Done, Drain, Interrupt, Scale, Show, TurnState, Undrain
 
 # More rows than a screen has are still sorted and filtered; beyond this nobody looks for one by eye.
 _ROWS_MAX = 500
@@ -25,7 +26,7 @@ _TABLES: tuple[Literal["status", "workers", "sessions", "services"], ...] = (
     "sessions",
     "services",
 )
-_OPEN_STATES = ("running", "asking", "queued")
+_OPEN_STATES: tuple[TurnState, ...] = ("running", "asking", "queued")
 # A kill takes milliseconds; its proof is looked for this long.
 _PROOF_SECONDS = 5.0
 _PROOF_LOOK_SECONDS = 0.05
@@ -53,8 +54,9 @@ class Line:
 
     def look(self) -> Sample:
         """All tables of this moment; NotRunning while nobody answers."""
-        tables = {name: self._rows(Show(name, limit=_ROWS_MAX)) for name in _TABLES}
-        turns = [row for state in _OPEN_STATES for row in self._rows(Show("turns", None, state, _ROWS_MAX))]
+        tables = {name: self._rows(Show(name, limit=_ROWS_MAX), _ROWS_MAX) for name in _TABLES}
+        open_turns = (Show("turns", state=state, limit=_ROWS_MAX) for state in _OPEN_STATES)
+        turns = [row for show in open_turns for row in self._rows(show, _ROWS_MAX)]
         return Sample(
             at=time.monotonic(),
             now=time.time(),
@@ -83,16 +85,22 @@ class Line:
             self._client.close()
             self._client = None
 
-    def _rows(self, show: Show) -> tuple[dict[str, Any], ...]:
-        return self._ask(show, Table).rows
+    def _rows(self, show: Show, at_most: int | None = None) -> tuple[dict[str, Any], ...]:
+        with self._connected() as client:
+            return tuple(client.rows(show, at_most))
 
     def _ask(self, request: Act, expected: type[_Expected]) -> _Expected:
+        with self._connected() as client:
+            return client.ask(request, expected)
+
+    @contextmanager
+    def _connected(self) -> Iterator[Client]:
         if self._client is None:
             self._client = Client(self._places)
         try:
-            return self._client.ask(request, expected)
+            yield self._client
         except (NotRunning, WireError):
-            # What was asked of the dead is not to be answered by the living.
+            # An answer to a request of the last connection must not be read on the next one.
             self.close()
             raise
 

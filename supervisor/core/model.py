@@ -83,6 +83,8 @@ class Policy:
     pulse_seconds: float = 15.0
     rest_seconds_max: float = 30.0
     starts_failed_max: int = 5
+    # As many as one event of the feed can carry: all of them are in the event that ends the turn.
+    said_characters_max: int = 1_000_000
     echo: bool = True
 
 
@@ -339,6 +341,10 @@ class State:
         return self.intake is not Intake.OPEN
 
 
+# More digits are no turn's number, and from 19 on no number the journal holds.
+_DIGITS_MAX = 18
+
+
 def turn_id(session: str, number: int) -> str:
     return f"{session}/{number}"
 
@@ -350,4 +356,5 @@ def session_of(turn: str) -> str:
 def turn_number(turn: str) -> int:
     """Which turn of its session it is; 0, which no turn has, when the word is not a turn's id."""
     number = turn.rpartition("/")[2]
-    return int(number) if number.isascii() and number.isdigit() else 0
+    is_number = number.isascii() and number.isdigit() and len(number) <= _DIGITS_MAX
+    return int(number) if is_number and number[0] != "0" else 0

@@ -126,7 +126,11 @@ def frame(ledger: Ledger, event: Frame) -> None:
 def _spoke(ledger: Ledger, session: Session, turn: Turn, text: str) -> None:
     attempt = turn.attempt
     assert attempt is not None
-    offset = len(attempt.said)
+    offset, limit = len(attempt.said), ledger.state.policy.said_characters_max
+    if offset + len(text) > limit:
+        worker = ledger.state.workers[attempt.who.seat]
+        pool.kill(ledger, worker, f"it said more than {limit} characters")
+        return
     ledger.note(session, AttemptSpoke, turn=turn.id, attempt=attempt.number, offset=offset, text=text)
     attempt.said += text
     turn.content_at = ledger.now

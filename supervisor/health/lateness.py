@@ -15,6 +15,8 @@ _COMMIT_SECONDS_MAX = 1.0
 _QUEUE_SECONDS_MAX = 60.0
 # A model may load for a moment before anybody worries.
 _MODEL_SECONDS_MAX = 60.0
+# Thousands of seats fail for the same few reasons; `hermesctl workers` lists them all.
+_WORKERS_NAMED_MAX = 20
 
 
 class Trouble(Protocol):
@@ -66,8 +68,10 @@ class Lateness:
         for name, strain in self._state.strains.items():
             yield name, strain.since, strain.error
         failed = [each for each in self._state.workers.values() if each.state is WorkerState.FAILED]
-        for worker in failed:
+        for worker in failed[:_WORKERS_NAMED_MAX]:
             yield f"worker {worker.seat}", worker.since, f"it cannot start: {worker.words}"
+        if more := failed[_WORKERS_NAMED_MAX:]:
+            yield "workers", min(worker.since for worker in more), f"{len(more)} more cannot start"
         for row in self._services():
             if row["down_seconds"] is not None:
                 yield (

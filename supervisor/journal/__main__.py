@@ -69,8 +69,9 @@ def _stats(places: Places, options: argparse.Namespace) -> Rows:
 def _export(places: Places, options: argparse.Namespace) -> Rows:
     more = ""
     while True:
-        rows, more = care.export_page(places.journal, options.session, more)
-        yield from rows
+        page = care.export_page(places.journal, options.session, more)
+        yield from page.rows
+        more = page.more
         if not more:
             return
 

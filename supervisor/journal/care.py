@@ -2,12 +2,17 @@
 
 import json
 import os
+import secrets
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from ipc.bounds import Number
+from ipc.errors import BadPlace
+from ipc.messages import Table
+from ipc.paging import Placed, key_of, page, place
 from supervisor.journal.errors import JournalError, JournalUnwritable, named
 from supervisor.journal.journal import connect, epoch_of
 from supervisor.journal.migrate import version
@@ -17,9 +22,8 @@ Row = dict[str, Any]
 
 # A backup is copied so many pages (8 MB) at a time, so that it can be given up soon.
 _BACKUP_PAGES = 2048
-# A page of an export ends after so many rows or characters: a fraction of what one frame may hold.
+# A page of an export ends after so many rows, or earlier when they are long.
 _EXPORT_ROWS = 200
-_EXPORT_CHARACTERS = 1_000_000
 # What the journal knows of itself is of no use elsewhere.
 _NOT_EXPORTED = ("life", "tallies")
 _JSON_COLUMNS = ("body", "messages", "killed", "choices")
@@ -70,11 +74,12 @@ def stats(path: Path) -> Row:
 
 def backup(path: Path, target: Path, give_up: Callable[[], bool]) -> Row:
     """A whole and checked copy as of one moment. It has its name only when it is complete."""
-    if target.exists():
-        raise JournalError(f"{target} exists already", "choose another name for the backup")
-    part = target.with_name(target.name + ".part")
+    # A name of its own: another file that happens to be there is neither truncated nor removed.
+    part = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
     try:
-        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
+        if target.exists():
+            raise JournalError(f"{target} exists already", "choose another name for the backup")
+        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         try:
             _copy(path, part, give_up)
             _make_durable(part)
@@ -107,42 +112,42 @@ def _copy(path: Path, part: Path, give_up: Callable[[], bool]) -> None:
         raise JournalError(f"the copy is not sound ({wrong[0]})", "run `hermesctl journal check`")
 
 
-def export_page(path: Path, session: str | None, after: str) -> tuple[list[Row], str]:
-    """The next rows after a place that an earlier page gave (""), and the next place ("" at the end)."""
+def export_page(path: Path, session: str | None, after: str) -> Table:
+    """The next rows after a place that an earlier page gave, or from the beginning."""
     with reading(path) as connection:
-        names = [table for table in tables(connection) if table not in _NOT_EXPORTED]
-        table, _, key = after.partition(":")
-        if table and table not in names:
-            raise JournalError(f"an export cannot go on after {after!r}", "begin it again")
-        at = names.index(table) if table else 0
-        rows, place = _rows_after(connection, names[at], session, json.loads(key) if key else None)
-        if place is not None:
-            return rows, f"{names[at]}:{json.dumps(place)}"
-        return rows, f"{names[at + 1]}:" if at + 1 < len(names) else ""
+        return page(_exported(connection, session, after), _EXPORT_ROWS)
+
+
+def _exported(connection: sqlite3.Connection, session: str | None, after: str) -> Iterator[Placed]:
+    """Table after table; a place is the table's name, a colon, and the key of a row."""
+    names = [table for table in tables(connection) if table not in _NOT_EXPORTED]
+    first, _, key_text = after.partition(":")
+    if after and first not in names:
+        raise BadPlace
+    key = key_of(key_text, list[str | Number], [])
+    for table in names[names.index(first) if after else 0 :]:
+        for row, found in _rows_after(connection, table, session, key):
+            yield row, f"{table}:{place(*found)}"
+        key = []
 
 
 def _rows_after(
-    connection: sqlite3.Connection, table: str, session: str | None, key: list[Any] | None
-) -> tuple[list[Row], list[Any] | None]:
-    """A page of one table in the order of its key; the place is None when the table has no more."""
+    connection: sqlite3.Connection, table: str, session: str | None, key: list[str | int]
+) -> Iterator[tuple[Row, list[Any]]]:
+    """The rows of one table and their keys, in the order of the key."""
     columns, keys = _columns(connection, table)
     wanted, values = _of_session(table, columns, session)
     names = ", ".join(keys)
-    if key is not None:
+    if key:
+        if len(key) != len(keys):
+            raise BadPlace
         wanted.append(f"({names}) > ({', '.join('?' * len(keys))})")
         values += key
     where = f"WHERE {' AND '.join(wanted)}" if wanted else ""
-    cursor = connection.execute(f'SELECT * FROM "{table}" {where} ORDER BY {names}', values)
-    rows: list[Row] = []
-    characters = 0
-    for found in cursor:
+    for found in connection.execute(f'SELECT * FROM "{table}" {where} ORDER BY {names}', values):
         row = dict(zip(columns, found, strict=True))
-        rows.append({"table": table} | {name: _plain(name, value) for name, value in row.items()})
-        characters += sum(len(value) for value in found if isinstance(value, str))
-        if len(rows) == _EXPORT_ROWS or characters > _EXPORT_CHARACTERS:
-            cursor.close()
-            return rows, [row[each.strip('"')] for each in keys]
-    return rows, None
+        shown = {"table": table} | {name: _plain(name, value) for name, value in row.items()}
+        yield shown, [row[each.strip('"')] for each in keys]
 
 
 def _of_session(table: str, columns: list[str], session: str | None) -> tuple[list[str], list[Any]]:

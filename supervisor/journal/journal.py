@@ -23,6 +23,7 @@ from supervisor.journal.prune import Pruning
 from supervisor.journal.read import Reads
 from supervisor.journal.rows import Rows
 from supervisor.journal.soundness import broken_pages, disagreements, findings
+from supervisor.journal.tables import Tables
 from supervisor.journal.writer import Writer
 
 # One process writes, so a lock inside SQLite is held for the blink of a backup or a recovery at most.
@@ -48,6 +49,7 @@ class Journal:
         self._writer = Writer(writing, str(path))
         self.epoch = epoch_of(writing)
         self.read = Reads(self._rows)
+        self.tables = Tables(self._rows, self.read)
         self._groups = Groups(self._writer)
 
     @classmethod

@@ -1,7 +1,8 @@
 """The reading side of a connection: named columns, and SQLite's errors in our words."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any
 
 from supervisor.journal.errors import named
@@ -21,6 +22,23 @@ class Rows:
             return cursor.execute(sql, values).fetchall()
         except sqlite3.Error as error:
             raise named(error, self._journal) from error
+
+    def some(
+        self, sql: str, values: Sequence[Any], enough: Callable[[sqlite3.Row], bool]
+    ) -> list[sqlite3.Row]:
+        """The first rows, up to the one after which it is enough; the others are not read."""
+        found: list[sqlite3.Row] = []
+        try:
+            cursor = self._connection.cursor()
+            cursor.row_factory = sqlite3.Row
+            with closing(cursor):
+                for row in cursor.execute(sql, values):
+                    found.append(row)
+                    if enough(row):
+                        break
+        except sqlite3.Error as error:
+            raise named(error, self._journal) from error
+        return found
 
     def one(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Row | None:
         """The first row. Read to its end, so that no read is left open to hold back a checkpoint."""

@@ -1,13 +1,14 @@
-"""The story of a message or a turn: what it has come to, then every event about it, in order."""
+"""The story of a message or a turn: a row for what it has come to, then every event about it, in order."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 Row = dict[str, Any]
-# A story is read by a person; one that goes on for longer is told up to here.
+# Events of a session that are looked at in one go; then the caller decides whether to go on.
 _EVENTS_LOOKED_AT_MAX = 5000
 _PAGE_EVENTS = 200
-_ENDINGS = ("turn.done", "turn.failed", "turn.interrupted")
+_ENDINGS_OF_TURNS = ("turn.done", "turn.failed", "turn.interrupted")
+_ENDINGS_OF_MESSAGES = ("message.dropped", "transcript.failed")
 
 
 class Told(Protocol):
@@ -24,30 +25,38 @@ class Told(Protocol):
 Page = Callable[[str, int, int], Sequence[Told]]
 
 
-def of_turn(turn: Row, first_seq: int, page: Page) -> list[Row]:
-    """`turn` as the journal shows it; `first_seq` is where its first message stands in the feed."""
-    summary = {
-        "kind": "turn",
-        **{name: turn[name] for name in ("id", "session", "state", "attempts", "agent", "level")},
-    }
-    messages = {message["id"] for message in turn["messages"]}
-    return [summary, *_events(turn["session"], first_seq, messages, turn["id"], page)]
+def of_turn(turn: Row) -> Row:
+    """The first row of a turn's story, from the turn as the journal shows it."""
+    shown = ("id", "session", "state", "attempts", "agent", "level")
+    return {"kind": "turn", **{name: turn[name] for name in shown}}
 
 
-def of_message(message: Row, page: Page) -> list[Row]:
-    """A message that no turn has taken."""
-    summary = {"kind": "message", **{name: message[name] for name in ("id", "session", "state", "turn")}}
-    return [summary, *_events(message["session"], message["seq"], {message["id"]}, "", page)]
+def of_message(message: Row) -> Row:
+    """The first row of the story of a message that no turn has taken."""
+    return {"kind": "message", **{name: message[name] for name in ("id", "session", "state", "turn")}}
 
 
-def _events(session: str, first_seq: int, messages: set[str], turn: str, page: Page) -> Iterator[Row]:
-    seq, looked_at = first_seq - 1, 0
-    while looked_at < _EVENTS_LOOKED_AT_MAX and (found := page(session, seq, _PAGE_EVENTS)):
-        looked_at += len(found)
+def events(
+    session: str, after: int, messages: set[str], turn: str, page: Page
+) -> Iterator[tuple[Row | None, int]]:
+    """The events about these messages and this turn, each with its seq; None when so many were not.
+
+    Without a turn the story ends with the message.
+    """
+    seq, looked_at = after, 0
+    while found := page(session, seq, _PAGE_EVENTS):
         for told in found:
             seq = told.seq
             fields = told.fields
-            if fields.get("message") in messages or (turn and fields.get("turn") == turn):
-                yield {"seq": seq, "session": session, "type": told.type, "at": told.at, **fields}
-            if told.type in _ENDINGS and fields.get("turn") == turn:
+            is_about_message = fields.get("message") in messages
+            is_about_turn = bool(turn) and fields.get("turn") == turn
+            if is_about_message or is_about_turn:
+                yield {"seq": seq, "session": session, "type": told.type, "at": told.at, **fields}, seq
+            if told.type in _ENDINGS_OF_TURNS and is_about_turn:
                 return
+            if told.type in _ENDINGS_OF_MESSAGES and is_about_message and not turn:
+                return
+        looked_at += len(found)
+        if looked_at >= _EVENTS_LOOKED_AT_MAX:
+            yield None, seq
+            return

@@ -23,7 +23,7 @@ def read(text: str) -> dict[str, float]:
 
 
 def counted(service: Service) -> dict[str, float]:
-    return read(service.show("metrics")[0]["text"])
+    return read("".join(row["text"] for row in service.show("metrics")))
 
 
 def test_turns_interrupts_and_refusals_are_counted_with_their_times(service: Service) -> None:

@@ -287,6 +287,16 @@ def test_the_whole_output_of_a_tool_is_fetched_when_it_is_unfolded(bench: Bench)
     assert len([each for _, each in bench.posted if isinstance(each, Show)]) == 2
 
 
+def test_the_output_of_an_earlier_attempt_is_found_on_a_later_page(bench: Bench) -> None:
+    turn = ran(bench, "c1")
+    bench.desk.outputs.want([turn])
+    bench.answers(Table(({"attempt": 2, "arguments": "{}", "result": "of another attempt"},), "[2,7]"))
+    asked = [each for _, each in bench.posted if isinstance(each, Show)]
+    assert asked[1:] == [Show("output", id="demo/1", call="c1", after="[2,7]")]
+    bench.answers(Table(({"attempt": 1, "arguments": '{"command": "make all"}', "result": "one"},)))
+    assert "    make all\n    │ one" in unfolded(bench, turn)
+
+
 def test_outputs_are_fetched_a_few_at_a_time_and_again_on_a_new_connection(bench: Bench) -> None:
     turn = ran(bench, *(f"c{number}" for number in range(20)))
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ipc import children, hearing, messages
 from ipc.codec import FRAME_BYTES_MAX, VERSION, Decoder, encode
 from ipc.errors import FrameTooLarge, Unreadable, Unwritable, WireError, WrongVersion
+from tests.wire_strategies import messages as values
 
 DIRECTIONS: dict[str, Any] = {
     name: getattr(module, name)
@@ -24,32 +25,6 @@ STRUCTS: list[tuple[str, type[msgspec.Struct]]] = [
     (name, struct) for name, union in DIRECTIONS.items() for struct in get_args(union) or (union,)
 ]
 
-# What a field of type Any may hold: whatever MessagePack can say of plain data.
-PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=6,
-)
-st.register_type_strategy(int, st.integers(-(2**63), 2**63 - 1))
-st.register_type_strategy(float, st.floats(allow_nan=False))
-
-
-def _values(struct: type[msgspec.Struct]) -> st.SearchStrategy[msgspec.Struct]:
-    fields = {field.name: _strategy(field.type) for field in msgspec.structs.fields(struct)}
-    return st.builds(struct, **fields)
-
-
-def _strategy(kind: Any) -> st.SearchStrategy[Any]:
-    if kind is Any:
-        return PLAIN
-    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        return _values(kind)
-    if getattr(kind, "__origin__", None) is tuple:
-        return st.lists(_strategy(get_args(kind)[0]), max_size=3).map(tuple)
-    if getattr(kind, "__origin__", None) is dict:
-        return st.dictionaries(st.text(), PLAIN, max_size=3)
-    return st.from_type(kind)
-
 
 @pytest.mark.parametrize(
     ("direction", "struct"), STRUCTS, ids=lambda value: getattr(value, "__name__", value)
@@ -57,7 +32,7 @@ def _strategy(kind: Any) -> st.SearchStrategy[Any]:
 def test_every_message_comes_back_as_it_was_sent(direction: str, struct: type[msgspec.Struct]) -> None:
     decoder: Decoder[Any] = Decoder(DIRECTIONS[direction])
 
-    @given(_values(struct))
+    @given(values(struct))
     def round_trip(message: msgspec.Struct) -> None:
         assert decoder.decode(encode(message)) == message
 
@@ -98,7 +73,7 @@ def test_whatever_arrives_is_a_message_or_a_wire_error(frame: bytes, union: Any)
     assert isinstance(message, messages.Message)
 
 
-@given(_values(messages.Assign), st.data())
+@given(values(messages.Assign), st.data())
 def test_a_truncated_frame_is_unreadable(message: msgspec.Struct, data: st.DataObject) -> None:
     frame = encode(message)
     length = data.draw(st.integers(1, len(frame) - 1))
@@ -135,7 +110,7 @@ def test_a_false_length_takes_no_memory() -> None:
         Decoder(messages.Answer).decode(frame[:-1] + b"\xdd\xff\xff\xff\xff")
 
 
-@given(_values(messages.Request.__args__[0]), st.integers(0, 255).filter(lambda byte: byte != VERSION))
+@given(values(messages.Request.__args__[0]), st.integers(0, 255).filter(lambda byte: byte != VERSION))
 def test_another_version_is_refused_by_its_number(message: msgspec.Struct, version: int) -> None:
     with pytest.raises(WrongVersion, match=f"speaks protocol {version}, this is protocol {VERSION}"):
         Decoder(messages.Request).decode(bytes([version]) + encode(message)[1:])

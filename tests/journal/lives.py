@@ -1,5 +1,9 @@
 """The rules and a journal without doors: events go through `decide`, records to disk, nothing is done."""
 
+from collections.abc import Iterable
+from typing import Any
+
+from ipc.paging import Placed
 from supervisor.core.decide import decide
 from supervisor.core.effects import Decision
 from supervisor.core.events import (
@@ -30,6 +34,11 @@ def accepted(number: int, session: str = "s", text: str = "hello", seq: int | No
         text=text,
         busy="queue",
     )
+
+
+def listed(rows: Iterable[Placed], name: str) -> list[Any]:
+    """One column of a table."""
+    return [row[name] for row, _ in rows if row is not None]
 
 
 class Life:

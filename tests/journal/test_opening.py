@@ -9,7 +9,7 @@ import pytest
 
 from supervisor.core.model import Policy
 from supervisor.core.records import Record, TurnFailed, TurnOpened
-from supervisor.journal import load, read
+from supervisor.journal import load, read, tables
 from supervisor.journal.errors import JournalDamaged, JournalError, JournalLocked, JournalTooNew
 from supervisor.journal.journal import Journal
 from supervisor.journal.migrate import steps
@@ -132,12 +132,14 @@ def test_a_truncated_file_is_found_at_start(tmp_path: Path) -> None:
         (load.TAKEN, "sqlite_autoindex_messages_1", ("[]",)),
         (read.EVENTS_AFTER, "PRIMARY KEY (session=? AND seq>?)", ("s", 0, 1)),
         (read.MESSAGE_KNOWN, "sqlite_autoindex_messages_1", ("m",)),
-        (read.SESSIONS_PAGE, "sessions_recent", (1,)),
-        (read.TURNS_OPEN, "turns_open", ("queued", None, 1)),
-        (read.TURNS_UNHAPPY, "turns_unhappy", ("failed", None, 1)),
-        (read.TURNS_OF_SESSION, "sqlite_autoindex_turns_1", (None, "s", 1)),
+        (tables.SESSIONS_PAGE, "sessions_recent ((last_at,name)<(?,?))", (1.0, "s", 1)),
+        (tables.TURNS_OPEN, "turns_open", ("queued", None, 1, 1)),
+        (tables.TURNS_UNHAPPY, "turns_unhappy", ("failed", None, 1, 1)),
+        (tables.TURNS_OF_SESSION, "sqlite_autoindex_turns_1 (session=? AND number<?)", (None, "s", 1, 1)),
+        (tables.TURNS_OF_ALL, "INTEGER PRIMARY KEY (rowid<?)", (None, None, 1, 1)),
+        (tables.QUESTIONS_OPEN, "questions_waiting ((at,id)>(?,?))", (1.0, "q", 1)),
         (read.TURN, "sqlite_autoindex_turns_1 (session=? AND number=?)", ("s", 1)),
-        (read.TOOL_OUTPUT, "tool_calls_by_attempt (turn=?)", ("s/1", "c1", 1)),
+        (tables.TOOL_OUTPUT, "tool_calls_by_attempt (turn=? AND attempt<?)", ("s/1", "c1", 1, 1)),
         (read.COUNTS, "turns_open", ()),
     ],
 )

@@ -2,10 +2,13 @@
 
 import pytest
 
+from ipc.messages import TurnState
 from supervisor.journal.journal import Journal
 from supervisor.journal.past import AttemptPast, ToolPast
-from tests.journal.lives import accepted
+from tests.journal.lives import accepted, listed
 from tests.journal.test_round_trip import live_through_everything
+
+OPEN: tuple[TurnState, ...] = ("queued", "running")
 
 
 def test_the_feed_has_every_told_record_once_and_without_a_gap(journal: Journal) -> None:
@@ -68,16 +71,16 @@ def test_history_keeps_to_its_limits_and_always_has_the_newest(journal: Journal)
 def test_tables_are_newest_first_and_filtered(journal: Journal) -> None:
     life = live_through_everything(journal)
     life.say("m9", "hi", session="t")
-    reads = journal.read
-    assert [row["name"] for row in reads.sessions_page(10)] == ["t", "s"]
-    assert [row["id"] for row in reads.turns_page(None, None, 3)] == ["t/1", "s/4", "s/3"]
-    assert [row["id"] for row in reads.turns_page(None, "s", 2)] == ["s/4", "s/3"]
-    assert [row["id"] for row in reads.turns_page("done", None, 9)] == ["s/1"]
-    assert [row["id"] for row in reads.turns_page("interrupted", "s", 9)] == ["s/2"]
-    assert reads.turns_page("interrupted", "t", 9) == []
-    open_turns = reads.turns_page("queued", None, 9) + reads.turns_page("running", None, 9)
-    assert sorted(row["id"] for row in open_turns) == ["s/4", "t/1"]
-    assert reads.turns_page("interrupted", None, 9)[0]["killed"]["processes"] == 3
+    tables = journal.tables
+    assert listed(tables.sessions("", 10), "name") == ["t", "s"]
+    assert listed(tables.turns(None, None, "", 2), "id") == ["t/1", "s/4", "s/3"], "one more than a page has"
+    assert listed(tables.turns(None, "s", "", 1), "id") == ["s/4", "s/3"]
+    assert listed(tables.turns("done", None, "", 9), "id") == ["s/1"]
+    assert listed(tables.turns("interrupted", "s", "", 9), "id") == ["s/2"]
+    assert listed(tables.turns("interrupted", "t", "", 9), "id") == []
+    queued, running = (listed(tables.turns(state, None, "", 9), "id") for state in OPEN)
+    assert sorted(queued + running) == ["s/4", "t/1"]
+    assert [row["killed"]["processes"] for row, _ in tables.turns("interrupted", None, "", 9) if row] == [3]
 
 
 def test_counts_are_those_of_the_tables(journal: Journal) -> None:

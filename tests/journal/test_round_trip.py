@@ -24,7 +24,7 @@ from supervisor.core.model import BusyMode, Policy, Question
 from supervisor.journal.contract import Keeper
 from supervisor.journal.snapshot import durable
 from tests.journal.conftest import open_in
-from tests.journal.lives import Life
+from tests.journal.lives import Life, listed
 
 
 def live_through_everything(journal: Keeper) -> Life:
@@ -133,10 +133,10 @@ def test_a_question_and_its_count_survive_a_restart(tmp_path: Path) -> None:
     turn = life.state.sessions["s"].turn
     assert turn is not None
     assert turn.question == Question("s/1#1", "clarify", "Which?", ("a", "b"), "c1")
-    assert again.read.questions_page(10)[0]["question"] == "s/1#1"
+    assert listed(again.tables.questions("", 10), "question") == ["s/1#1"]
     life.ready(0)
     life.say("m2", "the second", BusyMode.INTERRUPT)
-    assert again.read.questions_page(10) == []
+    assert listed(again.tables.questions("", 10), "question") == []
     (asked,) = again.read.tried("s/1", 2)
     assert (asked.text, asked.cut, asked.tools[0].result) == ("let me ask", "", "the second")
     again.close()
@@ -154,7 +154,7 @@ def test_a_withdrawn_question_is_a_cut_and_no_call_is_left_open(tmp_path: Path) 
     assert story is not None
     assert [tool["state"] for tool in story["tools"]] == ["started", "unknown"]
     life.tell(InterruptAsked("s", "me"))
-    assert journal.read.questions_page(10) == []
+    assert listed(journal.tables.questions("", 10), "question") == []
     (turn,) = journal.read.history("s", 2, 10, 10_000)
     assert turn.attempts[0].cut == "interrupted"
     assert turn.attempts[0].tools[0].result is None

@@ -1,6 +1,7 @@
 """The guards of the rules, each with what the source would be without it; no test may stay green then."""
 
 from tests.simulation.mutant import Mutant, mutants
+from tests.simulation.mutants_of_bounds import MUTANTS_OF_BOUNDS
 from tests.simulation.mutants_of_cursors import MUTANTS_OF_CURSORS
 from tests.simulation.mutants_of_keeping import MUTANTS_OF_KEEPING
 from tests.simulation.mutants_of_messages import MUTANTS_OF_MESSAGES
@@ -9,6 +10,7 @@ from tests.simulation.mutants_of_supply import MUTANTS_OF_SUPPLY
 from tests.simulation.mutants_of_voice import MUTANTS_OF_VOICE
 
 MUTANTS: tuple[Mutant, ...] = (
+    *MUTANTS_OF_BOUNDS,
     *MUTANTS_OF_CURSORS,
     *MUTANTS_OF_KEEPING,
     *MUTANTS_OF_SCALE,

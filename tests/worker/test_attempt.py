@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ipc.bounds import TEXT_CHARACTERS_MAX
 from ipc.codec import Decoder
 from ipc.messages import (
     AgentSpec,
@@ -26,7 +27,7 @@ from ipc.messages import (
 from tests.fake_model import FakeModel
 from tests.worker.peer import assign
 from worker.agents.builtin import Builtin
-from worker.attempt import TEXT_CHARACTERS_MAX, Answer, Attempt
+from worker.attempt import Answer, Attempt
 from worker.errors import AgentError
 from worker.model import Model
 from worker.outbox import UNACKNOWLEDGED_FRAMES_MAX, Outbox

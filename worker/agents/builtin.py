@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
+from ipc.bounds import ID_CHARACTERS_MAX
 from ipc.messages import AgentSpec, Usage
 from worker.agents.history import ChatMessage, conversation
 from worker.attempt import Attempt
@@ -129,7 +130,8 @@ def _with_own_ids(calls: tuple[ToolCall, ...], taken: set[str]) -> list[ToolCall
     """Some servers number calls from nought in every answer, or not at all; a result must find its call."""
     named: list[ToolCall] = []
     for call in calls:
-        name = call.call if call.call and call.call not in taken else f"call_{len(taken) + 1}"
+        usable = 0 < len(call.call) <= ID_CHARACTERS_MAX and call.call not in taken
+        name = call.call if usable else f"call_{len(taken) + 1}"
         while name in taken:
             name += "_"
         taken.add(name)

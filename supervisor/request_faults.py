@@ -1,0 +1,87 @@
+"""Faults of a request that show in the request alone, before any rule is asked: names, keys, texts.
+
+The decoder has checked types and bounds (ipc/bounds.py). This module checks what a bound cannot say, and
+gives the sentences that people read.
+"""
+
+from ipc import messages as wire
+from ipc.bounds import MESSAGE_BYTES_MAX, NAME_CHARACTERS_MAX
+
+
+def change(request: wire.Request) -> wire.Refused | None:
+    """The fault of a request that would change something."""
+    match request:
+        case wire.Submit():
+            return name(request.session) or _content(request) or _key(request.key)
+        case wire.Interrupt(session=str(session)) | wire.Queue(session=session):
+            return name(session)
+        case wire.Respond():
+            return text(request.text)
+        case wire.Retry():
+            return _key(request.key)
+        case wire.Seen():
+            return name(request.session) or cursor(request.cursor)
+    return None
+
+
+def follow(request: wire.Follow) -> wire.Refused | None:
+    if request.session is None:
+        if request.cursor:
+            return wire.Refused("a cursor counts within one session", "name the session to follow")
+        if request.after is not None:
+            return wire.Refused("events are counted within one session", "name the session to follow")
+        return None
+    return cursor(request.cursor) if request.cursor else None
+
+
+def not_told_yet(session: str, after: int, told: int) -> wire.Refused | None:
+    """A place behind the last event: whoever waited there would miss what comes before it."""
+    if after <= told:
+        return None
+    error = f"session {session} has told {told} events, so there is nothing after number {after} yet"
+    return wire.Refused(error, "follow it after the seq of the last event that was read")
+
+
+def name(session: str) -> wire.Refused | None:
+    if _is_name(session):
+        return None
+    error = f"a session's name has 1 to {NAME_CHARACTERS_MAX} printable characters and no space at its ends"
+    return wire.Refused(error, "choose another name, for example demo or telegram:42")
+
+
+def cursor(cursor: str) -> wire.Refused | None:
+    if _is_name(cursor):
+        return None
+    error = f"a cursor's name has 1 to {NAME_CHARACTERS_MAX} printable characters and no space at its ends"
+    return wire.Refused(error, "name it after the client, for example telegram-bridge")
+
+
+def text(text: str) -> wire.Refused | None:
+    """A message is something a person says; larger things belong in files."""
+    size = len(text.encode())
+    if size > MESSAGE_BYTES_MAX:
+        error = f"the message is {size} bytes, the limit is {MESSAGE_BYTES_MAX}"
+        return wire.Refused(error, "put the large part in a file and name the file in the message")
+    if not text.strip():
+        return wire.Refused(
+            "the message is empty", "say something, or stop a turn with `hermesctl interrupt`"
+        )
+    return None
+
+
+def _is_name(word: str) -> bool:
+    return 0 < len(word) <= NAME_CHARACTERS_MAX and word.isprintable() and word.strip() == word
+
+
+def _content(request: wire.Submit) -> wire.Refused | None:
+    if request.clip and request.text:
+        return wire.Refused("a message is a text or a clip, not both", "send two messages")
+    return None if request.clip else text(request.text)
+
+
+def _key(key: str) -> wire.Refused | None:
+    if 0 < len(key) <= NAME_CHARACTERS_MAX:
+        return None
+    return wire.Refused(
+        "the message's key is empty or too long", f"use 1 to {NAME_CHARACTERS_MAX} characters"
+    )

@@ -1,0 +1,9 @@
+"""Guards against what grows without end."""
+
+from tests.simulation.mutant import mutants
+
+MUTANTS_OF_BOUNDS = mutants(
+    "turns",
+    ("attempts_speak_without_end", "    if offset + len(text) > limit:\n", "    if False:\n"),
+    ("attempts_speak_less_than_they_may", "len(text) > limit:", "len(text) >= limit:"),
+)
