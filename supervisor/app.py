@@ -2,23 +2,23 @@
 
 import asyncio
 import os
-import signal
 import sys
-import traceback
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any
 
 from ipc.budgets import PROCESSES_END_SECONDS
 from ipc.codec import encode
 from ipc.endpoints import Places, make_private, remove_stand_in
-from ipc.messages import Noted
+from ipc.messages import Delta, Noted, Refused
 from ipc.sockets import Wire
+from supervisor import log_file, signals
 from supervisor.applying import Applying
 from supervisor.assignment import Assignment
 from supervisor.briefing import Briefing
 from supervisor.care import Care
 from supervisor.clips import ClipStore, clips_in_use
 from supervisor.clock import Clock, monotonic
+from supervisor.containment import Containment, Fault
 from supervisor.control import Control, Reply
 from supervisor.core import events
 from supervisor.core.effects import Answer
@@ -31,12 +31,11 @@ from supervisor.gauges import Gauges
 from supervisor.handover import Handover
 from supervisor.health.health import Health
 from supervisor.hearing import Hearing
-from supervisor.journal.errors import JournalUnwritable
+from supervisor.hints import Hints
+from supervisor.journal.errors import JournalError, JournalUnwritable
 from supervisor.journal.journal import Journal
 from supervisor.live import Live
 from supervisor.log import Log
-from supervisor.log_file import NAME as LOG
-from supervisor.log_file import LogFile
 from supervisor.metrics import Metrics
 from supervisor.model_source import NAME as MODEL
 from supervisor.model_source import ModelSource
@@ -46,11 +45,11 @@ from supervisor.reload import Reload
 from supervisor.rooms import ProcessRoom
 from supervisor.services import speech
 from supervisor.services.services import Services
-from supervisor.settings import Settings, cautions, key_files, model_endpoint
+from supervisor.settings import Settings, key_files, model_endpoint
 from supervisor.switchboard import Switchboard
-from supervisor.terms import limits, policy, prices, sandbox, visible_keys, worker_environment
+from supervisor.terms import limits, policy, prices, sandbox, worker_environment
 from supervisor.views import Host, Views, in_short
-from supervisor.welcome import own_version, welcome
+from supervisor.welcome import welcome
 from supervisor.workspaces import Workspaces
 
 # Last answers to those who still listen.
@@ -89,8 +88,8 @@ class App:
             handed.model_key if handed else "",
         )
         self._metrics = Metrics(self._clock, lambda: self._model.name, lambda: prices(self._live.settings))
+        self._contain = Containment(self._log, self._clock.now, self._metrics.contained.add)
         self._notifier, self._is_stopping = Notifier(), False
-        self._running: list[asyncio.Task[None]] = []
         self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._environment = worker_environment(settings, os.environ)
         self._wire = Wire()
@@ -110,11 +109,13 @@ class App:
         )
         self._make_services()
         self._ending = Ending(self._notifier, self._processes.readings, self._services.rows)
-        self._feed = Feed(self._journal.read, lambda session: self._switchboard.spoken(session))
+        self._feed = Feed(self._journal.read, self._spoken, self._contain)
         briefing = Briefing(self._journal.read, self._live, lambda: self._model.endpoint)
         self._switchboard = Switchboard(identities=self._processes, feed=self._feed, brief=briefing)
         self._workspaces = Workspaces(places.workspaces)
-        assignment = Assignment(self._workspaces, self._processes.bind, self._switchboard, self._post)
+        assignment = Assignment(
+            self._workspaces, self._processes.bind, self._switchboard, self._post, self._contain
+        )
         self._engine = Engine(
             state,
             clock=self._clock,
@@ -126,11 +127,14 @@ class App:
             feed=self._feed,
             log=self._log,
             meter=self._metrics,
+            contain=self._contain,
             passing=self._passing,
             fatal=self._fatal,
         )
         self._watch = Watch(self._notifier, self._engine, lambda: in_short(state))
-        self._health = Health(self._engine, self._clock, self._services.rows, self._metrics.lag.observe)
+        self._health = Health(
+            self._engine, self._clock, self._services.rows, self._metrics.lag.observe, self._contain
+        )
         self._make_doors(state)
 
     def _make_doors(self, state: State) -> None:
@@ -143,6 +147,7 @@ class App:
             in_use=lambda: clips_in_use(state),
             clock=self._clock,
             log=self._log,
+            contain=self._contain,
         )
         self._care = Care(
             journal=self._journal,
@@ -151,6 +156,7 @@ class App:
             clock=self._clock,
             log=self._log,
             pruned=self._clips.prune,
+            contain=self._contain,
         )
         self._reload = Reload(
             live=self._live,
@@ -166,6 +172,7 @@ class App:
                 change_limits=self._processes.change_limits,
             ),
             log=self._log,
+            contain=self._contain,
         )
         self._departure = Departure(
             engine=self._engine,
@@ -185,8 +192,9 @@ class App:
             reload=self._reload_asked,
             hear_out=self._switchboard.hear_out,
             stop=lambda: self._end(0),
-            hand_over=lambda reply: self._keep(self._departure.ask(reply, self._leave)),
+            hand_over=self._hand_over_asked,
             refused=self._metrics.refused.add,
+            contain=self._contain,
         )
 
     def _make_services(self) -> None:
@@ -207,27 +215,34 @@ class App:
             logs=places.logs,
             report=self._service_changed,
             other=self._hearing.frame_arrived,
+            contain=self._contain,
         )
         self._hearing.open(self._services)
 
     def _make_views(self, state: State) -> Views:
         host = Host(
-            version=own_version(),
             home=str(self._places.state),
             started_at=self._clock.now(),
             cell=lambda: self._processes.cell_description,
             model=self._model.describe,
-            cautions=self._cautions,
+            hints=Hints(
+                state=state,
+                clock=self._clock,
+                live=self._live,
+                environment=self._environment,
+                models=self._places.models,
+                hearing=self._hearing,
+                trouble=lambda: self._engine.trouble,
+                contained=self._metrics.contained.total,
+            ),
             trouble=lambda: self._engine.trouble,
-            voice=self._voice_hint,
             waits_for=self._ending.waits_for,
-            drain_seconds=lambda: self._live.settings.turns.drain_seconds,
             health=self._health,
-            busy_mode=lambda session: self._live.settings.for_session(session).busy,
         )
         return Views(
             state=state,
             clock=self._clock,
+            live=self._live,
             journal=self._journal,
             readings=self._processes.readings,
             services=self._services.rows,
@@ -262,11 +277,12 @@ class App:
             make_private(folder)
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._broke)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._asked_to_stop)
-        loop.add_signal_handler(signal.SIGHUP, self._hung_up)
-        frames = self._wire.router(self._places.frames, self._switchboard.frame_arrived, handover=True)
-        pulse = self._wire.router(self._places.pulse, self._switchboard.pulse_arrived)
+        signals.listen(self._asked_to_stop, lambda: self._reload_asked(lambda answer: None))
+        arrived, failed = self._switchboard.frame_arrived, self._switchboard.frame_failed
+        frame_arrived = self._contain.around("worker", arrived, failed)
+        pulse_arrived = self._contain.around("worker", self._switchboard.pulse_arrived, failed)
+        frames = self._wire.router(self._places.frames, frame_arrived, handover=True)
+        pulse = self._wire.router(self._places.pulse, pulse_arrived)
         self._switchboard.open(self._engine, frames, pulse)
         handed = self._handed
         await self._processes.open(handed.processes if handed else None)
@@ -290,18 +306,22 @@ class App:
         self._clips.open()
         self._notifier.ready()
         self._watch.open()
-        self._log.wrote = LogFile(self._places.logs / LOG).wrote
+        self._log.wrote = log_file.LogFile(self._places.logs / log_file.NAME).wrote
         self._log.write("service.ready", epoch=self._journal.epoch, cell=self._processes.cell_name)
         if not self._notifier.is_heard:
             print(welcome(self._places, self._live.settings), file=sys.stderr, flush=True)
 
-    def _keep(self, running: Coroutine[Any, Any, None]) -> None:
-        """The loop itself holds its tasks only weakly."""
-        self._running.append(asyncio.ensure_future(running))
+    def _hand_over_asked(self, reply: Reply) -> None:
+        def failed(fault: Fault) -> None:
+            reply(Refused(fault.error, fault.hint))
+
+        # The loop itself holds its tasks only weakly.
+        self._asking = self._contain.task("request", self._departure.ask(reply, self._leave), failed)
 
     def _take_pulse(self) -> None:
-        self._switchboard.take_pulse()
+        # First: whatever goes wrong this time, processes are asked again.
         asyncio.get_running_loop().call_later(_PULSE_SECONDS, self._take_pulse)
+        self._switchboard.take_pulse()
 
     def _post(self, event: events.Event) -> None:
         self._engine.post(event)
@@ -313,20 +333,11 @@ class App:
         elif changed.service == MODEL:
             self._model.service_changed(changed)
 
+    def _spoken(self, session: str) -> Delta | None:
+        return self._switchboard.spoken(session)
+
     def _heard_so_far(self, session: str, message: str, text: str) -> None:
         self._feed.delta(session, encode(Noted(message, 0, text)))
-
-    def _voice_hint(self) -> str:
-        """Who never speaks need not hear of it; who has weights or has spoken must."""
-        fault = self._hearing.fault
-        has_weights = (self._places.models / self._live.settings.stt.model).exists()
-        if fault is None or not (self._hearing.was_used or has_weights):
-            return ""
-        return f"voice is not understood: {fault[0]}; {fault[1]}"
-
-    def _cautions(self) -> tuple[str, ...]:
-        settings = self._live.settings
-        return cautions(settings) + visible_keys(settings, self._environment)
 
     def _asked_to_stop(self) -> None:
         self._is_stopping = True
@@ -335,13 +346,6 @@ class App:
             self._end(0)  # what could not be written was promised to nobody
         asked = events.StopAsked()
         self._switchboard.hear_out(lambda: self._engine.post(asked, lambda answer: self._end(0)))
-
-    def _hung_up(self) -> None:
-        """In a terminal: it was closed. From anybody else: read the settings again."""
-        if sys.stderr.isatty():
-            self._asked_to_stop()
-        else:
-            self._reload_asked(lambda answer: None)
 
     def _reload_asked(self, reply: Reply, confirmed: bool = False) -> None:
         def done(answer: Any) -> None:
@@ -362,15 +366,16 @@ class App:
         return error.fault, error.hint
 
     def _broke(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """A bug in a callback would leave a service that answers and does nothing: better the next life."""
+        """An exception that nothing else contains: of a callback, or of a task that something waits for."""
         error = context.get("exception")
-        trace = traceback.format_tb(error.__traceback__) if error else []
-        print("".join(trace), context["message"], type(error).__name__, file=sys.stderr, flush=True)
-        self._end(1)
+        self._contain.caught("loop", error)
+        if "future" in context and error is not None:
+            self._fatal(error)
 
     def _fatal(self, error: BaseException) -> None:
-        """The journal could not be written: memory is ahead of disk, so this life ends."""
-        self._log.write("journal.failed", error=str(error))
+        """Memory is ahead of disk, or the engine broke in the middle of a step: this life ends."""
+        if isinstance(error, JournalError):
+            self._log.write("journal.failed", error=str(error))
         self._end(1)
 
     def _end(self, status: int) -> None:

@@ -3,6 +3,9 @@
 A worker is bound to its session before its first turn: the session's workspace is made and put into the
 worker's cell, which takes a moment. Frames for a worker that is being bound wait here, in their order. A
 worker that cannot be bound is reported as unreachable, so that its turn is tried on another one.
+
+Frames are sent from here, at once or later, so here is the boundary of `turn` (containment.py): an exception
+while a turn is handed over fails that turn, and the worker is as ready as before.
 """
 
 import asyncio
@@ -11,8 +14,9 @@ from pathlib import Path
 from typing import Protocol
 
 from ipc.errors import PlaceError
+from supervisor.containment import Containment, Fault
 from supervisor.core.effects import AssignTurn, BindWorker, SteerTurn
-from supervisor.core.events import WorkerUnreachable
+from supervisor.core.events import Event, Failed, WorkerReady, WorkerUnreachable
 from supervisor.core.model import Who
 
 # Puts a workspace into the cell of an incarnation, then tells the fault, "" if there is none.
@@ -29,31 +33,40 @@ class Switchboard(Protocol):
 
 
 class Assignment:
-    """`post` takes what went wrong with a worker."""
+    """`post` takes what went wrong with a worker or a turn."""
 
     def __init__(
         self,
         workspaces: Workspaces,
         bind: Bind,
         switchboard: Switchboard,
-        post: Callable[[WorkerUnreachable], None],
+        post: Callable[[Event], None],
+        contain: Containment,
     ) -> None:
         self._workspaces = workspaces
-        self._bind = bind
-        self._switchboard = switchboard
+        self._put = bind
         self._post = post
+        self._bind = contain.around("worker", self._make_and_put, self._not_bound)
+        self._send_assign = contain.around("turn", switchboard.assign, self._not_assigned)
+        self._send_steer = contain.around("turn", switchboard.steer, _not_steered)
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[Who, list[Callable[[], None]]] = {}  # of workers that are being bound
 
     def bind(self, effect: BindWorker) -> None:
+        self._waiting[effect.who] = []
+        self._bind(effect)
+
+    def _make_and_put(self, effect: BindWorker) -> None:
         who = effect.who
-        self._waiting[who] = []
         try:
             workspace = self._workspaces.make(effect.session)
         except PlaceError as error:
             self._bound(who, error.fault)
         else:
-            self._bind(who.incarnation, workspace, lambda fault: self._bound(who, fault))
+            self._put(who.incarnation, workspace, lambda fault: self._bound(who, fault))
+
+    def _not_bound(self, fault: Fault, effect: BindWorker) -> None:
+        self._bound(effect.who, fault.error)
 
     def _bound(self, who: Who, fault: str) -> None:
         if fault:
@@ -65,10 +78,10 @@ class Assignment:
             send()
 
     def assign(self, effect: AssignTurn) -> None:
-        self._when_bound(effect.who, lambda: self._switchboard.assign(effect))
+        self._when_bound(effect.who, lambda: self._send_assign(effect))
 
     def steer(self, effect: SteerTurn) -> None:
-        self._when_bound(effect.who, lambda: self._switchboard.steer(effect))
+        self._when_bound(effect.who, lambda: self._send_steer(effect))
 
     def _when_bound(self, who: Who, send: Callable[[], None]) -> None:
         waiting = self._waiting.get(who)
@@ -76,3 +89,13 @@ class Assignment:
             send()
         else:
             waiting.append(send)
+
+    def _not_assigned(self, fault: Fault, effect: AssignTurn) -> None:
+        """Nothing has reached the worker: it is as ready as before, and the turn ends by name."""
+        error = f"it could not be given to a worker: {fault.error}"
+        self._post(Failed(effect.who, effect.turn, effect.attempt, error, fault.hint, again=False))
+        self._post(WorkerReady(effect.who))
+
+
+def _not_steered(fault: Fault, effect: SteerTurn) -> None:
+    """A message that is not offered to the running turn waits for the next one."""

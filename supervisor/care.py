@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -11,6 +10,7 @@ from ipc import messages as wire
 from ipc import paging
 from ipc.errors import WireError
 from supervisor.clock import Clock
+from supervisor.containment import Containment, Fault
 from supervisor.journal import care
 from supervisor.journal.errors import JournalError, JournalUnwritable
 from supervisor.journal.prune import Pruning
@@ -42,6 +42,7 @@ class Care:
         clock: Clock,
         log: Log,
         pruned: Callable[[], None],
+        contain: Containment,
     ) -> None:
         """`pruned` is called when something was forgotten: what only that needed can go too."""
         self._journal = journal
@@ -50,6 +51,7 @@ class Care:
         self._clock = clock
         self._log = log
         self._pruned = pruned
+        self._contain = contain
         self._loop = asyncio.get_running_loop()
         self._stopping = threading.Event()
         self._at_once = 0
@@ -75,17 +77,12 @@ class Care:
             reply(wire.Refused(f"{_AT_ONCE_MAX} such requests are under way", "wait for them", 5.0))
         else:
             self._at_once += 1
-            work = threading.Thread(target=self._work, args=(request, reply), name="care", daemon=True)
-            work.start()
-
-    def _work(self, request: wire.Care, reply: Reply) -> None:
-        """In a thread of its own."""
-        try:
-            answer = self._answer(request)
-        except (JournalError, WireError) as error:
-            answer = wire.Refused(error.fault, error.hint)
-        with suppress(RuntimeError):  # the service has ended meanwhile
-            self._loop.call_soon_threadsafe(self._finished, answer, reply)
+            self._contain.thread(
+                "request",
+                lambda: self._answer(request),
+                lambda answer: self._finished(answer, reply),
+                lambda fault: self._finished(wire.Refused(fault.error, fault.hint), reply),
+            )
 
     def _finished(self, answer: wire.Answer, reply: Reply) -> None:
         self._at_once -= 1
@@ -93,6 +90,13 @@ class Care:
             reply(answer)
 
     def _answer(self, request: wire.Care) -> wire.Answer:
+        """In a thread of its own."""
+        try:
+            return self._outcome(request)
+        except (JournalError, WireError) as error:
+            return wire.Refused(error.fault, error.hint)
+
+    def _outcome(self, request: wire.Care) -> wire.Answer:
         match request.act:
             case "check":
                 found = care.check(self._path)
@@ -126,7 +130,11 @@ class Care:
         if self._pruning is not None and not self._pruning.done():
             reply(wire.Refused("the journal is being pruned already", "wait for it", 5.0))
             return
-        self._pruning = self._loop.create_task(self._run(pruning, reply))
+
+        def failed(fault: Fault) -> None:
+            reply(wire.Refused(fault.error, fault.hint))
+
+        self._pruning = self._contain.task("request", self._run(pruning, reply), failed)
 
     async def _run(self, pruning: Pruning, reply: Reply) -> None:
         try:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from supervisor.clock import Clock
+from supervisor.containment import Containment, nothing
 from supervisor.core.model import State
 from supervisor.live import Live
 from supervisor.log import Log
@@ -86,6 +87,7 @@ class ClipStore:
         in_use: Callable[[], set[str]],
         clock: Clock,
         log: Log,
+        contain: Containment,
     ) -> None:
         self._folder = folder
         self._live = live
@@ -93,6 +95,7 @@ class ClipStore:
         self._in_use = in_use
         self._clock = clock
         self._log = log
+        self._contain = contain
         self._loop = asyncio.get_running_loop()
         self._pruning: asyncio.Task[None] | None = None
 
@@ -103,7 +106,7 @@ class ClipStore:
 
     def prune(self) -> None:
         if self._pruning is None or self._pruning.done():
-            self._pruning = self._loop.create_task(self._prune())
+            self._pruning = self._contain.task("schedule", self._prune(), nothing)
 
     def close(self) -> None:
         if self._pruning is not None:

@@ -11,6 +11,7 @@ from ipc.codec import Decoder, encode
 from ipc.errors import WireError
 from ipc.sockets import LoopSocket
 from supervisor import clips, request_faults, scaling
+from supervisor.containment import Containment, Fault
 from supervisor.core import effects, events
 from supervisor.core.model import BusyMode, State, session_of
 from supervisor.live import Live
@@ -76,6 +77,7 @@ class Control:
         stop: Callable[[], None],
         hand_over: Callable[[Reply], None],
         refused: Callable[[], None],
+        contain: Containment,
     ):
         """`refused` hears of every message that was not taken, whoever refused it."""
         self._engine = engine
@@ -89,6 +91,8 @@ class Control:
         self._stop = stop
         self._hand_over = hand_over
         self._refused = refused
+        self._contain = contain
+        self._serve_contained = contain.around("request", self._serve, self._not_served)
         self._decoder: Decoder[wire.Request] = Decoder(wire.Request)
 
     def open(self, socket: LoopSocket) -> None:
@@ -113,9 +117,15 @@ class Control:
             return
         try:
             request = self._decoder.decode(body)
-            self._serve(identity, number, request, reply)
         except WireError as error:
             reply(wire.Refused(error.fault, error.hint))
+        else:
+            self._serve_contained(identity, number, request, reply)
+
+    def _not_served(
+        self, fault: Fault, identity: bytes, number: bytes, request: wire.Request, reply: Reply
+    ) -> None:
+        reply(wire.Refused(fault.error, fault.hint))
 
     def _serve(self, identity: bytes, number: bytes, request: wire.Request, reply: Reply) -> None:
         match request:
@@ -159,24 +169,24 @@ class Control:
                 self._interrupt_all(request, reply)
             case wire.Interrupt(session=str(session)):
                 event = events.InterruptAsked(session, request.by, request.expect_turn, request.drop)
-                self._engine.post(event, _answering(reply))
+                self._engine.post(event, self._answering(reply))
             case wire.Queue():
                 self._queue(request, reply)
             case wire.Respond():
                 session = session_of(request.question)
                 answer = events.AnswerArrived(session, request.question, request.text, request.by)
-                self._engine.post(answer, _answering(reply))
+                self._engine.post(answer, self._answering(reply))
             case wire.Seen():
                 seen = events.EventsSeen(request.session, request.cursor, request.seq)
-                self._engine.post(seen, _answering(reply))
+                self._engine.post(seen, self._answering(reply))
             case wire.Retry() if "/" not in request.turn:  # the id of a message, for turns are SESSION/N
                 self._retry_clip(request, reply)
             case wire.Retry():
                 self._retry(request, reply)
             case wire.Drain():
-                self._engine.post(events.DrainAsked(), _answering(reply))
+                self._engine.post(events.DrainAsked(), self._answering(reply))
             case wire.Undrain():
-                self._engine.post(events.UndrainAsked(), _answering(reply))
+                self._engine.post(events.UndrainAsked(), self._answering(reply))
             case wire.Scale():
                 self._scale(request, reply)
             case wire.HandOver():
@@ -185,7 +195,7 @@ class Control:
                 reply(wire.Done(note="stopping; what is in the journal stands"))
                 self._stop()
             case wire.Stop():
-                ending = _answering(reply, then=self._stop)
+                ending = self._answering(reply, then=self._stop)
                 self._hear_out(lambda: self._engine.post(events.StopAsked(), ending))
 
     def _no_room(self, request: _Change) -> wire.Refused | None:
@@ -205,7 +215,7 @@ class Control:
             expect_turn=request.expect_turn,
             retries=retries,
         )
-        self._engine.post(event, _answering(reply))
+        self._engine.post(event, self._answering(reply))
 
     def _submit_clip(self, request: wire.Submit, reply: Reply) -> None:
         """The sender has stored the clip; from here on it is kept until its words are known."""
@@ -220,7 +230,7 @@ class Control:
             busy=BusyMode(request.busy or self._live.settings.for_session(request.session).busy),
             expect_turn=request.expect_turn,
         )
-        self._engine.post(event, _answering(reply))
+        self._engine.post(event, self._answering(reply))
 
     def _retry_clip(self, request: wire.Retry, reply: Reply) -> None:
         """Nobody has heard its words yet, so it does what any spoken message does."""
@@ -275,7 +285,7 @@ class Control:
         if isinstance(seats, wire.Refused):
             reply(seats)
         else:
-            self._engine.post(events.ScaleAsked(seats), _answering(reply))
+            self._engine.post(events.ScaleAsked(seats), self._answering(reply))
 
     def _queue(self, request: wire.Queue, reply: Reply) -> None:
         match request.act:
@@ -283,31 +293,37 @@ class Control:
                 reply(self._views.queue(request.session, request.after))
             case "drop":
                 event = events.DropAsked(request.session, request.message or "", "hermesctl")
-                self._engine.post(event, _answering(reply))
+                self._engine.post(event, self._answering(reply))
             case "clear":
-                self._engine.post(events.DropAsked(request.session, None, "hermesctl"), _answering(reply))
+                self._engine.post(
+                    events.DropAsked(request.session, None, "hermesctl"), self._answering(reply)
+                )
             case "resume":
-                self._engine.post(events.ResumeAsked(request.session), _answering(reply))
+                self._engine.post(events.ResumeAsked(request.session), self._answering(reply))
+
+    def _answering(
+        self, reply: Reply, then: Callable[[], None] | None = None
+    ) -> Callable[[effects.Answer], None]:
+        """Turns the rules' answer into the wire's."""
+
+        def give(answer: effects.Answer) -> None:
+            match answer:
+                case effects.Taken():
+                    reply(wire.Accepted(answer.message, answer.seq, answer.again, answer.note))
+                case effects.Carried():
+                    reply(paging.done(answer.turns, answer.note))
+                case effects.Denied():
+                    reply(wire.Refused(answer.error, answer.hint, answer.retry_after_seconds))
+            if then is not None:
+                then()
+
+        def failed(fault: Fault, answer: effects.Answer) -> None:
+            reply(wire.Refused(fault.error, fault.hint))
+
+        return self._contain.around("request", give, failed)
 
 
 def message_id(session: str, key: str) -> str:
     """The same key in the same session is the same message, in this life and every later one."""
     digest = hashlib.blake2b(f"{session}\0{key}".encode(), digest_size=10)
     return f"m_{digest.hexdigest()}"
-
-
-def _answering(reply: Reply, then: Callable[[], None] | None = None) -> Callable[[effects.Answer], None]:
-    """Turns the rules' answer into the wire's."""
-
-    def give(answer: effects.Answer) -> None:
-        match answer:
-            case effects.Taken():
-                reply(wire.Accepted(answer.message, answer.seq, answer.again, answer.note))
-            case effects.Carried():
-                reply(paging.done(answer.turns, answer.note))
-            case effects.Denied():
-                reply(wire.Refused(answer.error, answer.hint, answer.retry_after_seconds))
-        if then is not None:
-            then()
-
-    return give

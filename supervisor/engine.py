@@ -2,15 +2,17 @@
 
 While a commit is under way new events gather, so a busy host commits less often and more at a time. A commit
 that the disk did not take is tried again, and nothing else is decided until it stands. If it fails for good
-the process must end: memory would be ahead of disk.
+the process must end: memory would be ahead of disk. So it must when deciding, committing, starting or killing
+raises. What is done for one turn, one clip or one request is contained (containment.py).
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol, assert_never
+from dataclasses import dataclass
+from typing import Any, Protocol, assert_never
 
+from supervisor import lookup
 from supervisor.clock import Clock
 from supervisor.core.decide import decide, next_deadline
 from supervisor.core.effects import (
@@ -18,6 +20,7 @@ from supervisor.core.effects import (
     AssignTurn,
     BindWorker,
     Decision,
+    Denied,
     Effect,
     ForgetClip,
     KillWorker,
@@ -26,23 +29,18 @@ from supervisor.core.effects import (
     Transcribe,
 )
 from supervisor.core.events import (
-    DropAsked,
     Event,
-    EventsSeen,
     HostRead,
-    InterruptAsked,
-    Known,
-    ResumeAsked,
+    NotTranscribed,
     Spoke,
     StoodStill,
-    TextArrived,
     Ticked,
-    VoiceArrived,
     WorkerAlive,
+    WorkerUnreachable,
 )
-from supervisor.core.inbox import put_to_rest
-from supervisor.core.model import Session, State
-from supervisor.core.records import CursorMoved, MessageAccepted, Record
+from supervisor.core.model import State
+from supervisor.core.records import Record
+from supervisor.lookup import Lookup
 
 # Events decided before their records are committed: bounds both a transaction and how long a first sender
 # waits.
@@ -52,9 +50,6 @@ _BATCH_MAX = 512
 _RETRY_SECONDS = 0.5
 # A deadline missed by more than this says that the host stood still, not that a worker was late.
 _LATE_SECONDS = 2.0
-
-# What needs its session in memory, at rest or not.
-_ABOUT_SESSIONS = (TextArrived, VoiceArrived, InterruptAsked, DropAsked, ResumeAsked, EventsSeen)
 
 GiveAnswer = Callable[[Answer], None]
 TakeWords = Callable[[], Spoke]
@@ -70,12 +65,9 @@ class Trouble:
     since: float
 
 
-class Journal(Protocol):
+class Journal(lookup.Journal, Protocol):
     """What the engine asks of the journal."""
 
-    def wake(self, session: str) -> Session | None: ...
-    def known(self, message: str) -> Known | None: ...
-    def cursors(self, session: str) -> dict[str, int]: ...
     def commit(self, records: Sequence[Record]) -> "asyncio.Future[None]": ...
 
 
@@ -127,6 +119,22 @@ class Meter(Protocol):
     def committed(self, seconds: float, count: int) -> None: ...
 
 
+class Containment(Protocol):
+    """Where an exception ends what was being served, and nothing else."""
+
+    def around(self, place: Any, serve: Callable[..., Any], failed: Callable[..., Any]) -> Any: ...
+    def vital(self, act: Callable[..., None], fatal: Callable[[BaseException], None]) -> Any: ...
+
+
+class Fault(Protocol):
+    """What may be told of an exception."""
+
+    @property
+    def error(self) -> str: ...
+    @property
+    def hint(self) -> str: ...
+
+
 class Engine:
     """Everything that happens passes through here, one batch at a time."""
 
@@ -143,6 +151,7 @@ class Engine:
         feed: Feed,
         log: DecisionLog,
         meter: Meter,
+        contain: Containment,
         passing: Callable[[BaseException], tuple[str, str] | None],
         fatal: Callable[[BaseException], None],
     ) -> None:
@@ -155,22 +164,23 @@ class Engine:
         self._processes = processes
         self._switchboard = switchboard
         self._assignment = assignment
-        self._hearing = hearing
         self._feed = feed
         self._log = log
         self._meter = meter
         self._passing = passing
         self._fatal = fatal
+        self._vital_step = contain.vital(self._step, fatal)
+        self._vital_commit = contain.vital(self._commit, fatal)
+        self._vital_committed = contain.vital(self._committed, fatal)
+        self._prepare = contain.around("request", self._prepared, self._not_prepared)
+        self._transcribe = contain.around("clip", hearing.transcribe, self._not_transcribed)
+        self._forget = contain.around("clip", hearing.forget, _not_done)
         self._loop = asyncio.get_running_loop()
         self._inbox: deque[tuple[Event | TakeWords, GiveAnswer | None]] = deque()
         self._urgent = 0  # of them, those that do not wait for company
         self._is_stepping = False
         self._halted: asyncio.Future[None] | None = None
-        # Of the batch being decided: messages and cursors the journal does not have yet, and
-        # sessions that doors asked about.
-        self._fresh: dict[str, Known] = {}
-        self._moved: dict[str, dict[str, int]] = {}
-        self._touched: set[str] = set()
+        self._lookup = Lookup(state, journal)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
         self._stepped_at = clock.now()
@@ -205,7 +215,7 @@ class Engine:
         """There is something to take: an event, or speech on the switchboard."""
         if not self._is_stepping and self._halted is None:
             self._is_stepping = True
-            self._loop.call_soon(self._step)
+            self._loop.call_soon(self._vital_step)
 
     def _step(self) -> None:
         decisions: _Decided = []
@@ -239,37 +249,29 @@ class Engine:
         return lost
 
     def _take(self, decisions: _Decided, event: Event, answer: GiveAnswer | None = None) -> None:
-        decisions.append((event, self._decide(event), answer))
+        prepared = self._prepare(event, answer)
+        if prepared is not None:
+            decisions.append((prepared, self._decide(prepared), answer))
+
+    def _prepared(self, event: Event, answer: GiveAnswer | None) -> Event:
+        return self._lookup.prepared(event)
+
+    def _not_prepared(self, fault: Fault, event: Event, answer: GiveAnswer | None) -> None:
+        if answer is not None:
+            answer(Denied(fault.error, fault.hint))
+        elif (who := getattr(event, "who", None)) is not None:
+            self.post(WorkerUnreachable(who, f"it sent a frame that cannot be kept: {fault.error}"))
 
     def _decide(self, event: Event) -> Decision:
-        if isinstance(event, _ABOUT_SESSIONS):
-            self._wake(event.session)
-        # Nothing can be known by its key in a session that nobody has spoken to.
-        if isinstance(event, TextArrived | VoiceArrived) and event.session in self.state.sessions:
-            event = replace(event, known=self._fresh.get(event.message) or self._journal.known(event.message))
-        elif isinstance(event, EventsSeen):
-            cursors = self._journal.cursors(event.session) | self._moved.get(event.session, {})
-            event = replace(event, stands_at=cursors.get(event.cursor, 0), cursors=len(cursors))
         decision = decide(self.state, event, self._clock.now())
-        for record in decision.records:
-            if isinstance(record, MessageAccepted):
-                self._fresh[record.message] = Known(record.seq, None if record.clip else record.text)
-            elif isinstance(record, CursorMoved):
-                self._moved.setdefault(record.session, {})[record.cursor] = record.seen
+        self._lookup.decided(decision.records)
         return decision
-
-    def _wake(self, name: str) -> None:
-        self._touched.add(name)
-        if name not in self.state.sessions:
-            session = self._journal.wake(name)
-            if session is not None:
-                self.state.sessions[name] = session
 
     def _commit(self, decisions: _Decided, records: list[Record]) -> None:
         if self.committing_since is None:
             self.committing_since = self._clock.now()
         commit = self._journal.commit(records)
-        commit.add_done_callback(lambda done: self._committed(done, decisions, records))
+        commit.add_done_callback(lambda done: self._vital_committed(done, decisions, records))
 
     def _committed(self, commit: "asyncio.Future[None]", decisions: _Decided, records: list[Record]) -> None:
         error = commit.exception()
@@ -285,7 +287,7 @@ class Engine:
             self.trouble = self.trouble or Trouble(*found, since=self._clock.now())
             self._tell_moved()  # the disk has answered, and a restart would find the same disk
             # The very same batch: memory already has it, and nobody was told.
-            self._loop.call_later(_RETRY_SECONDS, self._commit, decisions, records)
+            self._loop.call_later(_RETRY_SECONDS, self._vital_commit, decisions, records)
         else:
             self._fatal(error)
 
@@ -305,10 +307,7 @@ class Engine:
         for event, decision, _ in decisions:
             self._meter.decided(event, decision)
         self._log.decided(decision for _, decision, _ in decisions)
-        put_to_rest(self.state, self._touched.union(record.session for record in records))
-        self._fresh.clear()
-        self._moved.clear()
-        self._touched.clear()
+        self._lookup.settled(records)
         self._is_stepping = False
         self._stepped_at = self._clock.now()
         self._tell_moved()
@@ -337,11 +336,14 @@ class Engine:
             case StartWorker():
                 self._processes.start(effect.seat, effect.incarnation, effect.agent)
             case Transcribe():
-                self._hearing.transcribe(effect)
+                self._transcribe(effect)
             case ForgetClip():
-                self._hearing.forget(effect)
+                self._forget(effect)
             case _:
                 assert_never(effect)
+
+    def _not_transcribed(self, fault: Fault, effect: Transcribe) -> None:
+        self.post(NotTranscribed(effect.session, effect.message, fault.error, fault.hint))
 
     def _set_timer(self) -> None:
         """Wake at the next deadline. A timer that is early does no harm, so an earlier one is left alone."""
@@ -356,6 +358,10 @@ class Engine:
     def _timer_fired(self) -> None:
         self._timer, self._timer_at = None, float("inf")
         self.nudge()
+
+
+def _not_done(fault: Fault, effect: ForgetClip) -> None:
+    """A clip that is not forgotten is transcribed and its answer is ignored."""
 
 
 def _in_order(effects: list[Effect]) -> tuple[list[Effect], list[Effect], list[Effect]]:

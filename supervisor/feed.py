@@ -17,6 +17,7 @@ from ipc.codec import encode
 from ipc.errors import FrameTooLarge
 from ipc.paging import fitted_row
 from ipc.sockets import LoopSocket, Sent
+from supervisor.containment import Containment, Fault
 from supervisor.core.records import Record
 
 # Events read from the journal at a time: a page is some hundred kilobytes at most and a fraction of a send
@@ -25,6 +26,7 @@ _PAGE_EVENTS = 256
 # How often a follower that is behind is tried again, and for how long without any progress.
 _RETRY_SECONDS = 0.02
 _PATIENCE_SECONDS = 30.0
+_TOO_SLOW = "it read too slowly"
 
 
 class Told(Protocol):
@@ -62,10 +64,16 @@ class _Follower:
 class Feed:
     """Hands out what is durable once it is durable, and words as they are spoken."""
 
-    def __init__(self, history: History, spoken: Callable[[str], wire.Delta | None]) -> None:
+    def __init__(
+        self, history: History, spoken: Callable[[str], wire.Delta | None], contain: Containment
+    ) -> None:
         self._history = history
         self._spoken = spoken
         self._loop = asyncio.get_running_loop()
+        self._publish_contained = contain.around("follower", self._publish, self._not_published)
+        self._tell_contained = contain.around("follower", self._tell, self._not_told)
+        self._pass_on_contained = contain.around("follower", self._pass_on, self._not_told)
+        self._catch_up_contained = contain.around("follower", self._catch_up, self._not_told)
         self._followers: dict[tuple[bytes, bytes], _Follower] = {}
         self._by_session: dict[str | None, dict[_Follower, None]] = {}
         self._behind: dict[_Follower, None] = {}
@@ -100,17 +108,30 @@ class Feed:
     def publish(self, records: Sequence[Record]) -> None:
         """Tell what has just become durable."""
         for record in records:
-            if not record.type or not (self._by_session.get(record.session) or self._by_session.get(None)):
-                continue
-            frame = _frame(wire.Event(record.seq, record.session, record.type, record.at, record.fields()))
-            for follower in self._level(record.session):
-                self._tell(follower, record.seq, frame)
+            if record.type and (self._by_session.get(record.session) or self._by_session.get(None)):
+                self._publish_contained(record)
+
+    def _publish(self, record: Record) -> None:
+        frame = _frame(wire.Event(record.seq, record.session, record.type, record.at, record.fields()))
+        for follower in self._level(record.session):
+            self._tell_contained(follower, record.seq, frame)
+
+    def _not_published(self, fault: Fault, record: Record) -> None:
+        """Whoever went on without this event would have a gap."""
+        for follower in self._level(record.session):
+            self._cut(follower, fault.error)
+
+    def _not_told(self, fault: Fault, follower: _Follower, *rest: object) -> None:
+        self._cut(follower, fault.error)
 
     def delta(self, session: str, frame: bytes) -> None:
         """Words, or another fleeting frame. A follower that cannot take it now goes without."""
         for follower in self._level(session):
-            if self._socket.send([follower.identity, follower.request, frame]) is Sent.GONE:
-                self.unfollow(follower.identity, follower.request)
+            self._pass_on_contained(follower, frame)
+
+    def _pass_on(self, follower: _Follower, frame: bytes) -> None:
+        if self._socket.send([follower.identity, follower.request, frame]) is Sent.GONE:
+            self.unfollow(follower.identity, follower.request)
 
     def _level(self, session: str) -> list[_Follower]:
         one, every = self._by_session.get(session), self._by_session.get(None)
@@ -138,7 +159,7 @@ class Feed:
         if (
             follower.session is None
         ):  # seqs count within a session, so a follow of all has no place to go on from
-            self._cut(follower)
+            self._cut(follower, _TOO_SLOW)
             return
         self._behind[follower] = None
         if self._retry is None:
@@ -148,16 +169,15 @@ class Feed:
         self._retry = None
         for follower in list(self._behind):
             before = follower.seq
-            self._catch_up(follower)
+            self._catch_up_contained(follower)
             follower.stuck_seconds = 0.0 if follower.seq > before else follower.stuck_seconds + _RETRY_SECONDS
             if follower.stuck_seconds > _PATIENCE_SECONDS:
-                self._cut(follower)
+                self._cut(follower, _TOO_SLOW)
 
-    def _cut(self, follower: _Follower) -> None:
+    def _cut(self, follower: _Follower, reason: str) -> None:
         """End the follow. The word of it may be lost too; a client that hears nothing asks again."""
         self.unfollow(follower.identity, follower.request)
-        frame = encode(wire.Cut("it read too slowly"))
-        self._socket.send([follower.identity, follower.request, frame])
+        self._socket.send([follower.identity, follower.request, encode(wire.Cut(reason))])
 
     def _catch_up(self, follower: _Follower) -> None:
         """Send one page; more waits for the next try, so that a long history does not hold up the loop."""

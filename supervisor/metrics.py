@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from supervisor.clock import Clock
+from supervisor.containment import PLACES
 from supervisor.core import effects, events, records
 from supervisor.core.model import TurnState
 from supervisor.exposition import Counter, Family, Histogram
@@ -124,6 +125,12 @@ class Metrics:
         )
         self.cost = Counter(
             "hermes_cost_total", "What those tokens cost by [model] price_in and price_out.", ("model",)
+        )
+        self.contained = Counter(
+            "hermes_contained_total",
+            "Exceptions that cost what was being served and nothing else.",
+            ("place",),
+            PLACES,
         )
         # Frames that were decided and counted no more; others are dropped before anybody decides.
         self.echoes = 0

@@ -1,15 +1,14 @@
 """hermes.toml read again: checked whole, then in force whole; what cannot change live is named and stays."""
 
-import asyncio
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ipc import messages as wire
 from ipc.paging import listed, page
+from supervisor.containment import Containment, Fault
 from supervisor.live import Live
 from supervisor.log import Log
 from supervisor.services import speech
@@ -121,13 +120,14 @@ class Reload:
         models: Path,
         apply: Callable[[Settings, Reading], None],
         log: Log,
+        contain: Containment,
     ) -> None:
         self._live = live
         self._path = path
         self._models = models
         self._apply = apply
         self._log = log
-        self._loop = asyncio.get_running_loop()
+        self._contain = contain
         self._is_reading = False
 
     def ask(self, reply: Reply, confirmed: bool) -> None:
@@ -139,18 +139,23 @@ class Reload:
             reply(wire.Refused("hermes.toml is being read already", "wait for it", 1.0))
             return
         self._is_reading = True
-        threading.Thread(target=self._read, args=(reply, confirmed), name="reload", daemon=True).start()
 
-    def _read(self, reply: Reply, confirmed: bool) -> None:
+        def failed(fault: Fault) -> None:
+            self._is_reading = False
+            reply(wire.Refused(fault.error, fault.hint))
+
+        reading = partial(self._read, confirmed)
+        self._contain.thread("request", reading, lambda found: self._found(found, reply), failed)
+
+    def _read(self, confirmed: bool) -> Reading | SettingsError:
+        """In a thread of its own."""
         try:
             reading = read(self._path, self._models)
             if not confirmed:
                 _refuse_without_model(self._live.settings, reading.settings)
-            found: Reading | SettingsError = reading
+            return reading
         except SettingsError as error:
-            found = error
-        with suppress(RuntimeError):  # the service has ended meanwhile
-            self._loop.call_soon_threadsafe(self._found, found, reply)
+            return error
 
     def _found(self, found: Reading | SettingsError, reply: Reply) -> None:
         self._is_reading = False

@@ -53,6 +53,11 @@ class Identities(Protocol):
     def identity(self, incarnation: int) -> bytes | None: ...
 
 
+class Fault(Protocol):
+    @property
+    def error(self) -> str: ...
+
+
 class Listeners(Protocol):
     def delta(self, session: str, frame: bytes) -> None: ...
 
@@ -161,6 +166,13 @@ class Switchboard:
         # What it says after this comes after it.
         line.words = None
         self._happened(line.who, message, parts[2])
+
+    def frame_failed(self, fault: Fault, parts: list[bytes]) -> None:
+        """Serving its frame raised: the worker ends, for it cannot be known what of the frame was done."""
+        line = self._lines.get(parts[0])
+        if line is not None:
+            reason = f"it sent a frame that cannot be served: {fault.error}"
+            self._engine.post(events.WorkerUnreachable(line.who, reason))
 
     def pulse_arrived(self, parts: list[bytes]) -> None:
         line = self._line(parts[0])
@@ -332,11 +344,7 @@ class Switchboard:
         identity = self._identities.identity(who.incarnation)
         if identity is None:
             return  # the process is gone; its line is closed with the next pulse
-        try:
-            sent = self._frames.send([identity, encode(message)])
-        except WireError as error:
-            self._engine.post(events.WorkerUnreachable(who, str(error)))
-            return
+        sent = self._frames.send([identity, encode(message)])
         if sent is not Sent.SENT:
             reason = "it is not connected" if sent is Sent.GONE else "it does not read its frames"
             self._engine.post(events.WorkerUnreachable(who, reason))

@@ -13,9 +13,8 @@ from supervisor.clock import Clock
 from supervisor.core import pool
 from supervisor.core.model import Intake, Session, State, Worker, WorkerState
 from supervisor.cpus import available_cpus
-
-# Clocks are set by so much every day, and nobody need hear of it.
-_CLOCK_SECONDS_MAX = 5.0
+from supervisor.live import Live
+from supervisor.welcome import own_version
 
 
 class Tables(Protocol):
@@ -66,17 +65,6 @@ class Gauges(Protocol):
     def totals(self) -> dict[str, int]: ...
 
 
-class Trouble(Protocol):
-    """Why the journal takes nothing now."""
-
-    @property
-    def error(self) -> str: ...
-    @property
-    def hint(self) -> str: ...
-    @property
-    def since(self) -> float: ...
-
-
 class Health(Protocol):
     """What is late, and how late the loop is."""
 
@@ -88,22 +76,16 @@ class Health(Protocol):
 class Host:
     """What the wiring knows and the rules do not."""
 
-    version: str
     home: str
     started_at: float
     cell: Callable[[], str]
     model: Callable[[], str]
-    cautions: Callable[[], tuple[str, ...]]
-    trouble: Callable[[], Trouble | None]
-    # What a person who speaks should know, or nothing.
-    voice: Callable[[], str]
+    # Sentences for what a person should look at.
+    hints: Callable[[], list[str]]
+    trouble: Callable[[], object | None]
     # What a stop still waits for, or nothing.
     waits_for: Callable[[], str]
-    # What a stop that drains first may wait for turns to end.
-    drain_seconds: Callable[[], float]
     health: Health
-    # The busy mode that is set for a session.
-    busy_mode: Callable[[str], str]
 
 
 class Views:
@@ -112,6 +94,7 @@ class Views:
         *,
         state: State,
         clock: Clock,
+        live: Live,
         journal: Journal,
         readings: Callable[[], Mapping[int, Reading]],
         services: Callable[[], Sequence[Row]],
@@ -120,6 +103,7 @@ class Views:
     ) -> None:
         self._state = state
         self._clock = clock
+        self._live = live
         self._tables = journal.tables
         self._past = journal.read
         self._readings = readings
@@ -182,7 +166,7 @@ class Views:
         state, host = self._state, self._host
         counts = self._past.counts()
         return {
-            "version": host.version,
+            "version": own_version(),
             "pid": os.getpid(),
             "state": self._state_of_the_service(),
             "epoch": state.epoch,
@@ -195,7 +179,7 @@ class Views:
             "cpus": available_cpus(),
             "draining": state.draining,
             "draining_since": state.intake_since if state.draining else None,
-            "drain_seconds": host.drain_seconds(),
+            "drain_seconds": self._live.settings.turns.drain_seconds,
             "idle": len(state.idle),
             "busy": len(state.busy),
             **{shown: counts.get(shown, 0) for shown in ("queued", "running", "asking")},
@@ -207,39 +191,18 @@ class Views:
             "totals": self._gauges.totals(),
             "lag_ms": host.health.lag_ms(),
             "late": host.health.late(),
-            "hints": [*host.cautions(), *self._hints()],
+            "hints": host.hints(),
         }
 
     def _busy_mode(self, session: str | None) -> Row:
         """What a message does to a running turn of this session unless it says otherwise."""
-        return {} if session is None else {"busy_mode": self._host.busy_mode(session)}
+        return {} if session is None else {"busy_mode": self._live.settings.for_session(session).busy}
 
     def _state_of_the_service(self) -> str:
         if self._host.trouble() is not None:
             return "stuck"
         intake = self._state.intake
         return "ready" if intake is Intake.OPEN else intake.value
-
-    def _hints(self) -> list[str]:
-        """Sentences for what a person should look at."""
-        hints = []
-        trouble = self._host.trouble()
-        if trouble is not None:
-            seconds = self._clock.now() - trouble.since
-            hints.append(f"nothing is accepted for {seconds:.0f} s now: {trouble.error}; {trouble.hint}")
-        if self._clock.behind_seconds > _CLOCK_SECONDS_MAX:
-            hints.append(
-                f"the clock is {self._clock.behind_seconds:.0f} s behind the journal's newest event; "
-                "times go on from there: set the clock right, then restart the service"
-            )
-        if self._state.model.error:
-            hints.append(f"the model is not available: {self._state.model.error}; {self._state.model.hint}")
-        if voice := self._host.voice():
-            hints.append(voice)
-        failed = [worker for worker in self._state.workers.values() if worker.state is WorkerState.FAILED]
-        if failed:
-            hints.append(f"{len(failed)} workers cannot start; see `hermesctl workers` for their last words")
-        return hints
 
     def _sessions(self, after: str, limit: int) -> Iterator[Placed]:
         """Sessions of the journal, newest first; the live ones say what they are doing."""

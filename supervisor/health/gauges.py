@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from supervisor import cgroups
+from supervisor.containment import Containment
 from supervisor.core.events import HostRead
 
 _SECONDS = 1.0
@@ -14,12 +15,16 @@ _KIB = 1024
 class Gauges:
     """Reads and reports until it is closed."""
 
-    def __init__(self, report: Callable[[HostRead], None]) -> None:
+    def __init__(self, report: Callable[[HostRead], None], contain: Containment) -> None:
         self._report = report
+        self._contain = contain
         self._reading: asyncio.Task[None] | None = None
 
     def open(self) -> None:
-        self._reading = asyncio.create_task(self._read_for_ever())
+        self._reading = self._contain.task("schedule", self._read_for_ever(), self._failed)
+
+    def _failed(self, fault: object) -> None:
+        asyncio.get_running_loop().call_later(_SECONDS, self.open)
 
     def close(self) -> None:
         if self._reading is not None:

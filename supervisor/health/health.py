@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from supervisor.clock import Clock
+from supervisor.containment import Containment
 from supervisor.core.model import State
 from supervisor.engine import Engine
 from supervisor.health.gauges import Gauges
@@ -20,10 +21,11 @@ class Health:
         clock: Clock,
         services: Callable[[], Sequence[dict[str, Any]]],
         lag_measured: Callable[[float], None],
+        contain: Containment,
     ) -> None:
         state: State = engine.state
         self._lag = Lag(clock, lag_measured)
-        self._gauges = Gauges(engine.post)
+        self._gauges = Gauges(engine.post, contain)
         self._lateness = Lateness(state=state, clock=clock, engine=engine, lag=self._lag, services=services)
 
     def open(self) -> None:

@@ -11,6 +11,7 @@ from ipc.codec import Decoder
 from ipc.endpoints import make_private
 from ipc.errors import WireError
 from ipc.sockets import LoopSocket, Sent, Wire
+from supervisor.containment import Containment, Fault
 from supervisor.core.events import ServiceChanged
 from supervisor.services.child import Child
 from supervisor.services.handed import HandedService
@@ -37,6 +38,7 @@ class Services:
         endpoint: str,
         logs: Path,
         report: Report,
+        contain: Containment,
         other: Other = _speaks_no_other_tongue,
     ) -> None:
         self._specs = tuple(specs)
@@ -45,6 +47,7 @@ class Services:
         self._logs = logs
         self._report = report
         self._other = other
+        self._receive_contained = contain.around("service", self._receive, self._not_received)
         self._decoder: Decoder[FromService] = Decoder(FromService)
         self._services: dict[str, Service] = {}
         self._socket: LoopSocket | None = None
@@ -53,7 +56,7 @@ class Services:
     def open(self, handed: HandedService | None = None) -> None:
         """Starts every process without waiting for readiness, which is reported; `rows` lists them all."""
         make_private(self._logs)
-        self._socket = self._wire.router(self._endpoint, self._receive)
+        self._socket = self._wire.router(self._endpoint, self._receive_contained)
         for spec in self._specs:
             service = self._make(spec)
             if handed is not None and handed.name == service.name:
@@ -137,6 +140,12 @@ class Services:
         except WireError as error:
             if not self._other(service.name, frame):
                 service.end(f"it sent what cannot be read: {error.fault}", error.hint)
+
+    def _not_received(self, fault: Fault, parts: list[bytes]) -> None:
+        """Serving its frame raised: the service's process ends, and another one follows."""
+        service = self._speaker(parts[0])
+        if service is not None:
+            service.end(f"it sent a frame that cannot be served: {fault.error}", fault.hint)
 
     def _speaker(self, identity: bytes) -> Service | None:
         """Of a handful of services: looking costs less than a second table that must be kept true."""

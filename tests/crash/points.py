@@ -11,8 +11,9 @@ from supervisor.journal.begun import BEGUN, EVENTS_BEGUN, FIRST_BEGUN, NEXT_BEGU
 from supervisor.journal.migrate import steps
 from supervisor.journal.statements import EVENT, FIRST_TOLD, NEXT_TOLD, STATEMENTS, Statement, Sweep
 
-# What the engine asks of the journal is seen closer, statement by statement; its log is for people.
-_NO_ROOMS = (engine.Journal, engine.DecisionLog)
+# What the engine asks of the journal is seen closer, statement by statement; its log is for people; what
+# contains its exceptions acts on nothing.
+_NO_ROOMS = (engine.Journal, engine.DecisionLog, engine.Containment, engine.Fault)
 # The rooms the engine acts on: every other protocol that it declares.
 ROOMS = tuple(
     each

@@ -12,6 +12,7 @@ from typing import Any
 from ipc.sockets import Wire
 from supervisor.core.events import ServiceChanged
 from supervisor.services import RestartPolicy, Services, ServiceSpec
+from tests.no_containment import uncontained
 
 # A ceiling for one wait on a busy machine, not an expectation.
 PATIENCE_SECONDS = 60.0
@@ -76,6 +77,7 @@ async def running(*specs: ServiceSpec, speaks_other: bool = False) -> AsyncItera
             logs=Path(folder) / "logs",
             report=watched.report,
             **further,
+            contain=uncontained(),
         )
         watched.services.open()
         try:

@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 from ipc.errors import PlaceError
 from supervisor.assignment import Assignment
+from supervisor.containment import Containment
 from supervisor.core.effects import AssignTurn, BindWorker, SteerTurn
-from supervisor.core.events import WorkerUnreachable
+from supervisor.core.events import Event, Failed, WorkerReady, WorkerUnreachable
 from supervisor.core.model import Who
 
 WHO, OTHER = Who(1, 0, 7), Who(1, 1, 8)
@@ -19,17 +21,27 @@ STEER = SteerTurn(WHO, "s/1", 1, "m2", "also this")
 class Stage:
     """The rooms around an assignment; `done` says that a workspace is in its cell."""
 
-    def __init__(self, fault: str = "") -> None:
+    def __init__(self, fault: Exception | None = None) -> None:
         self.sent: list[AssignTurn | SteerTurn] = []
-        self.posted: list[WorkerUnreachable] = []
+        self.posted: list[Event] = []
+        self.contained: list[str] = []
+        self.is_broken = False
         self.bound: list[tuple[int, Path]] = []
         self.done: Callable[[str], None] = lambda fault: None
         self._fault = fault
-        self.assignment = Assignment(self, self._bind, self, self.posted.append)
+        contain = Containment(self, lambda: 0.0, self.contained.append)
+        self.assignment = Assignment(self, self._bind, self, self.posted.append, contain)
+
+    @property
+    def unreachable(self) -> list[tuple[Who, str]]:
+        return [(each.who, each.reason) for each in self.posted if isinstance(each, WorkerUnreachable)]
+
+    def write(self, verb: str, **fields: Any) -> None:
+        """What is contained is logged; `contained` has it."""
 
     def make(self, session: str) -> Path:
-        if self._fault:
-            raise PlaceError(self._fault, "look at it")
+        if self._fault is not None:
+            raise self._fault
         return Path("/workspaces", session)
 
     def _bind(self, incarnation: int, workspace: Path, done: Callable[[str], None]) -> None:
@@ -37,6 +49,8 @@ class Stage:
         self.done = done
 
     def assign(self, effect: AssignTurn) -> None:
+        if self.is_broken:
+            raise ValueError
         self.sent.append(effect)
 
     def steer(self, effect: SteerTurn) -> None:
@@ -71,7 +85,7 @@ def test_a_worker_that_cannot_have_the_workspace_gets_no_turn() -> None:
         stage.assignment.bind(BIND)
         stage.assignment.assign(ASSIGN)
         stage.done("no such device")
-        assert [(each.who, "no such device" in each.reason) for each in stage.posted] == [(WHO, True)]
+        assert stage.unreachable == [(WHO, "it cannot have its session's workspace: no such device")]
         await asyncio.sleep(0)
         assert stage.sent == []
 
@@ -80,11 +94,45 @@ def test_a_worker_that_cannot_have_the_workspace_gets_no_turn() -> None:
 
 def test_a_workspace_that_cannot_be_made_costs_the_turn_that_was_decided_with_it() -> None:
     async def act() -> None:
-        stage = Stage("the disk is full")
+        stage = Stage(PlaceError("the disk is full", "look at it"))
         stage.assignment.bind(BIND)
         stage.assignment.assign(ASSIGN)
         await asyncio.sleep(0)
         assert stage.sent == []
-        assert "the disk is full" in stage.posted[0].reason
+        assert stage.unreachable == [(WHO, "it cannot have its session's workspace: the disk is full")]
+        assert stage.contained == []
+
+    play(act)
+
+
+def test_an_exception_while_binding_costs_the_worker() -> None:
+    async def act() -> None:
+        stage = Stage(ValueError("words of a person"))
+        stage.assignment.bind(BIND)
+        stage.assignment.assign(ASSIGN)
+        await asyncio.sleep(0)
+        assert stage.sent == []
+        reason = "it cannot have its session's workspace: an internal error (ValueError)"
+        assert stage.unreachable == [(WHO, reason)]
+        assert stage.contained == ["worker"]
+
+    play(act)
+
+
+def test_an_exception_while_a_turn_is_handed_over_fails_it_and_keeps_the_worker() -> None:
+    """Also when the frame had waited for the workspace: then no effect of the engine is being performed."""
+
+    async def act() -> None:
+        stage = Stage()
+        stage.assignment.bind(BIND)
+        stage.assignment.assign(ASSIGN)
+        stage.is_broken = True
+        stage.done("")
+        failed, ready = stage.posted
+        assert isinstance(failed, Failed)
+        assert (failed.who, failed.turn, failed.attempt, failed.again) == (WHO, "s/1", 1, False)
+        assert failed.error == "it could not be given to a worker: an internal error (ValueError)"
+        assert ready == WorkerReady(WHO)
+        assert stage.contained == ["turn"]
 
     play(act)

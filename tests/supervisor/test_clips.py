@@ -14,6 +14,7 @@ from supervisor.journal.journal import Journal
 from supervisor.live import Live
 from supervisor.log import Log
 from supervisor.settings import Settings
+from tests.no_containment import uncontained
 from tests.waiting import soon
 
 DAY = 86400.0
@@ -88,6 +89,7 @@ def test_pruning_spares_what_is_in_use_and_takes_what_nobody_submitted(tmp_path:
             in_use=lambda: {"busy"},
             clock=clock,
             log=Log(clock, written),
+            contain=uncontained(),
         )
         store.open()
         await soon(lambda: "clips.pruned" in written.getvalue())

@@ -19,6 +19,7 @@ from supervisor.hearing import Hearing
 from supervisor.live import Live
 from supervisor.services import Services, ServiceSpec, speech
 from supervisor.settings import Settings, Stt
+from tests.no_containment import uncontained
 from tests.services.watching import PATIENCE_SECONDS, QUICK
 from tests.supervisor.pretend_ears import SLOW_SECONDS
 from tests.waiting import soon
@@ -49,6 +50,7 @@ class Heard:
             logs=self.folder / "logs",
             report=self._changed,
             other=self.hearing.frame_arrived,
+            contain=uncontained(),
         )
         self.hearing.open(self.services)
         self.services.open()

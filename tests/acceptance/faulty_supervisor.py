@@ -1,0 +1,81 @@
+"""`python -m tests.acceptance.faulty_supervisor`: the supervisor with a defect at every boundary.
+
+Each defect is met by one name only, so that a test chooses which. All of them raise an exception whose words
+are a secret, as an exception's words may be.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from ipc import paging
+from supervisor import control, engine, entry, feed, lookup, views
+from supervisor.briefing import Briefing
+from supervisor.hearing import Hearing
+from supervisor.journal import care as journal_care
+from supervisor.services.service import Service
+from supervisor.switchboard import Switchboard
+
+SECRET = "the words of a person"
+# Of the request under which a follow is begun that meets the defect.
+BAD_FOLLOW = (666).to_bytes(8)
+
+
+class Defect(Exception):
+    """What nobody foresaw."""
+
+    def __init__(self) -> None:
+        super().__init__(SECRET)
+
+
+def plant(owner: Any, name: str, is_met: Callable[..., bool]) -> None:
+    """The method as it is, but for the calls that meet the defect."""
+    sound = getattr(owner, name)
+
+    def faulty(*arguments: Any, **named: Any) -> Any:
+        if is_met(*arguments, **named):
+            raise Defect
+        return sound(*arguments, **named)
+
+    setattr(owner, name, faulty)
+
+
+def _break_a_callback(*arguments: Any) -> bool:
+    """A callback of the loop that belongs to no request."""
+    if getattr(arguments[1], "session", "") == "bad callback":
+        asyncio.get_running_loop().call_soon(_raise)
+    return False
+
+
+def _raise() -> None:
+    raise Defect
+
+
+def main() -> None:
+    hearings = [0]
+
+    def third_beat(service: Service, message: object) -> bool:
+        hearings[0] += 1
+        return hearings[0] == 3
+
+    plant(views.Views, "show", lambda self, request: request.session == "bad view")
+    plant(views.Views, "show", _break_a_callback)
+    plant(control.Control, "_submit", lambda self, request, *rest, **named: request.session == "bad request")
+    plant(paging, "done", lambda turns, note="": "bad answer" in note)
+    plant(journal_care, "stats", lambda path: True)
+    plant(lookup.Lookup, "_wake", lambda self, name: name == "bad lookup")
+    plant(Briefing, "__call__", lambda self, effect: effect.session == "bad turn")
+    plant(Switchboard, "_spoke", lambda self, line, message, frame: message.session == "bad worker")
+    plant(Service, "hear", third_beat)
+    plant(feed.Feed, "_send", lambda self, follower, frame: _is_bad(follower, frame))
+    plant(Hearing, "transcribe", lambda self, effect: effect.session == "bad clip")
+    plant(engine, "decide", lambda state, event, now: getattr(event, "session", "") == "bad rule")
+    entry.main()
+
+
+def _is_bad(follower: Any, frame: bytes) -> bool:
+    return follower.request == BAD_FOLLOW and b"turn.done" in frame
+
+
+if __name__ == "__main__":
+    main()
