@@ -90,6 +90,8 @@ _CORE_READERS = (
     "briefing",
     "hearing",
     "gauges",
+    "hints",
+    "interrupts",
     "log",
     "lookup",
     "metrics",

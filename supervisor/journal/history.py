@@ -1,90 +1,146 @@
-"""The past of a session for its next attempt: newest turns first to fit a limit, told oldest first."""
+"""The past of a session for its next attempt: the newest turns that fit a budget of bytes, oldest first.
 
+A turn is told whole or not at all, but for the newest: that is always told, and cut where it is too long
+(budget.py). Of a cut attempt the newest tool calls are told, and a mark in its text counts the earlier ones.
+Nothing is read that cannot be told: rows come newest first, and reading ends with the budget.
+"""
+
+import json
 from collections import deque
 from dataclasses import replace
 from sqlite3 import Row
 
+from supervisor.journal.budget import Budget, Cut, told_within
 from supervisor.journal.load import TAKEN, said
 from supervisor.journal.past import AttemptPast, ToolPast, TurnPast
 from supervisor.journal.rows import Rows
 
 ENDED_BEFORE = """
-    SELECT id, number, state, messages, attempts, text, error FROM turns
+    SELECT id, number, state, messages, attempts, error FROM turns
     WHERE session = ? AND number < ? AND state IN ('done', 'failed', 'interrupted')
     ORDER BY number DESC LIMIT ?"""
-ATTEMPTS = "SELECT number, state, reason FROM attempts WHERE turn = ? AND number < ? ORDER BY number"
+ANSWER = "SELECT text FROM turns WHERE session = ? AND number = ?"
+ATTEMPTS = "SELECT number, state, reason FROM attempts WHERE turn = ? AND number < ? ORDER BY number DESC"
 TOOLS = """
     SELECT call, name, arguments, repeat, state, result, ok, "offset" FROM tool_calls
-    WHERE turn = ? AND attempt = ? ORDER BY position"""
+    WHERE turn = ? AND attempt = ? ORDER BY position DESC"""
+TOOLS_COUNTED = "SELECT count(*) AS number FROM tool_calls WHERE turn = ? AND attempt = ?"
 
-
-# Turns are read in pages of this many, so that a small byte limit does not read the texts of a long past.
+# Turns are looked at in pages of this many, so that a small budget does not look at a long past.
 _PAGE_TURNS = 16
 
 
 def history(
-    rows: Rows, session: str, before_turn: int, turns_max: int, characters_max: int
+    rows: Rows, session: str, before_turn: int, turns_max: int, bytes_max: int
 ) -> tuple[TurnPast, ...]:
-    """The latest ended turns before a turn number. The newest is always there, however long it is."""
+    """The latest ended turns before a turn number."""
     told: deque[TurnPast] = deque()
-    left = characters_max
+    left = bytes_max
     while len(told) < turns_max:
         page = rows.all(ENDED_BEFORE, (session, before_turn, min(_PAGE_TURNS, turns_max - len(told))))
         for row in page:
-            turn = _turn(rows, row)
-            left -= _characters(turn)
-            if left < 0 and told:
+            budget = Budget(left)
+            turn = _turn(rows, session, row, budget)
+            if budget.was_cut and told:
                 return tuple(told)
+            if budget.was_cut:
+                newest = Budget(left, by_shares=True)
+                return (_turn(rows, session, row, newest),)
             told.appendleft(turn)
+            left = budget.left
         if not page:
             break
         before_turn = page[-1]["number"]
     return tuple(told)
 
 
-def tried(rows: Rows, turn: str, before_attempt: int) -> tuple[AttemptPast, ...]:
+def tried(rows: Rows, turn: str, before_attempt: int, bytes_max: int) -> tuple[AttemptPast, ...]:
     """The attempts at a turn that came before this one: what they said and did, and why they ended."""
-    found = rows.all(ATTEMPTS, (turn, before_attempt))
-    return tuple(_attempt(rows, turn, row) for row in found)
+    return told_within(bytes_max, lambda budget: _tried(rows, turn, before_attempt, budget))
 
 
-def _turn(rows: Rows, row: Row) -> TurnPast:
-    texts = tuple(message["text"] for message in rows.all(TAKEN, (row["messages"],)))
+def _tried(rows: Rows, turn: str, before_attempt: int, budget: Budget) -> tuple[AttemptPast, ...]:
+    told: deque[AttemptPast] = deque()
+
+    def enough(row: Row) -> bool:
+        reason = row["reason"] or ("" if row["state"] in ("done", "asked") else row["state"])
+        text = said(rows, turn, row["number"])
+        told.appendleft(_attempt(rows, turn, row["number"], text, reason, budget))
+        return budget.is_spent
+
+    found = rows.some(ATTEMPTS, (turn, before_attempt), enough)
+    if found and found[-1]["number"] > 1:
+        budget.was_cut = True
+        told.appendleft(AttemptPast(f"[… {found[-1]['number'] - 1} earlier attempts left out …]", (), ""))
+    return tuple(told)
+
+
+def _turn(rows: Rows, session: str, row: Row, budget: Budget) -> TurnPast:
+    texts = _texts(rows, row["messages"], budget)
     if row["state"] == "done":
-        final = AttemptPast(row["text"], _tools(rows, row["id"], row["attempts"]), "")
-        earlier = tried(rows, row["id"], row["attempts"])
+        answer = rows.one(ANSWER, (session, row["number"]))
+        text = answer["text"] if answer is not None else ""
+        final = _attempt(rows, row["id"], row["attempts"], text, "", budget)
+        earlier = _tried(rows, row["id"], row["attempts"], budget)
         told = tuple(attempt for attempt in earlier if attempt.text or attempt.tools)
         return TurnPast(row["id"], row["number"], texts, (*told, final))
-    attempts = tried(rows, row["id"], row["attempts"] + 1)
+    attempts = _tried(rows, row["id"], row["attempts"] + 1, budget)
     if attempts and not attempts[-1].cut:
         # It ended with a question; whether that was answered or not, the turn ended before it could go on.
         attempts = (*attempts[:-1], replace(attempts[-1], cut=row["error"] or row["state"]))
     return TurnPast(row["id"], row["number"], texts, attempts)
 
 
-def _attempt(rows: Rows, turn: str, row: Row) -> AttemptPast:
-    cut = row["reason"] or ("" if row["state"] in ("done", "asked") else row["state"])
-    return AttemptPast(said(rows, turn, row["number"]), _tools(rows, turn, row["number"]), cut)
+def _texts(rows: Rows, messages: str, budget: Budget) -> tuple[str, ...]:
+    """What a turn answered, in order; messages beyond the budget are counted."""
+    texts: list[str] = []
+
+    def enough(row: Row) -> bool:
+        texts.append(budget.take(row["text"]).text)
+        return budget.is_spent
+
+    rows.some(TAKEN, (messages,), enough)
+    more = len(json.loads(messages)) - len(texts) if budget.is_spent else 0
+    if not more:
+        return tuple(texts)
+    budget.was_cut = True
+    return (*texts, f"[… {more} further messages left out …]")
 
 
-def _tools(rows: Rows, turn: str, attempt: int) -> tuple[ToolPast, ...]:
-    return tuple(
-        ToolPast(
-            row["call"],
-            row["name"],
-            row["arguments"],
-            row["repeat"],
-            row["result"] if row["state"] == "finished" else None,
-            bool(row["ok"]),
-            row["offset"],
-        )
-        for row in rows.all(TOOLS, (turn, attempt))
+def _attempt(rows: Rows, turn: str, number: int, text: str, reason: str, budget: Budget) -> AttemptPast:
+    budget.spend(reason)
+    words = budget.take(text)
+    tools: deque[ToolPast] = deque()
+
+    def enough(row: Row) -> bool:
+        tools.appendleft(_tool(row, words, budget))
+        return budget.is_spent
+
+    missing = 0
+    if not budget.is_spent:
+        rows.some(TOOLS, (turn, number), enough)
+    if budget.is_spent:
+        counted = rows.one(TOOLS_COUNTED, (turn, number))
+        missing = (counted["number"] if counted is not None else 0) - len(tools)
+    if not missing:
+        return AttemptPast(words.text, tuple(tools), reason)
+    budget.was_cut = True
+    mark = f"[… {missing} earlier tool calls left out …]\n"
+    moved = tuple(replace(tool, offset=tool.offset + len(mark)) for tool in tools)
+    return AttemptPast(mark + words.text, moved, reason)
+
+
+def _tool(row: Row, words: Cut, budget: Budget) -> ToolPast:
+    """Arguments that are cut stay an object of JSON: some servers refuse a call without one."""
+    budget.spend(row["call"], row["name"])
+    result = budget.take(row["result"]).text if row["state"] == "finished" else None
+    arguments = budget.take(row["arguments"])
+    return ToolPast(
+        row["call"],
+        row["name"],
+        json.dumps({"cut": arguments.text}, ensure_ascii=False) if arguments.left_out else arguments.text,
+        row["repeat"],
+        result,
+        bool(row["ok"]),
+        words.place(row["offset"]),
     )
-
-
-def _characters(turn: TurnPast) -> int:
-    attempts = sum(
-        len(attempt.text) + sum(len(tool.arguments) + len(tool.result or "") for tool in attempt.tools)
-        for attempt in turn.attempts
-    )
-    return sum(map(len, turn.said)) + attempts

@@ -105,15 +105,13 @@ class Reads:
         row = self._rows.one(MESSAGE_KNOWN, (message,))
         return Known(int(row["seq"]), None if row["kind"] == "voice" else row["text"]) if row else None
 
-    def history(
-        self, session: str, before_turn: int, turns_max: int, characters_max: int
-    ) -> tuple[TurnPast, ...]:
+    def history(self, session: str, before_turn: int, turns_max: int, bytes_max: int) -> tuple[TurnPast, ...]:
         """Ended turns before turn number `before_turn`, oldest first, the newest that fit the limits."""
-        return history(self._rows, session, before_turn, turns_max, characters_max)
+        return history(self._rows, session, before_turn, turns_max, bytes_max)
 
-    def tried(self, turn: str, before_attempt: int) -> tuple[AttemptPast, ...]:
+    def tried(self, turn: str, before_attempt: int, bytes_max: int) -> tuple[AttemptPast, ...]:
         """Earlier attempts of an open turn."""
-        return tried(self._rows, turn, before_attempt)
+        return tried(self._rows, turn, before_attempt, bytes_max)
 
     def turn_story(self, turn: str) -> dict[str, Any] | None:
         """A turn with its messages, attempts and tool calls, without what people said."""

@@ -36,7 +36,7 @@ def test_a_page_of_long_events_ends_early_and_the_next_goes_on(journal: Journal)
 
 def test_history_gives_answers_and_cuts_with_what_was_done(journal: Journal) -> None:
     live_through_everything(journal)
-    done, cut, failed = journal.read.history("s", 4, turns_max=10, characters_max=10_000)
+    done, cut, failed = journal.read.history("s", 4, turns_max=10, bytes_max=10_000)
     assert done.said == ("first", "and this")
     lost, asked, answered = done.attempts
     assert (lost.text, lost.cut, len(lost.tools)) == ("Grüße, 🙂 world", "out of memory", 3)
@@ -51,7 +51,7 @@ def test_history_gives_answers_and_cuts_with_what_was_done(journal: Journal) -> 
 
 def test_an_attempt_is_told_what_the_lost_one_said_and_did(journal: Journal) -> None:
     live_through_everything(journal)
-    (lost,) = journal.read.tried("s/1", 2)
+    (lost,) = journal.read.tried("s/1", 2, 10_000)
     assert (lost.text, lost.cut) == ("Grüße, 🙂 world", "out of memory")
     assert lost.tools == (
         ToolPast("c1", "shell", '{"cmd":"ls"}', "pure", "a b c", True, 4),

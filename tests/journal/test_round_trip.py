@@ -137,7 +137,7 @@ def test_a_question_and_its_count_survive_a_restart(tmp_path: Path) -> None:
     life.ready(0)
     life.say("m2", "the second", BusyMode.INTERRUPT)
     assert listed(again.tables.questions("", 10), "question") == []
-    (asked,) = again.read.tried("s/1", 2)
+    (asked,) = again.read.tried("s/1", 2, 10_000)
     assert (asked.text, asked.cut, asked.tools[0].result) == ("let me ask", "", "the second")
     again.close()
 
@@ -175,8 +175,8 @@ def test_a_left_turn_is_taken_up_with_what_it_had_said(tmp_path: Path) -> None:
     assert turn is not None
     assert (turn.said_before, turn.losses, turn.attempts) == ("half an ans", 0, 1)
     life.ready(0)
-    assert [past.text for past in again.read.tried("s/1", 2)] == ["half an ans"]
-    assert again.read.tried("s/1", 2)[0].cut == "the service was stopped"
+    assert [past.text for past in again.read.tried("s/1", 2, 10_000)] == ["half an ans"]
+    assert again.read.tried("s/1", 2, 10_000)[0].cut == "the service was stopped"
     again.close()
 
 
