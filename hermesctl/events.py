@@ -9,7 +9,7 @@ import msgspec
 
 from hermesctl.neutral import json_text
 from hermesctl.render import counted, cut, one_line
-from ipc.messages import Delta, Event, Noted
+from ipc.messages import Delta, Done, Event, Noted
 
 # Words of an answer that fit beside time, session and type.
 _QUOTE_WIDTH = 60
@@ -60,6 +60,14 @@ def proof(fields: _Fields) -> str:
         # Only the kernel can say that none is left; other cells end whatever they find.
         left = "none left" if how == "pidns" else "none found"
     return f"{count} {noun} ended in {killed.get('ms', '?')} ms, {left} ({how})"
+
+
+def unwritten(done: Done) -> list[str]:
+    """What an interrupt did that is not in the journal yet: a line for each turn, then why it is not."""
+    killed = {one_line(each.turn): proof({"killed": msgspec.to_builtins(each)}) for each in done.killed}
+    turns = (one_line(turn) for turn in done.turns)
+    lines = [f"{turn} interrupted: {killed.get(turn, 'nothing of it was running')}" for turn in turns]
+    return [*lines, f"not yet written down: {one_line(done.unwritten)}; it is as soon as there is room"]
 
 
 def arguments(summary: object) -> str:

@@ -6,7 +6,7 @@ from hermesctl.asking import Prompt, question_lines
 from hermesctl.choices import meant_by
 from hermesctl.ctrlc import CtrlC
 from hermesctl.errors import CommandError
-from hermesctl.events import finish, gist, json_line, proof
+from hermesctl.events import finish, gist, json_line, proof, unwritten
 from hermesctl.exits import Exit
 from hermesctl.feed import Feed
 from hermesctl.outcome import tell
@@ -172,6 +172,9 @@ class Sending:
                 self._shown.show(item)
             case Refused() if self._turn is not None:
                 self._shown.remark(f"refused: {item.error} ({item.hint})")
+            case Done() if item.unwritten and self._turn in item.turns:
+                self._shown.remark("\n".join(unwritten(item)))
+                self._exit = Exit.INTERRUPTED
             case Done() if self._withdrawal is not None and self._turn is None:
                 self._exit = self._taken_back()
 

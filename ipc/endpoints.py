@@ -46,6 +46,11 @@ class Places:
         return self.state / "lock"
 
     @property
+    def reserve(self) -> Path:
+        """Room on the disk for what must be written when there is none."""
+        return self.state / "reserve"
+
+    @property
     def models(self) -> Path:
         return self.state / "models"
 

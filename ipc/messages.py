@@ -15,6 +15,7 @@ from ipc.hosting import Scale as Scale
 from ipc.hosting import Stop as Stop
 from ipc.hosting import Undrain as Undrain
 from ipc.parts import AgentSpec as AgentSpec
+from ipc.parts import Killed as Killed
 from ipc.parts import Message as Message
 from ipc.parts import ModelEndpoint as ModelEndpoint
 from ipc.parts import Part as Part
@@ -341,12 +342,15 @@ class Accepted(Message, frozen=True, tag="accepted"):
 class Done(Message, frozen=True, tag="ok"):
     """The request was carried out; `turns` names the turns it touched, in order.
 
-    `more` is how many further turns it touched that do not fit the frame.
+    `more` is how many further turns it touched that do not fit the frame. `unwritten` says why an interrupt
+    is not in the journal yet, though it was carried out; `killed` are then the proofs of what ran.
     """
 
     turns: tuple[str, ...] = ()
     note: str = ""
     more: int = 0
+    killed: tuple[Killed, ...] = ()
+    unwritten: str = ""
 
 
 class Refused(Message, frozen=True, tag="refused"):

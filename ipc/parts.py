@@ -69,6 +69,16 @@ class PastTurn(Part, frozen=True):
     attempts: tuple[PastAttempt, ...]
 
 
+class Killed(Part, frozen=True):
+    """The proof of a kill that is not written down yet: how many processes ended, whether all, and how."""
+
+    turn: str
+    processes: int
+    all_dead: bool
+    ms: float
+    how: str
+
+
 class Said(Part, frozen=True):
     """A message of a person that a turn answers."""
 

@@ -27,12 +27,11 @@ from supervisor.departure import Departure
 from supervisor.ending import Ending
 from supervisor.engine import Engine
 from supervisor.feed import Feed
-from supervisor.gauges import Gauges
 from supervisor.handover import Handover
 from supervisor.health.health import Health
 from supervisor.hearing import Hearing
-from supervisor.hints import Hints
-from supervisor.journal.errors import JournalError, JournalUnwritable
+from supervisor.interrupts import Interrupts
+from supervisor.journal.errors import JournalError
 from supervisor.journal.journal import Journal
 from supervisor.live import Live
 from supervisor.log import Log
@@ -40,15 +39,17 @@ from supervisor.metrics import Metrics
 from supervisor.model_source import NAME as MODEL
 from supervisor.model_source import ModelSource
 from supervisor.notify import Notifier, Watch
+from supervisor.overview import Parts, make_views
 from supervisor.processes.host import Processes
 from supervisor.reload import Reload
 from supervisor.rooms import ProcessRoom
 from supervisor.services import speech
 from supervisor.services.services import Services
 from supervisor.settings import Settings, key_files, model_endpoint
+from supervisor.storage import Storage
 from supervisor.switchboard import Switchboard
 from supervisor.terms import limits, policy, prices, sandbox, worker_environment
-from supervisor.views import Host, Views, in_short
+from supervisor.views import Views, in_short
 from supervisor.welcome import welcome
 from supervisor.workspaces import Workspaces
 
@@ -108,7 +109,9 @@ class App:
             report=self._post,
         )
         self._make_services()
-        self._ending = Ending(self._notifier, self._processes.readings, self._services.rows)
+        self._storage = Storage(places, self._clock, self._log, self._contain, self._unwritable)
+        services = self._services.rows
+        self._ending = Ending(self._notifier, self._processes.readings, services)
         self._feed = Feed(self._journal.read, self._spoken, self._contain)
         briefing = Briefing(self._journal.read, self._live, lambda: self._model.endpoint)
         self._switchboard = Switchboard(identities=self._processes, feed=self._feed, brief=briefing)
@@ -128,17 +131,19 @@ class App:
             log=self._log,
             meter=self._metrics,
             contain=self._contain,
-            passing=self._passing,
+            passing=self._storage.passing,
             fatal=self._fatal,
         )
+        self._storage.open(self._engine)
         self._watch = Watch(self._notifier, self._engine, lambda: in_short(state))
-        self._health = Health(
-            self._engine, self._clock, self._services.rows, self._metrics.lag.observe, self._contain
-        )
-        self._make_doors(state)
+        observe = self._metrics.lag.observe
+        self._health = Health(self._engine, self._clock, services, observe, self._contain)
+        self._interrupts = Interrupts(self._engine, self._processes.kill, self._log)
+        self._make_upkeep(state)
+        self._make_control()
 
-    def _make_doors(self, state: State) -> None:
-        """What clients ask for, and what is looked after on schedule."""
+    def _make_upkeep(self, state: State) -> None:
+        """Work on schedule or on request that no turn waits for."""
         places = self._places
         self._clips = ClipStore(
             folder=places.clips,
@@ -180,14 +185,18 @@ class App:
             processes=self._processes,
             services=self._services,
             environment=self._notifier.environment,
-            again=self._places.arguments,
+            again=places.arguments,
         )
+
+    def _make_control(self) -> None:
         self._control = Control(
             care=self._care,
-            clips_folder=places.clips,
+            clips_folder=self._places.clips,
             engine=self._engine,
+            interrupts=self._interrupts,
+            trouble=self._storage.trouble,
             feed=self._feed,
-            views=self._make_views(state),
+            views=self._make_views(),
             live=self._live,
             reload=self._reload_asked,
             hear_out=self._switchboard.hear_out,
@@ -219,43 +228,24 @@ class App:
         )
         self._hearing.open(self._services)
 
-    def _make_views(self, state: State) -> Views:
-        host = Host(
-            home=str(self._places.state),
-            started_at=self._clock.now(),
-            cell=lambda: self._processes.cell_description,
-            model=self._model.describe,
-            hints=Hints(
-                state=state,
-                clock=self._clock,
-                live=self._live,
-                environment=self._environment,
-                models=self._places.models,
-                hearing=self._hearing,
-                trouble=lambda: self._engine.trouble,
-                contained=self._metrics.contained.total,
-            ),
-            trouble=lambda: self._engine.trouble,
-            waits_for=self._ending.waits_for,
-            health=self._health,
-        )
-        return Views(
-            state=state,
-            clock=self._clock,
+    def _make_views(self) -> Views:
+        parts = Parts(
+            places=self._places,
             live=self._live,
+            clock=self._clock,
             journal=self._journal,
-            readings=self._processes.readings,
+            storage=self._storage,
+            processes=self._processes,
+            model=self._model,
+            hearing=self._hearing,
+            health=self._health,
+            metrics=self._metrics,
+            environment=self._environment,
             services=self._services.rows,
-            gauges=Gauges(
-                metrics=self._metrics,
-                state=state,
-                journal=self._places.journal,
-                services=self._services.rows,
-                echoes=lambda: self._switchboard.echoes,
-                trouble=lambda: self._engine.trouble,
-            ),
-            host=host,
+            echoes=lambda: self._switchboard.echoes,
+            waits_for=self._ending.waits_for,
         )
+        return make_views(parts)
 
     async def run(self) -> int:
         """From load to exit status."""
@@ -325,6 +315,8 @@ class App:
 
     def _post(self, event: events.Event) -> None:
         self._engine.post(event)
+        if isinstance(event, events.WorkerDied):
+            self._interrupts.worker_died(event)
 
     def _service_changed(self, changed: events.ServiceChanged) -> None:
         self._log.write("service.changed", service=changed.service, state=changed.state)
@@ -355,15 +347,10 @@ class App:
         self._notifier.reloading(monotonic())
         self._reload.ask(done, confirmed)
 
-    def _passing(self, error: BaseException) -> tuple[str, str] | None:
-        """A disk that is full or refuses now may take the same records later."""
-        if not isinstance(error, JournalUnwritable):
-            return None
-        if self._engine.trouble is None:
-            self._log.write("journal.waits", error=error.fault)
+    def _unwritable(self) -> None:
+        """What could not be written was promised to nobody: a stop does not wait for it."""
         if self._is_stopping:
             self._end(0)
-        return error.fault, error.hint
 
     def _broke(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """An exception that nothing else contains: of a callback, or of a task that something waits for."""

@@ -14,6 +14,7 @@ from supervisor import clips, request_faults, scaling
 from supervisor.containment import Containment, Fault
 from supervisor.core import effects, events
 from supervisor.core.model import BusyMode, State, session_of
+from supervisor.interrupts import Interrupts, Outcome, answer_to
 from supervisor.live import Live
 
 # Of the request number, as docs/protocol.md has it.
@@ -67,6 +68,8 @@ class Control:
         self,
         *,
         engine: Engine,
+        interrupts: Interrupts,
+        trouble: Callable[[], Trouble | None],
         feed: Feed,
         views: Views,
         care: Care,
@@ -79,8 +82,10 @@ class Control:
         refused: Callable[[], None],
         contain: Containment,
     ):
-        """`refused` hears of every message that was not taken, whoever refused it."""
+        """`trouble` says why nothing can be accepted; `refused` is called for every message that is not."""
         self._engine = engine
+        self._interrupts = interrupts
+        self._trouble = trouble
         self._feed = feed
         self._views = views
         self._care = care
@@ -165,11 +170,8 @@ class Control:
                 self._submit_clip(request, reply)
             case wire.Submit():
                 self._submit(request, reply)
-            case wire.Interrupt(session=None):
-                self._interrupt_all(request, reply)
-            case wire.Interrupt(session=str(session)):
-                event = events.InterruptAsked(session, request.by, request.expect_turn, request.drop)
-                self._engine.post(event, self._answering(reply))
+            case wire.Interrupt():
+                self._interrupt(request, reply)
             case wire.Queue():
                 self._queue(request, reply)
             case wire.Respond():
@@ -199,9 +201,11 @@ class Control:
                 self._hear_out(lambda: self._engine.post(events.StopAsked(), ending))
 
     def _no_room(self, request: _Change) -> wire.Refused | None:
-        """While nothing can be written nothing can be promised; looking and stopping need no promise."""
-        trouble = self._engine.trouble
-        if trouble is None or isinstance(request, wire.Stop) or getattr(request, "act", "") == "list":
+        """While nothing can be written nothing is promised; to look, interrupt and stop need no promise."""
+        trouble = self._trouble()
+        if trouble is None or isinstance(request, wire.Stop | wire.Interrupt):
+            return None
+        if isinstance(request, wire.Queue) and request.act == "list":
             return None
         return wire.Refused(trouble.error, trouble.hint, _NO_ROOM_RETRY_SECONDS)
 
@@ -258,24 +262,27 @@ class Control:
             return
         self._submit(wire.Submit(session, text, request.key, busy="queue"), reply, retries=request.turn)
 
-    def _interrupt_all(self, request: wire.Interrupt, reply: Reply) -> None:
+    def _interrupt(self, request: wire.Interrupt, reply: Reply) -> None:
         """Each session is interrupted on its own; one answer when the last has been."""
-        names = [name for name, session in self._engine.state.sessions.items() if session.turn is not None]
+        sessions = self._engine.state.sessions
+        running = [name for name, session in sessions.items() if session.turn is not None]
+        names = running if request.session is None else [request.session]
         if not names:
             reply(wire.Done(note="nothing runs"))
-        turns: list[str] = []
-        left = set(names)
+        outcomes: list[Outcome] = []
 
-        def one_done(name: str, answer: effects.Answer) -> None:
-            left.discard(name)
-            if isinstance(answer, effects.Carried):
-                turns.extend(answer.turns)
-            if not left:
-                reply(paging.done(turns))
+        def one_done(outcome: Outcome) -> None:
+            outcomes.append(outcome)
+            if len(outcomes) == len(names):
+                reply(answer_to(outcomes))
+
+        def failed(fault: Fault, outcome: Outcome) -> None:
+            reply(wire.Refused(fault.error, fault.hint))
 
         for name in names:
-            event = events.InterruptAsked(name, request.by, drop=request.drop)
-            self._engine.post(event, lambda answer, name=name: one_done(name, answer))  # type: ignore[misc]
+            expect = request.expect_turn if request.session is not None else None
+            asked = events.InterruptAsked(name, request.by, expect, request.drop)
+            self._interrupts.ask(asked, self._contain.around("request", one_done, failed))
 
     def _scale(self, request: wire.Scale, reply: Reply) -> None:
         if request == wire.Scale():

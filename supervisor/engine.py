@@ -176,11 +176,13 @@ class Engine:
         self._transcribe = contain.around("clip", hearing.transcribe, self._not_transcribed)
         self._forget = contain.around("clip", hearing.forget, _not_done)
         self._loop = asyncio.get_running_loop()
-        self._inbox: deque[tuple[Event | TakeWords, GiveAnswer | None]] = deque()
+        # What happened, or a call that gives it when it is decided; and whether it waits for company.
+        self._inbox: deque[tuple[Event | Callable[[], Event], GiveAnswer | None, bool]] = deque()
         self._urgent = 0  # of them, those that do not wait for company
         self._is_stepping = False
         self._halted: asyncio.Future[None] | None = None
         self._lookup = Lookup(state, journal)
+        self._unassigned: set[int] = set()  # workers whose Assign waits for the commit under way
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
         self._stepped_at = clock.now()
@@ -191,9 +193,25 @@ class Engine:
         """Something happened. `answer` is called after the commit, if the rules have one for it."""
         if self.trouble is not None and isinstance(event, WorkerAlive | HostRead):
             return  # nobody is judged by the signs of this time, and it may be long
-        self._inbox.append((event, answer))
+        self._put(event, answer)
+
+    def post_late(self, make: Callable[[], Event], answer: GiveAnswer) -> None:
+        """Something happened; what it is to the rules is asked when they decide it."""
+        self._put(make, answer)
+
+    def _put(self, event: Event | Callable[[], Event], answer: GiveAnswer | None) -> None:
+        self._inbox.append((event, answer, True))
         self._urgent += 1
         self.nudge()
+
+    @property
+    def commit_seconds(self) -> float:
+        """For how long the commit under way has been waited for; 0 when none is."""
+        return 0.0 if self.committing_since is None else self._clock.now() - self.committing_since
+
+    def has_its_turn(self, incarnation: int) -> bool:
+        """Whether the worker that is to run a turn was told so; one that waits for a commit was not."""
+        return bool(incarnation) and incarnation not in self._unassigned and self._halted is None
 
     def prove(self, moved: Callable[[], None]) -> None:
         """`moved` is called once, when a batch has come back from the disk: proof that this loop turns."""
@@ -202,7 +220,7 @@ class Engine:
 
     def hold(self, words: TakeWords) -> None:
         """Words gather in this place until they are decided; they go with the next batch and ask for none."""
-        self._inbox.append((words, None))
+        self._inbox.append((words, None, False))
 
     async def halt(self) -> None:
         """Returns when the batch under way is committed and performed; none follows it."""
@@ -222,8 +240,9 @@ class Engine:
         if stood_still := self._stood_still_seconds():
             self._take(decisions, StoodStill(stood_still))
         for _ in range(min(len(self._inbox), _BATCH_MAX)):
-            event, answer = self._inbox.popleft()
-            self._take(decisions, self._opened(event), answer)
+            event, answer, is_urgent = self._inbox.popleft()
+            self._urgent -= is_urgent
+            self._take(decisions, event() if callable(event) else event, answer)
         if not self._inbox:
             self._switchboard.all_taken()
         if not decisions:
@@ -233,12 +252,6 @@ class Engine:
             self._commit(decisions, records)
         else:
             self._perform(decisions, records)
-
-    def _opened(self, event: Event | TakeWords) -> Event:
-        if callable(event):
-            return event()
-        self._urgent -= 1
-        return event
 
     def _stood_still_seconds(self) -> float:
         """How long the disk was waited for, or this loop did not turn so that it missed a deadline."""
@@ -268,6 +281,12 @@ class Engine:
         return decision
 
     def _commit(self, decisions: _Decided, records: list[Record]) -> None:
+        self._unassigned = {
+            effect.who.incarnation
+            for _, decision, _ in decisions
+            for effect in decision.effects
+            if isinstance(effect, AssignTurn)
+        }
         if self.committing_since is None:
             self.committing_since = self._clock.now()
         commit = self._journal.commit(records)
@@ -292,6 +311,7 @@ class Engine:
             self._fatal(error)
 
     def _perform(self, decisions: _Decided, records: list[Record]) -> None:
+        self._unassigned = set()
         ends, others, starts = _in_order(
             [effect for _, decision, _ in decisions for effect in decision.effects]
         )

@@ -83,6 +83,8 @@ class Host:
     # Sentences for what a person should look at.
     hints: Callable[[], list[str]]
     trouble: Callable[[], object | None]
+    # Whether there is a reserve on the disk for what must be written.
+    has_reserve: Callable[[], bool]
     # What a stop still waits for, or nothing.
     waits_for: Callable[[], str]
     health: Health
@@ -191,6 +193,7 @@ class Views:
             "totals": self._gauges.totals(),
             "lag_ms": host.health.lag_ms(),
             "late": host.health.late(),
+            "reserve": host.has_reserve(),
             "hints": host.hints(),
         }
 

@@ -13,6 +13,7 @@ from hermesctl.chat.conversation import Conversation, Outgoing
 from hermesctl.chat.line import Answered, Away, Connected, Happening, Told
 from hermesctl.chat.outputs import Outputs
 from hermesctl.errors import CommandError
+from hermesctl.events import unwritten
 from hermesctl.render import cut, one_line
 from hermesctl.words import clean
 from ipc.endpoints import Places
@@ -186,6 +187,8 @@ class Desk:
             elif isinstance(answer, Done) and not answer.turns:
                 conversation.interrupting = ""
                 self.say(answer.note or "nothing runs any more")
+            elif isinstance(answer, Done) and answer.unwritten:
+                self.say(*unwritten(answer))
 
         self.ask(Interrupt(conversation.session, _ME, turn.id, drop), answered)
         return True

@@ -4,16 +4,17 @@ import time
 from collections.abc import Iterator
 
 import click
+import msgspec
 
 from hermesctl import completing
 from hermesctl.errors import CommandError
-from hermesctl.events import proof
+from hermesctl.events import proof, unwritten
 from hermesctl.existence import no_such_session
 from hermesctl.exits import Exit
 from hermesctl.feed import Feed
 from hermesctl.outcome import acting, print_object
 from hermesctl.parameters import name
-from hermesctl.render import one_line
+from hermesctl.render import aside, one_line
 from ipc.endpoints import Places
 from ipc.messages import Done, Event, Interrupt
 
@@ -54,8 +55,8 @@ def interrupt(
             raise no_such_session(feed.client, session)
         request = Interrupt(session, "hermesctl", expect_turn, drop=waiting == "drop")
         done = feed.client.ask(request, Done)
-        ended = []
-        for event in _endings(feed, set(done.turns)):
+        ended = _carried_out(done, form) if done.unwritten else []
+        for event in _endings(feed, set() if done.unwritten else set(done.turns)):
             ended.append(_as_object(event))
             if form != "json":
                 print(_sentence(event), flush=True)
@@ -68,6 +69,19 @@ def interrupt(
         print_object(alone if session is not None else all)
     elif not done.turns:
         print(one_line(note))
+
+
+def _carried_out(done: Done, form: str) -> list[dict[str, object]]:
+    """Stopped, though the journal takes nothing: the proofs come with the answer."""
+    *lines, why = unwritten(done)
+    if form != "json":
+        print("\n".join(lines))
+        aside(why)
+    proofs = {each.turn: msgspec.to_builtins(each) for each in done.killed}
+    return [
+        {"turn": turn, "state": "interrupted", "killed": proofs.get(turn), "unwritten": done.unwritten}
+        for turn in done.turns
+    ]
 
 
 def _as_object(event: Event) -> dict[str, object]:

@@ -34,6 +34,7 @@ CHECKS: tuple[Check, ...] = (
     limits.namespace_count,
     limits.socket_paths,
     storage.room,
+    storage.reserve,
     storage.file_system,
     storage.sync_speed,
     storage.rights,

@@ -32,6 +32,17 @@ def room(around: Surroundings) -> Finding:
     return good("disk", fact)
 
 
+def reserve(around: Surroundings) -> Finding:
+    """Room that is kept for closing turns when the disk is full."""
+    places = around.places
+    has_reserve = places.reserve.exists() if around.status is None else around.status.get("reserve")
+    if has_reserve:
+        return good("reserve", f"{places.reserve} is there, for the day without room")
+    if around.status is None:
+        return good("reserve", "is made at the next start")
+    return bad("reserve", f"{places.reserve} is used up: no message is accepted", "make room on its disk")
+
+
 def file_system(around: Surroundings) -> Finding:
     kind = _file_system(_nearest(around.places.state))
     if kind in _FLEETING:

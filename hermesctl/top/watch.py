@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from hermesctl.client import Client
 from hermesctl.errors import CommandError, NotRunning
-from hermesctl.events import proof
+from hermesctl.events import proof, unwritten
 from hermesctl.render import one_line
 from hermesctl.story import sentences, without_texts
 from hermesctl.top.sample import Sample
@@ -74,6 +74,8 @@ class Line:
                 rows = [without_texts(row) for row in self._rows(act)]
                 return Heard(f"why {act.id}", story=list(sentences(rows)) if rows else ["nothing is known"])
             done = self._ask(act, Done)
+            if done.unwritten:
+                return Heard(" · ".join(unwritten(done)))
             if isinstance(act, Interrupt) and done.turns:
                 return Heard(self._proof(done.turns[0]))
             return Heard(one_line(done.note) or _SAID[type(act)])

@@ -14,7 +14,7 @@ def arrived(ledger: Ledger, event: TextArrived | VoiceArrived) -> None:
     if event.known is not None:
         ledger.answer = _again(event, event.known)
         return
-    ledger.answer = _too_late(session, event.expect_turn) or admission.refusal(ledger.state, session)
+    ledger.answer = too_late(session, event.expect_turn) or admission.refusal(ledger.state, session)
     if ledger.answer is None:
         _take(ledger, session, event)
 
@@ -105,7 +105,7 @@ def _follow(ledger: Ledger, session: Session, message: Message) -> None:
         turns.steer(ledger, session.turn, message)
 
 
-def _too_late(session: Session, expect_turn: str | None) -> Denied | None:
+def too_late(session: Session, expect_turn: str | None) -> Denied | None:
     """A request made for a certain turn must not touch another one."""
     running = session.turn.id if session.turn else None
     if expect_turn is None or expect_turn == running:
@@ -122,7 +122,7 @@ def interrupt_asked(ledger: Ledger, event: InterruptAsked) -> None:
     if session is None:
         ledger.answer = Carried(note=f"nothing runs in session {event.session}")
         return
-    ledger.answer = _too_late(session, event.expect_turn)
+    ledger.answer = too_late(session, event.expect_turn)
     if ledger.answer is not None:
         return
     if event.drop:

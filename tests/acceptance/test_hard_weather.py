@@ -53,8 +53,6 @@ def test_d15_without_room_messages_are_refused_and_it_goes_on_by_itself(
             service.say("demo", "too late", key="late")
         assert refused.value.code == 5
         assert "disk" in refused.value.hint
-        with pytest.raises(CommandError, match="journal"):
-            service.interrupt("demo")
         status = service.status()
         assert any("nothing is accepted" in hint for hint in status["hints"])
         assert service.show("turns", session="demo")[0]["turn"] == "demo/1"
@@ -100,6 +98,7 @@ def test_d15_a_disk_without_room_is_named_and_room_is_enough(tmp_path: Path, mod
             fill.unlink()
             client.answer_to(number, Accepted)
             assert service.listen("demo").ending("demo/2").type == "turn.done"
+            until(lambda: service.status()["state"] == "ready")
             assert service.say("demo", "after").seq
     finally:
         subprocess.run(["umount", str(disk)], check=True)

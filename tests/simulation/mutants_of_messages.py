@@ -10,7 +10,7 @@ MUTANTS_OF_MESSAGES = mutants(
     ("who_waits_is_not_told", " or _wait_ahead(session, message)", ""),
     ("who_steers_is_told_to_wait", "    if message.busy is not BusyMode.QUEUE:\n", "    if False:\n"),
     ("who_answers_is_told_to_wait", "turn is None or turn.question is not None or", "turn is None or"),
-    ("late_messages_are_taken", "_too_late(session, event.expect_turn) or ", ""),
+    ("late_messages_are_taken", "too_late(session, event.expect_turn) or ", ""),
     ("nobody_is_refused", " or admission.refusal(ledger.state, session)", ""),
     (
         "messages_release_nothing",
