@@ -105,7 +105,7 @@ class Care:
                 return _one_row(care.stats(self._path))
             case "export":
                 return care.export_page(self._path, request.session, request.after)
-        if request.file is None or "\0" in request.file or not Path(request.file).is_absolute():
+        if request.file is None or not _is_file_name(request.file):
             return wire.Refused("a backup needs the whole path of its file", "hermesctl journal backup FILE")
         return _one_row(care.backup(self._path, Path(request.file), self._stopping.is_set))
 
@@ -149,6 +149,10 @@ class Care:
             self._log.write("journal.pruned", **pruning.removed)
             self._pruned()
         reply(_one_row(dict(pruning.removed)))
+
+
+def _is_file_name(path: str) -> bool:
+    return "\0" not in path and Path(path).is_absolute() and Path(path).name != ""
 
 
 def _one_row(row: paging.Row) -> wire.Table:

@@ -133,6 +133,12 @@ class Control:
         reply(wire.Refused(fault.error, fault.hint))
 
     def _serve(self, identity: bytes, number: bytes, request: wire.Request, reply: Reply) -> None:
+        try:
+            self._carry_out(identity, number, request, reply)
+        except WireError as error:  # the place of a page that no page gave
+            reply(wire.Refused(error.fault, error.hint))
+
+    def _carry_out(self, identity: bytes, number: bytes, request: wire.Request, reply: Reply) -> None:
         match request:
             case wire.Follow():
                 self._follow(identity, number, request, reply)

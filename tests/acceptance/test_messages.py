@@ -13,7 +13,7 @@ import pytest
 
 from hermesctl.client import Client
 from hermesctl.errors import CommandError
-from ipc.messages import Accepted, BusyMode, Event, Follow, Following, Queue, Refused, Submit, Table
+from ipc.messages import Accepted, BusyMode, Event, Follow, Following, Queue, Refused, Submit
 from ipc.sockets import SEND_FRAMES_MAX
 from tests.fake_model import FakeModel
 from tests.service import Service
@@ -28,7 +28,7 @@ FLAT_BYTES = 64 * MEGABYTE
 def queued(service: Service, session: str) -> list[str]:
     """What waits, by id, in order."""
     client = service.client()
-    return [row["message"] for row in client.ask(Queue(session), Table).rows]
+    return [row["message"] for row in client.rows(Queue(session))]
 
 
 def say_many(client: Client, session: str, texts: list[str], busy: BusyMode = "queue") -> list[str]:
