@@ -9,6 +9,8 @@ from ipc.messages import Answer, Cut, Delta, Event, Follow, Following, Noted, Sh
 
 # Between two looks whether the supervisor is back.
 _RETRY_SECONDS = 0.2
+# A reader that is slow now and then is cut less often than this.
+_MEND_SECONDS = 1.0
 # The word that a follow was cut can itself be lost; after so much silence it is asked for anew.
 _QUIET_SECONDS = 30.0
 # Sessions caught up after a loss when all are followed: more than anybody reads in one terminal.
@@ -34,6 +36,7 @@ class Feed:
         # Sessions that have a follow of their own; everything else comes through the main one.
         self._own: dict[str, int] = {}
         self._heard_at = time.monotonic()
+        self._mended_at = 0.0
         self.client = Client(places, wake)
         if session is None and after is None:
             self._seen = self._heads()
@@ -125,7 +128,10 @@ class Feed:
             self._follow_again()
 
     def _mend(self, number: int) -> None:
-        """We read too slowly and a follow was cut: take it up again where it ended."""
+        """A follow was cut: take it up again where it ended, but not as fast as it can be cut."""
+        if time.monotonic() - self._mended_at < _MEND_SECONDS:
+            time.sleep(_RETRY_SECONDS)
+        self._mended_at = time.monotonic()
         if number == self._number:
             self._follow_again()
         for session, own in list(self._own.items()):

@@ -47,8 +47,9 @@ class Storage:
         self._is_looking = False
 
     def open(self, engine: Engine) -> None:
+        """From here on the reserve is looked after; not at once, for a start has more urgent things to do."""
         self.engine = engine
-        self._look_again()
+        asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look_again)
 
     @property
     def has_reserve(self) -> bool:
