@@ -389,7 +389,7 @@ class Following(Message, frozen=True, tag="following"):
 
 
 class Cut(Message, frozen=True, tag="cut"):
-    """The reader was too slow and the follow has ended; follow again with `after` set to the last seq."""
+    """The follow has ended: its reader is too slow, or an internal error. Follow again after the last seq."""
 
     reason: str
 
