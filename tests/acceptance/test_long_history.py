@@ -12,7 +12,6 @@ from supervisor.core.records import (
     Record,
     ToolCallFinished,
     ToolCallStarted,
-    TurnDone,
     TurnOpened,
 )
 from supervisor.journal.journal import Journal
@@ -24,8 +23,8 @@ CALLS = 150
 RESULT = "x" * 64_000
 
 
-def long_turn(session: str, at: float, *, is_done: bool) -> list[Record]:
-    """A turn with nine megabytes of tool output: answered, or cut off by a crash."""
+def cut_off(session: str, at: float) -> list[Record]:
+    """A turn that a crash of the supervisor cut off after nine megabytes of tool output."""
     told: dict[str, Any] = {"session": session, "at": at}
     turn: dict[str, Any] = told | {"turn": f"{session}/1"}
     accepted = MessageAccepted(
@@ -44,27 +43,42 @@ def long_turn(session: str, at: float, *, is_done: bool) -> list[Record]:
         )
         records.append(ToolCallFinished(**call, seq=seq + 1, ok=True, ms=1, result=RESULT))
     seq = 4 + 2 * CALLS
-    if is_done:
-        records.append(TurnDone(**turn, seq=seq, attempt=1, text="Done.", input_tokens=1, output_tokens=1))
-    else:
-        records.append(AttemptLost(**turn, seq=seq, attempt=1, reason="the supervisor ended", losses=1))
+    records.append(AttemptLost(**turn, seq=seq, attempt=1, reason="the supervisor ended", losses=1))
     return records
 
 
-def test_h16_nine_megabytes_of_tool_output_and_then_a_message(tmp_path: Path, model: FakeModel) -> None:
+def shown(model: FakeModel) -> str:
+    """All that the model was told with its latest request."""
+    return "".join(str(message["content"]) for message in model.requests()[-1].messages)
+
+
+def test_h16_nine_megabytes_of_tool_output_and_then_a_message(service: Service, model: FakeModel) -> None:
+    """240 calls of the real tool, each with as much as it gives of one command."""
+    call = {"name": "shell", "arguments": {"command": "printf %040000d 7"}}
+    model.set_mode("tools", calls=[[call] * 60] * 4)
+    service.say("demo", "read it all")
+    listener = service.listen("demo")
+    assert listener.ending("demo/1", 60).type == "turn.done"
+    assert len(listener.of_type("tool.finished")) == 240
+    model.set_mode("normal")
+    service.say("demo", "and now?")
+    ending = listener.ending("demo/2", 60)
+    assert ending.type == "turn.done", ending.fields
+    assert ending.fields["text"] == "You said: and now?"
+    assert "read it all" in shown(model)
+    assert "tool calls left out" in shown(model)
+
+
+def test_h16_an_attempt_behind_nine_megabytes_of_tool_output_is_resumed(
+    tmp_path: Path, model: FakeModel
+) -> None:
     service = Service(tmp_path / "home", settings_for(model, workers="count = 1"))
     journal = Journal.open(service.places.journal, service.places.lock)
-    journal.commit_now(long_turn("done", time.time(), is_done=True))
-    journal.commit_now(long_turn("cut", time.time(), is_done=False))
+    journal.commit_now(cut_off("cut", time.time()))
     journal.close()
     with service:
         resumed = service.listen("cut").ending("cut/1", 60)
         assert resumed.type == "turn.done", resumed.fields
-        service.say("done", "and now?")
-        ending = service.listen("done").ending("done/2", 60)
-        assert ending.type == "turn.done", ending.fields
-        assert ending.fields["text"] == "You said: and now?"
-        shown = model.requests()[-1].messages
-    told = "".join(str(message["content"]) for message in shown)
+        told = shown(model)
     assert "earlier tool calls left out" in told
     assert "xxxx" in told

@@ -133,6 +133,19 @@ def test_the_oldest_turns_are_left_out_first_and_the_question_never() -> None:
     assert shown(assign("", "y" * 300, history=history), 0)[1:] == [("user", "y" * 300)]
 
 
+def test_a_turn_whose_calls_do_not_fit_is_told_without_them() -> None:
+    calls = tuple(trace(f"c{number}", 0, "z" * 5000) for number in range(30))
+    history = (turn("first", PastAttempt("one")), turn("read it all", PastAttempt("It is long.", calls)))
+    assert shown(assign("", "and now?", history=history), 100_000) == [
+        ("system", "be good"),
+        ("user", "first"),
+        ("assistant", "one"),
+        ("user", "read it all"),
+        ("assistant", "[… 30 tool calls left out …]\nIt is long."),
+        ("user", "and now?"),
+    ]
+
+
 def test_a_long_result_is_shortened() -> None:
     history = (turn("look", PastAttempt("", (trace("a", 0, "z" * 100_000),))),)
     tool = conversation(assign("", "hi", history=history), "", PLENTY)[3]

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from ipc.messages import Assign, PastAttempt, PastTurn, ToolTrace
 
 ChatMessage = dict[str, Any]
@@ -21,13 +23,16 @@ _MESSAGE_CHARACTERS = 20
 def conversation(assign: Assign, system: str, characters_max: int) -> list[ChatMessage]:
     """System prompt, earlier turns, what is asked now, and what earlier attempts at it did.
 
-    Over `characters_max` the oldest turns are left out first; what is asked now never is.
+    A turn that does not fit `characters_max` is told without its tool calls. If it still does not fit, it and
+    the turns before it are left out; what is asked now never is.
     """
     asked = [_user("\n\n".join(said.text for said in assign.say)), *_tried(assign.tried)]
     left = characters_max - len(system) - _size(asked)
     turns: list[list[ChatMessage]] = []
     for turn in reversed(assign.history):
         messages = _turn(turn)
+        if _size(messages) > left:
+            messages = _turn(_without_calls(turn))
         left -= _size(messages)
         if left < 0:
             system += "\n\n[note: older turns of this conversation were left out for lack of room]"
@@ -42,6 +47,18 @@ def _turn(turn: PastTurn) -> list[ChatMessage]:
     if answer and answer[-1] == _assistant(""):
         answer[-1] = _assistant("[said nothing more]")
     return [_user("\n\n".join(turn.said)), *(answer or [_assistant("[not answered]")])]
+
+
+def _without_calls(turn: PastTurn) -> PastTurn:
+    """What was said and answered; of the tool calls only how many there were."""
+    return replace(turn, attempts=tuple(map(_calls_left_out, turn.attempts)))
+
+
+def _calls_left_out(attempt: PastAttempt) -> PastAttempt:
+    if not attempt.tools:
+        return attempt
+    mark = f"[… {len(attempt.tools)} tool calls left out …]"
+    return replace(attempt, text=f"{mark}\n{attempt.text}", tools=())
 
 
 def _tried(tried: Sequence[PastAttempt]) -> list[ChatMessage]:
