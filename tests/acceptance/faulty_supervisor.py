@@ -6,11 +6,14 @@ are a secret, as an exception's words may be.
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ipc import paging
 from supervisor import control, engine, entry, feed, lookup, views
 from supervisor.briefing import Briefing
+from supervisor.core.events import Finished
+from supervisor.core.model import session_of
 from supervisor.hearing import Hearing
 from supervisor.journal import care as journal_care
 from supervisor.services.service import Service
@@ -51,6 +54,18 @@ def _raise() -> None:
     raise Defect
 
 
+def plant_a_number_beyond_the_journal(owner: Any) -> None:
+    """The usage of one session's turns, as if the wire had no bounds."""
+    sound = owner.post
+
+    def faulty(self: engine.Engine, event: Any, *rest: Any) -> None:
+        if isinstance(event, Finished) and session_of(event.turn) == "bad number":
+            event = replace(event, input_tokens=2**63)
+        sound(self, event, *rest)
+
+    owner.post = faulty
+
+
 def main() -> None:
     hearings = [0]
 
@@ -70,6 +85,7 @@ def main() -> None:
     plant(feed.Feed, "_send", lambda self, follower, frame: _is_bad(follower, frame))
     plant(Hearing, "transcribe", lambda self, effect: effect.session == "bad clip")
     plant(engine, "decide", lambda state, event, now: getattr(event, "session", "") == "bad rule")
+    plant_a_number_beyond_the_journal(engine.Engine)
     entry.main()
 
 

@@ -116,6 +116,20 @@ def test_a_worker_whose_frame_meets_a_defect_is_ended_by_name(service: Service) 
     assert contained(service, "worker") >= 3
 
 
+def test_what_the_journal_cannot_hold_costs_the_turn_and_no_commit_of_others(service: Service) -> None:
+    service.say("good neighbour", "[[slow interval=0.02 count=100]] go")
+    good = service.listen("good neighbour")
+    service.say("bad number", "hello")
+    listener = service.listen("bad number")
+    ending = listener.ending("bad number/1", 60)
+    assert ending.type == "turn.failed"
+    assert ending.fields["poison"]
+    reason = "it sent a frame that cannot be kept: an internal error (OverflowError)"
+    assert [lost.fields["reason"] for lost in listener.of_type("attempt.lost")] == [reason] * 3
+    assert good.ending("good neighbour/1").type == "turn.done"
+    assert good.of_type("attempt.lost") == []
+
+
 def test_a_service_whose_frame_meets_a_defect_starts_again(service: Service) -> None:
     until(lambda: contained(service, "service") == 1)
     until(lambda: service.show("services")[0]["restarts"] == 1)

@@ -13,6 +13,7 @@ from ipc.codec import FRAME_BYTES_MAX
 from ipc.messages import Table
 from supervisor.core.model import Who
 from supervisor.core.records import (
+    AttemptLost,
     AttemptOpened,
     MessageAccepted,
     MessageDropped,
@@ -61,7 +62,7 @@ def failed(session: str, number: int) -> list[Record]:
 
 
 def long_turn() -> Iterator[Record]:
-    """Twelve messages of a megabyte, collected in one turn, with a tool call as large as two texts can be."""
+    """Twelve messages of a megabyte in one turn, and two attempts whose tool call has two texts as wide."""
     ids = tuple(f"m_{number}" for number in range(1, 13))
     for seq, id in enumerate(ids, start=1):
         yield MessageAccepted(
@@ -69,12 +70,18 @@ def long_turn() -> Iterator[Record]:
         )
     who, wide = Who(1, 0, 1), "\U0001f600" * 1_000_000
     told: dict[str, Any] = {"session": "long", "at": NOW, "turn": "long/1"}
-    call: dict[str, Any] = {"attempt": 1, "call": "c", "name": "shell"}
+    call: dict[str, Any] = {"call": "c", "name": "shell"}
     yield TurnOpened(**told, seq=13, number=1, messages=ids)
-    yield AttemptOpened(**told, seq=14, attempt=1, who=who, pid=1)
-    yield ToolCallStarted(**told, **call, seq=15, summary="s", arguments=wide, repeat="pure", offset=0)
-    yield ToolCallFinished(**told, **call, seq=16, ok=True, ms=1, result=wide)
-    yield TurnDone(**told, seq=17, attempt=1, text=wide, input_tokens=1, output_tokens=1)
+    for attempt, seq in ((1, 14), (2, 18)):
+        call["attempt"] = attempt
+        yield AttemptOpened(**told, seq=seq, attempt=attempt, who=who, pid=1)
+        yield ToolCallStarted(
+            **told, **call, seq=seq + 1, summary="s", arguments=wide, repeat="pure", offset=0
+        )
+        yield ToolCallFinished(**told, **call, seq=seq + 2, ok=True, ms=1, result=wide)
+        if attempt == 1:
+            yield AttemptLost(**told, seq=seq + 3, attempt=attempt, reason="it ended", losses=1)
+    yield TurnDone(**told, seq=21, attempt=2, text=wide, input_tokens=1, output_tokens=1)
 
 
 @pytest.fixture(scope="module")
@@ -140,11 +147,20 @@ def test_h14_a_story_of_megabytes_is_told_to_its_end(service: Service) -> None:
     assert "is done" in service.hermesctl("why", "long/1").stdout
 
 
+def test_h14_the_outputs_of_a_tool_call_are_given_whole(service: Service) -> None:
+    """Each attempt that made the call fills a frame alone."""
+    rows = service.show("output", id="long/1", call="c")
+    assert [(row["attempt"], len(row["arguments"]), len(row["result"])) for row in rows] == [
+        (2, 1_000_000, 1_000_000),
+        (1, 1_000_000, 1_000_000),
+    ]
+
+
 def test_h14_a_journal_of_megabytes_is_exported_whole(service: Service) -> None:
     lines = service.hermesctl("journal", "export", "--session", "long").stdout.splitlines()
     rows = [json.loads(line) for line in lines]
-    (call,) = [row for row in rows if row["table"] == "tool_calls"]
-    assert len(call["arguments"]) == len(call["result"]) == 1_000_000
+    calls = [row for row in rows if row["table"] == "tool_calls"]
+    assert [(len(call["arguments"]), len(call["result"])) for call in calls] == [(1_000_000, 1_000_000)] * 2
     assert sum(len(row["text"]) for row in rows if row["table"] == "messages") == 12_000_000
 
 

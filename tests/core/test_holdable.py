@@ -1,0 +1,30 @@
+"""Events carry nothing into a decision that no journal can hold."""
+
+import pytest
+
+from supervisor.core.events import Failed, Finished, TextArrived
+from supervisor.core.holdable import holdable
+from supervisor.core.model import BusyMode, Who
+
+WHO = Who(1, 0, 7)
+
+
+def test_an_event_that_can_be_held_is_left_as_it_is() -> None:
+    event = Finished(WHO, "s/1", 1, "größer \U0001f600", 2**63 - 1, 0)
+    assert holdable(event) is event
+
+
+def test_half_characters_become_question_marks() -> None:
+    held = holdable(Failed(WHO, "s/1", 1, "no file caf\udce9", "look at \ud83d", again=False))
+    assert held == Failed(WHO, "s/1", 1, "no file caf?", "look at ?", again=False)
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63), 10**5000], ids=["above", "below", "5000 digits"])
+def test_a_number_of_more_than_63_bits_is_refused(number: int) -> None:
+    with pytest.raises(OverflowError):
+        holdable(Finished(WHO, "s/1", 1, "text", number, 0))
+
+
+def test_a_message_is_checked_like_any_event() -> None:
+    held = holdable(TextArrived("s", "m1", "key", "half \ud800", BusyMode.QUEUE))
+    assert held.text == "half ?"
