@@ -48,6 +48,7 @@ class Ours:
         self._next = partial(Played, wire, frames)
         self._asked = 0
         self._workers = [self._next(1), self._next(2)]
+        self._idle: Played | None = None
 
     def once(self) -> float:
         """Milliseconds until the worker has the turn; the turn is then finished and all is at rest again."""
@@ -63,8 +64,10 @@ class Ours:
         worker.post(Finished(message.turn, message.attempt, "It is done."))
         worker.rest()
         receive(self._client)
-        if self._asked > 1:  # the worker of the message before has made room for the next one
+        if self._idle is not None:  # it was killed to make room for the next worker
+            self._idle.socket.close()
             self._workers.append(self._next(self._asked + 1))
+        self._idle = worker
         return spent * 1000
 
 

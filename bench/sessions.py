@@ -1,6 +1,6 @@
 """A host with 100, 1,000 and 10,000 sessions at rest, then 500 active: start, status and send, and memory.
 
-The supervisor is the real one on a real journal; its one worker is played here, so that what grows is ours.
+The supervisor is the real one on a real journal; its workers are played here, so that what grows is ours.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Host:
-    """One supervisor, its one worker, and a person who looks and sends."""
+    """One supervisor, its workers, and a person who looks and sends."""
 
     def __init__(self, wire: Wire, places: Places, pid: int) -> None:
         self._worker = Ours(wire, places.control, places.frames)
@@ -117,7 +117,7 @@ def _hosts(folder: Path) -> Iterator[dict[int, Host]]:
     with contextlib.ExitStack() as stack:
         hosts = {}
         for size in SIZES:
-            host = Host(wire, *stack.enter_context(pretend_service(folder / str(size), 1)))
+            host = Host(wire, *stack.enter_context(pretend_service(folder / str(size), 1, spares=1)))
             before = host.memory_bytes()
             for _ in range(size):
                 host.send()
@@ -148,7 +148,7 @@ def _starts(folder: Path) -> dict[int, list[float]]:
     for _ in range(STARTS):
         for size, times in found.items():
             began = time.perf_counter()
-            with pretend_service(folder / str(size), 1):
+            with pretend_service(folder / str(size), 1, spares=1):
                 times.append((time.perf_counter() - began) * 1000)
     return found
 

@@ -13,7 +13,7 @@ BYTES_EACH_MAX = 16 * 1024
 
 def test_a_session_at_rest_leaves_memory(tmp_path: Path) -> None:
     wire = Wire()
-    with pretend_service(tmp_path / "home", 1) as (places, pid):
+    with pretend_service(tmp_path / "home", 1, spares=1) as (places, pid):
         host = Host(wire, places, pid)
         for _ in range(SESSIONS // 3):
             host.send()  # what grows once is not what grows with every session

@@ -108,12 +108,13 @@ def test_sigterm_ends_it_at_once_whatever_it_does(models: Path, state: str) -> N
     run(story())
 
 
-def test_missing_weights_are_a_failure_with_the_command_that_mends_it(tmp_path: Path) -> None:
+def test_missing_weights_are_waited_for_with_the_command_that_mends_it(tmp_path: Path) -> None:
     async def story() -> None:
         async with running(embedded_model(tmp_path).spec) as watched:
-            failed = await watched.seen("failed")
-            assert "cannot be read: No such file or directory" in failed.detail
-            assert failed.hint == "hermesctl models pull smollm2-135m"
+            waiting = await watched.seen("waiting")
+            assert "there are no weights" in waiting.detail
+            assert waiting.hint.startswith("hermesctl models pull smollm2-135m")
+            assert watched.row()["pid"] is None
 
     run(story())
 
@@ -150,7 +151,7 @@ def test_weights_that_llama_cannot_load_are_a_failure_not_a_crash(tmp_path: Path
 def test_weights_put_in_place_later_are_found_without_a_restart(models: Path, tmp_path: Path) -> None:
     async def story() -> None:
         async with running(quick(embedded_model(tmp_path)).spec) as watched:
-            await watched.seen("failed")
+            await watched.seen("waiting")
             (tmp_path / MODEL_NAME).symlink_to(models / MODEL_NAME)
             await watched.seen("ready")
 
