@@ -49,7 +49,7 @@ clean: ## remove the environment and what tools left behind; settings and state 
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
 
 $(INSTALLED): $(BIN)/python pyproject.toml
-	$(PIP) install -e .
+	$(PIP) install -e '.[all]'
 	@touch $@
 
 $(INSTALLED_DEV): $(BIN)/python pyproject.toml

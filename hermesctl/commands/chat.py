@@ -8,6 +8,7 @@ import click
 from hermesctl import completing
 from hermesctl.errors import CommandError
 from hermesctl.exits import Exit
+from hermesctl.extras import extra
 from hermesctl.parameters import name
 from hermesctl.render import aside
 from ipc.endpoints import Places
@@ -41,7 +42,8 @@ def chat(places: Places, session: str) -> None:
             'hermesctl send SESSION "…" works without one; - reads standard input',
             Exit.USAGE,
         )
-    from hermesctl.chat.run import talk
+    with extra("tui", "chat needs the packages for terminals"):
+        from hermesctl.chat.run import talk
 
     for line in talk(places, session):
         aside(line)

@@ -5,6 +5,7 @@ import time
 
 import click
 
+from hermesctl.extras import extra
 from hermesctl.parameters import seconds
 from ipc.endpoints import Places
 
@@ -42,8 +43,8 @@ def top(places: Places, interval_seconds: float, looks: str, form: str) -> None:
     elif looks == "one":
         _print_frame(places)
     elif sys.stdin.isatty() and sys.stdout.isatty():
-        from hermesctl.top.screen import Top
-
+        with extra("tui", "top needs the packages for terminals; --once and --json do not"):
+            from hermesctl.top.screen import Top
         Top(places, interval_seconds).run()
     else:
         raise click.UsageError("top needs a terminal; --once and --json do not")

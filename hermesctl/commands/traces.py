@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hermesctl.errors import CommandError
 from hermesctl.exits import Exit
+from hermesctl.extras import extra
 from hermesctl.feed import Feed
 from hermesctl.render import aside
 from hermesctl.spans import Spans
@@ -62,12 +62,8 @@ def _follow(feed: Feed, collector: "Collector") -> None:
 
 
 def _collector(url: str, home: str) -> "Collector":
-    try:
+    with extra("otel", "OpenTelemetry is not installed here"):
         from hermesctl.otel import Collector
-    except ImportError:
-        raise CommandError(
-            "OpenTelemetry is not installed here", "pip install 'hermes-supervisor[otel]'", Exit.USAGE
-        ) from None
     return Collector(url, home)
 
 

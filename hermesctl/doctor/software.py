@@ -9,6 +9,8 @@ from hermesctl.doctor.finding import Finding, Surroundings, bad, care, good
 _PYTHON_LEAST = (3, 11)
 _PACKAGE = "hermes-supervisor"
 _REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)\s*>=\s*([0-9.]+)$")
+# The extras that people install; those of developers are not looked at.
+_EXTRAS = ("embedded", "tui", "voice")
 
 
 def python(around: Surroundings) -> Finding:
@@ -26,11 +28,19 @@ def packages(around: Surroundings) -> Finding:
     faults = [fault for line in wanted if (fault := _fault(line))]
     if faults:
         return bad("packages", "; ".join(faults), f"pip install --upgrade {_PACKAGE}")
-    return good("packages", f"{_PACKAGE} {version} and all it needs")
+    absent = [extra for extra in _EXTRAS if any(_fault(line) for line in _of_extra(extra, wanted))]
+    without = f", without {' and '.join(absent)}" if absent else ""
+    return good("packages", f"{_PACKAGE} {version} and all it needs{without}")
+
+
+def _of_extra(extra: str, wanted: list[str]) -> list[str]:
+    """The requirements that one extra adds."""
+    lines = (line.partition(";") for line in wanted)
+    return [line for line, _, marker in lines if f'extra == "{extra}"' in marker]
 
 
 def _fault(requirement: str) -> str:
-    """What is wrong with one package; those of developers and other forms are not looked at."""
+    """What is wrong with one package; requirements of extras and other forms are not looked at."""
     match = _REQUIREMENT.match(requirement.strip())
     if match is None:
         return ""

@@ -37,8 +37,16 @@ def embedded_model(models: Path, api_key: str = "") -> EmbeddedModel:
         "alias": MODEL_NAME,
         "api_key": api_key,
     }
-    weights = Path(str(options["model_path"]))
-    fault = f"there are no weights of {MODEL_NAME}"
-    needed = Needed((weights,), fault, f"hermesctl models pull {MODEL_NAME}, or name another one in [model]")
+    packages = Needed(
+        "the embedded model is not installed",
+        "pip install 'hermes-supervisor[embedded]', or name another model in [model]",
+        packages=("xllamacpp",),
+    )
+    weights = Needed(
+        f"there are no weights of {MODEL_NAME}",
+        f"hermesctl models pull {MODEL_NAME}, or name another one in [model]",
+        files=(models / MODEL_NAME / MODEL_FILE,),
+    )
+    needed = (packages, weights)
     spec = ServiceSpec("model", "model_service", options, _START_DEADLINE_SECONDS, needed=needed)
     return EmbeddedModel(spec, MODEL_NAME, api_key)

@@ -1,8 +1,8 @@
 """The life of one service: waiting, starting, warming, ready, resting or failed, stopped.
 
-A service waits while files that it needs are missing: no process is made, and a look at the disk every second
-is all it costs. A process that ends is followed by another after a rest; one that has failed often, or says
-itself that it cannot work, is called failed, and is still tried.
+A service waits while files or packages that it needs are missing: no process is made, and a look at the disk
+every second is all it costs. A process that ends is followed by another after a rest; one that has failed
+often, or says itself that it cannot work, is called failed, and is still tried.
 
 Frames count only from the identity of the running process, and none counts once its end was decided.
 """
@@ -79,9 +79,9 @@ class Service:
 
     def start(self) -> None:
         """Makes the process, or waits for what it needs."""
-        needed = self._spec.needed
-        if needed is not None and not needed.are_there:
-            self._change("waiting", needed.fault, needed.hint)
+        missing = next((needed for needed in self._spec.needed if not needed.is_there), None)
+        if missing is not None:
+            self._change("waiting", missing.fault, missing.hint)
             self._wait(_NEEDED_SECONDS, self.start)
             return
         self._incarnation += 1

@@ -1,5 +1,6 @@
 """What a service is to be: its module, its options and its limits; says nothing of how it is doing."""
 
+import importlib.util
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,15 +26,21 @@ class RestartPolicy:
 
 @dataclass(frozen=True)
 class Needed:
-    """Files without which a service cannot work: it waits for them, and no process is started in vain."""
+    """What a service cannot work without: it waits for it, and no process is started in vain.
 
-    files: tuple[Path, ...]
+    `packages` are names to import. They are looked for, never imported here.
+    """
+
     fault: str
     hint: str
+    files: tuple[Path, ...] = ()
+    packages: tuple[str, ...] = ()
 
     @property
-    def are_there(self) -> bool:
-        return all(file.exists() for file in self.files)
+    def is_there(self) -> bool:
+        return all(file.exists() for file in self.files) and all(
+            importlib.util.find_spec(package) is not None for package in self.packages
+        )
 
 
 @dataclass(frozen=True)
@@ -49,7 +56,8 @@ class ServiceSpec:
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     # Names of environment variables it needs beyond the common ones.
     environment: tuple[str, ...] = ()
-    needed: Needed | None = None
+    # The first that is missing is told.
+    needed: tuple[Needed, ...] = ()
 
     def __repr__(self) -> str:
         """Without the options: they hold keys, and a repr ends in logs."""

@@ -13,6 +13,12 @@ _START_DEADLINE_SECONDS = 120.0
 SPEECH_MODELS = ("tiny.en", "base")
 # Without any of these the service cannot load a model.
 _FILES = ("model.bin", "config.json", "tokenizer.json")
+# Clips are decoded here whichever engine hears them.
+_PACKAGES = Needed(
+    "the packages for speech are not installed",
+    "pip install 'hermes-supervisor[voice]', or set [stt] engine = \"off\"",
+    packages=("av", "ctranslate2", "faster_whisper", "numpy"),
+)
 
 
 def stt_service(settings: Settings, models: Path) -> ServiceSpec | None:
@@ -32,8 +38,10 @@ def stt_service(settings: Settings, models: Path) -> ServiceSpec | None:
     if "openai" in options["engines"]:
         remote = {"base_url": stt.base_url, "model": stt.remote_model, "api_key": stt_api_key(settings)}
         options["remote"] = remote
-    needed = _weights(stt.model, models) if options["engines"] == ["faster-whisper"] else None
-    return ServiceSpec(NAME, "stt_service", options, _START_DEADLINE_SECONDS, needed=needed)
+    needed = [_PACKAGES]
+    if options["engines"] == ["faster-whisper"]:
+        needed.append(_weights(stt.model, models))
+    return ServiceSpec(NAME, "stt_service", options, _START_DEADLINE_SECONDS, needed=tuple(needed))
 
 
 def _weights(name: str, models: Path) -> Needed:
@@ -41,4 +49,4 @@ def _weights(name: str, models: Path) -> Needed:
     folder = models / name
     pull = f"hermesctl models pull {name}"
     hint = pull if name in SPEECH_MODELS else f"put a CTranslate2 Whisper model into {folder}"
-    return Needed(tuple(folder / file for file in _FILES), f"there are no weights of {name}", hint)
+    return Needed(f"there are no weights of {name}", hint, tuple(folder / file for file in _FILES))

@@ -37,8 +37,8 @@ def test_a_service_waits_for_the_files_it_needs_without_a_process(tmp_path: Path
     weights = tmp_path / "weights"
 
     async def story() -> None:
-        needed = Needed((weights,), "there are no weights", "fetch them")
-        async with running(pretend("serve", needed=needed)) as watched:
+        needed = Needed("there are no weights", "fetch them", files=(weights,))
+        async with running(pretend("serve", needed=(needed,))) as watched:
             waiting = await watched.seen("waiting")
             assert (waiting.detail, waiting.hint) == ("there are no weights", "fetch them")
             row = watched.row()
@@ -54,8 +54,8 @@ def test_a_service_waits_for_the_files_it_needs_without_a_process(tmp_path: Path
 
 def test_a_service_that_waits_can_be_ended_and_renewed(tmp_path: Path) -> None:
     async def story() -> None:
-        needed = Needed((tmp_path / "weights",), "there are no weights", "fetch them")
-        async with running(pretend("serve", needed=needed)) as watched:
+        needed = Needed("there are no weights", "fetch them", files=(tmp_path / "weights",))
+        async with running(pretend("serve", needed=(needed,))) as watched:
             await watched.seen("waiting")
             watched.services.change("serve", None)
             await watched.seen("stopped")
