@@ -152,6 +152,7 @@ _GISTS: dict[str, Callable[[_Fields], str]] = {
     "transcript.ready": lambda fields: f"{fields.get('message')} {_quote(fields.get('text', ''))}",
     "transcript.failed": lambda fields: f"{fields.get('message')} {fields.get('reason')}",
     "turn.opened": _opened,
+    "turn.joined": lambda fields: f"{_opened(fields)}, too",
     "attempt.opened": _attempt_opened,
     "attempt.lost": lambda f: f"{f.get('turn')} attempt {f.get('attempt')}: {f.get('reason')}",
     "tool.started": lambda fields: (

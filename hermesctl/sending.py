@@ -181,7 +181,7 @@ class Sending:
     def _take_event(self, event: Event) -> None:
         fields = event.fields
         is_ours = self._message in (fields.get("message"), *(fields.get("messages") or ()))
-        if is_ours and event.type in ("turn.opened", "turn.steered"):
+        if is_ours and event.type in ("turn.opened", "turn.joined", "turn.steered"):
             self._turn = fields["turn"]
             self._shown.join_at(self._spoken.get(fields["turn"], 0))
         elif is_ours and event.type == "question.answered":

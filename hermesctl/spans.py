@@ -56,18 +56,25 @@ class Spans:
         return None
 
     def _open(self, event: Event) -> None:
-        waits = [self._messages.pop(message, None) for message in event.fields["messages"]]
-        inner = [wait for wait in waits if wait is not None]
+        inner = self._waits(event)
         turn = Span("turn", min([event.at, *(wait.start for wait in inner)]), inner=inner)
         turn.attributes = {"hermes.session": event.session, "hermes.turn": event.fields["turn"]}
-        for wait in inner:
-            wait.close(event.at)
         turn.inner.append(Span("queue", event.at))
         self._begin(self._turns, event.fields["turn"], turn)
+
+    def _waits(self, event: Event) -> list[Span]:
+        """How long the messages have waited that a turn takes with this event."""
+        found = [self._messages.pop(message, None) for message in event.fields["messages"]]
+        waits = [wait for wait in found if wait is not None]
+        for wait in waits:
+            wait.close(event.at)
+        return waits
 
     def _within(self, turn: Span, event: Event) -> Span | None:
         fields, latest = event.fields, turn.inner[-1]
         match event.type:
+            case "turn.joined":
+                turn.inner[-1:-1] = self._waits(event)
             case "attempt.opened":
                 latest.close(event.at)
                 attempt = Span(f"attempt {fields['attempt']}", event.at)

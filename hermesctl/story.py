@@ -94,6 +94,7 @@ _SENTENCES: dict[str, Callable[[_Fields], str]] = {
     "transcript.ready": lambda e: f"message {e['message']} was understood{_said(e)}",
     "transcript.failed": lambda e: f"message {e['message']} could not be understood: {e.get('reason')}",
     "turn.opened": lambda e: f"turn {e['turn']} opened to answer {', '.join(e['messages'])}{_agent(e)}",
+    "turn.joined": lambda e: f"before it began, turn {e['turn']} took in {', '.join(e['messages'])} as well",
     "attempt.opened": lambda e: f"attempt {e['attempt']} began on worker {e['worker']} ({_process(e)})",
     "attempt.lost": _attempt_lost,
     "tool.started": _tool_started,

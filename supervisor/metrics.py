@@ -236,9 +236,6 @@ class Metrics:
             self._await(record.session, stopped_at, record.by)
             if not record.killed.all_dead:
                 self.survivors.add()
-        elif self._awaited.get(record.session, (0.0, ""))[1] == record.turn:
-            # The turn that was to come next was itself superseded before it began.
-            self._await(record.session, self._awaited[record.session][0], record.by)
 
     def _ended(self, record: Any, outcome: str) -> None:
         self.turns.add(outcome)

@@ -183,6 +183,13 @@ class _Life:
                 self.held = not self.held
             case "turn.opened":
                 self._opened(body, where)
+            case "turn.joined":
+                assert body["turn"] == self.open_turn, f"{where}: {self.open_turn} is open"
+                assert not self.attempts[body["turn"]], f"{where}: it has begun"
+                first = self.waiting[: len(body["messages"])]
+                assert body["messages"] == first, f"{where}: {body['messages']} before {first}"
+                for message in body["messages"]:
+                    self._take(message, body["turn"], where)
             case "turn.steered":
                 self._check_running(body["turn"], where)
                 self._take(body["message"], body["turn"], where)
@@ -198,6 +205,8 @@ class _Life:
                 self._question(event["type"], body, where)
             case kind if kind in _ENDINGS:
                 assert body["turn"] == self.open_turn, f"{where}: {self.open_turn} is open"
+                by_message = body.get("by") in self.accepted
+                assert self.attempts[body["turn"]] or not by_message, f"{where}: before anybody began it"
                 self.ended[body["turn"]] = {"state": _ENDINGS[kind], **body}
                 self.open_turn = self.open_attempt = self.open_question = None
 

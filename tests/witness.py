@@ -48,6 +48,7 @@ from supervisor.core.records import (
     TurnDone,
     TurnFailed,
     TurnInterrupted,
+    TurnJoined,
     TurnOpened,
     TurnSteered,
 )
@@ -110,6 +111,7 @@ class Witness:
         self.transcribing: set[str] = set()  # messages whose words nobody knows yet
         self.refused: set[str] = set()  # messages without words
         self.open_turns: dict[str, str] = {}  # session -> turn
+        self.begun: set[str] = set()  # turns that a worker was given
         self.ended: dict[str, str] = {}  # turn -> how
         self.agents: dict[str, str] = {}  # turn -> the agent it is for
         self.questions: dict[str, str] = {}  # session -> the question it waits for
@@ -143,6 +145,8 @@ class Witness:
             if isinstance(record, AttemptStopped | TurnInterrupted):
                 by = record.by if isinstance(record, TurnInterrupted) else record.verdict.by
                 assert by not in wordless | self.transcribing or _has_words(by, records), f"{record}"
+            if isinstance(record, TurnInterrupted) and record.by in self.accepted:
+                assert record.turn in self.begun, f"by a message, before anybody began it: {record}"
 
     def _saw(self, record: Record, processes: dict[Who, Process]) -> None:
         match record:
@@ -176,13 +180,11 @@ class Witness:
             case TurnOpened():
                 assert record.session not in self.open_turns, f"a second turn beside an open one: {record}"
                 assert record.turn not in self.ended, f"the turn has ended before: {record}"
-                assert record.session not in self.held, f"it was held: {record}"
-                first = tuple(self.waiting[record.session][: len(record.messages)])
-                assert record.messages == first, f"out of order: {record}"
                 self.open_turns[record.session] = record.turn
                 self.agents[record.turn] = record.agent
-                for message in record.messages:
-                    self._takes(record.session, record.turn, message)
+                self._takes_first(record)
+            case TurnJoined():
+                self._takes_first(record)
             case TurnSteered():
                 self._takes(record.session, record.turn, record.message)
             case QuestionAsked():
@@ -203,6 +205,15 @@ class Witness:
             case AttemptOpened():
                 self._attempt_opened(record, processes)
 
+    def _takes_first(self, record: TurnOpened | TurnJoined) -> None:
+        """Nobody is at the turn yet, and it takes those that have waited longest."""
+        assert record.turn not in self.begun, f"it was being answered already: {record}"
+        assert record.session not in self.held, f"it was held: {record}"
+        first = tuple(self.waiting[record.session][: len(record.messages)])
+        assert record.messages == first, f"out of order: {record}"
+        for message in record.messages:
+            self._takes(record.session, record.turn, message)
+
     def _takes(self, session: str, turn: str, message: str) -> None:
         assert self.open_turns[session] == turn, f"{message} goes into {turn}, which is not open"
         place = self.waiting[session].index(message)
@@ -221,6 +232,7 @@ class Witness:
     def _attempt_opened(self, record: AttemptOpened, processes: dict[Who, Process]) -> None:
         assert record.session not in self.questions, f"while a human is waited for: {record}"
         assert self.open_turns.get(record.session) == record.turn, f"an attempt at a closed turn: {record}"
+        self.begun.add(record.turn)
         process = processes[record.who]
         assert process.session in (None, record.session), f"{record} by {process}, which served another one"
         assert process.agent == self.agents[record.turn], f"{record} by {process}, which is another agent's"

@@ -167,7 +167,7 @@ class Transcript:
     def _open(self, event: Event) -> None:
         names = tuple(str(name) for name in event.fields.get("messages") or ())
         turn = self._turn(str(event.fields["turn"]), event.at)
-        turn.messages = names
+        turn.messages += names
         for name in names:
             self.messages.setdefault(name, Message(name, event.at)).state = "taken"
 
@@ -201,6 +201,7 @@ _FOLDS: dict[str, Callable[[Transcript, Event], None]] = {
     "session.held": lambda transcript, event: setattr(transcript, "is_held", True),
     "session.released": lambda transcript, event: setattr(transcript, "is_held", False),
     "turn.opened": Transcript._open,
+    "turn.joined": Transcript._open,
     "attempt.opened": lambda t, event: t._of(event).begin_attempt(int(event.fields.get("attempt") or 1)),
     "attempt.lost": lambda t, event: t._of(event).lose(str(event.fields.get("reason") or "")),
     "tool.started": lambda t, event: t._of(event).start_tool(event.fields),

@@ -59,7 +59,7 @@ def _wait_ahead(session: Session, message: Message) -> str:
     turn = session.turn
     if turn is None or turn.question is not None or message.is_transcribing:
         return ""
-    if message.busy is BusyMode.COLLECT:
+    if message.busy is BusyMode.COLLECT and turn.has_begun:
         return f"it is answered with all that gathers until {turn.id} ends"
     if message.busy is not BusyMode.QUEUE:
         return ""
@@ -78,8 +78,8 @@ def understood(ledger: Ledger, session: Session, message: Message) -> None:
     if is_next(session, message):
         if not questions.take_answer(ledger, session, message):
             _follow(ledger, session, message)
-    elif message.busy is BusyMode.INTERRUPT and session.turn and session.turn.question is None:
-        turns.interrupt(ledger, session, by=message.id)
+    elif session.turn and session.turn.question is None:
+        _interrupt(ledger, session, message)
 
 
 def is_next(session: Session, message: Message) -> bool:
@@ -97,12 +97,17 @@ def go_on(ledger: Ledger, session: Session, after_seq: int) -> None:
 
 def _follow(ledger: Ledger, session: Session, message: Message) -> None:
     """What a message does to the turn before it."""
-    if message.busy is BusyMode.INTERRUPT:
-        turns.interrupt(ledger, session, by=message.id)
+    _interrupt(ledger, session, message)
     if session.turn is None:
         ledger.state.openable[session.name] = None
     else:
         turns.steer(ledger, session.turn, message)
+
+
+def _interrupt(ledger: Ledger, session: Session, message: Message) -> None:
+    """Stops the turn that somebody is at; one that nobody has begun is left to answer both."""
+    if message.busy is BusyMode.INTERRUPT and session.turn and session.turn.has_begun:
+        turns.interrupt(ledger, session, by=message.id)
 
 
 def too_late(session: Session, expect_turn: str | None) -> Denied | None:

@@ -186,6 +186,11 @@ class Turn:
     questions: int = 0
 
     @property
+    def has_begun(self) -> bool:
+        """Whether a worker was ever given it: before that, nobody has begun to answer its messages."""
+        return self.attempts > 0
+
+    @property
     def state(self) -> TurnState:
         if self.attempt is not None:
             return TurnState.RUNNING

@@ -4,6 +4,11 @@ A worker serves one session of one agent. So a turn is placed on its session's o
 and otherwise, if the session has none, on a worker of its agent that has no session yet. Of the turns for
 which there is such a worker the first in line is placed; the others keep their place and are not waited
 for. A session whose worker settles after a turn, or dies, waits for it: it never has two.
+
+A turn answers the first message that waits, and with it those behind it that nobody has begun to answer
+either: a message in interrupt or steer mode goes with the one before it, collected ones go together. What
+arrives while a turn is still in line waits, and joins it by the same rule when it begins. So no message is
+interrupted before anybody has begun to answer it, and the order of arrival is kept (docs/decisions/0004).
 """
 
 from collections import deque
@@ -11,19 +16,20 @@ from collections import deque
 from supervisor.core import line, turns
 from supervisor.core.ledger import Ledger
 from supervisor.core.model import (
-    NOTHING_TO_KILL,
     BusyMode,
     Message,
     ModelState,
     Session,
     State,
     Turn,
-    TurnState,
-    Verdict,
     Worker,
     turn_id,
 )
-from supervisor.core.records import TurnOpened
+from supervisor.core.records import TurnJoined, TurnOpened
+
+# Characters of messages that are put together in one turn. A character has four bytes at most, so they fit
+# the Assign of the turn (supervisor/briefing.py): putting messages together leaves none of their words out.
+_TOGETHER_CHARACTERS_MAX = 1_000_000
 
 
 def open_turns(ledger: Ledger) -> None:
@@ -45,8 +51,9 @@ def _has_words(waiting: deque[Message]) -> bool:
 
 
 def _open(ledger: Ledger, session: Session) -> None:
-    messages = _gather(session.waiting)
-    ledger.state.waiting -= len(messages)
+    first = session.waiting[0]
+    line.take(ledger.state, session, first)
+    messages = (first, *_together(ledger, session, (first,)))
     session.turns += 1
     agent = ledger.state.policy.agent_of(session.name)
     turn = Turn(turn_id(session.name, session.turns), session.name, messages, ledger.now, agent)
@@ -54,25 +61,38 @@ def _open(ledger: Ledger, session: Session) -> None:
     session.turn = turn
     ids = tuple(message.id for message in messages)
     ledger.tell(session, TurnOpened, turn=turn.id, number=session.turns, agent=agent, messages=ids)
-    if _is_superseded(messages, session.waiting):
-        verdict = Verdict(TurnState.INTERRUPTED, by=session.waiting[0].id)
-        turns.close(ledger, session, turn, verdict, NOTHING_TO_KILL)
-    else:
-        line.join(ledger.state, session.name, ledger.now)
+    line.join(ledger.state, session.name, ledger.now)
 
 
-def _gather(waiting: deque[Message]) -> tuple[Message, ...]:
-    """The next message, or the collected run of messages at the head."""
-    messages = [waiting.popleft()]
-    if messages[0].busy is BusyMode.COLLECT:
-        while _has_words(waiting) and waiting[0].busy is BusyMode.COLLECT:
-            messages.append(waiting.popleft())
-    return tuple(messages)
+def _join(ledger: Ledger, session: Session, turn: Turn) -> None:
+    """The turn is about to begin: it answers what has come since it was opened, too."""
+    messages = _together(ledger, session, turn.messages)
+    if messages:
+        turn.messages += messages
+        turn.content_at = max(message.at for message in messages)
+        ids = tuple(message.id for message in messages)
+        ledger.tell(session, TurnJoined, turn=turn.id, messages=ids)
 
 
-def _is_superseded(messages: tuple[Message, ...], waiting: deque[Message]) -> bool:
-    """Interrupts that came while the last turn was dying: only the newest of them is worth starting."""
-    return _has_words(waiting) and messages[0].busy is waiting[0].busy is BusyMode.INTERRUPT
+def _together(ledger: Ledger, session: Session, answered: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Takes those that wait and are answered together with messages that nobody has begun to answer."""
+    last, found = answered[-1], list[Message]()
+    room = _TOGETHER_CHARACTERS_MAX - sum(len(message.text) for message in answered)
+    while _has_words(session.waiting) and _go_together(last, session.waiting[0]):
+        last = session.waiting[0]
+        room -= len(last.text)
+        if room < 0:
+            break
+        line.take(ledger.state, session, last)
+        found.append(last)
+    return tuple(found)
+
+
+def _go_together(before: Message, message: Message) -> bool:
+    """Whether a message is answered with the one before it; otherwise it opens a turn of its own."""
+    if message.busy is BusyMode.COLLECT:
+        return before.busy is BusyMode.COLLECT
+    return message.busy is not BusyMode.QUEUE
 
 
 def place(ledger: Ledger) -> None:
@@ -90,6 +110,8 @@ def place(ledger: Ledger) -> None:
         session, worker = found
         line.leave(state, session.name)
         assert session.turn is not None
+        if not session.turn.has_begun:
+            _join(ledger, session, session.turn)
         turns.open_attempt(ledger, session, session.turn, worker)
 
 

@@ -110,6 +110,18 @@ class TurnOpened(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TurnJoined(Record):
+    """Messages that came before the turn began, and are answered by it."""
+
+    type: ClassVar[str] = "turn.joined"
+    turn: str
+    messages: tuple[str, ...]
+
+    def fields(self) -> dict[str, Any]:
+        return {"turn": self.turn, "messages": list(self.messages)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptOpened(Record):
     type: ClassVar[str] = "attempt.opened"
     turn: str

@@ -321,7 +321,7 @@ def close(ledger: Ledger, session: Session, turn: Turn, verdict: Verdict, proof:
 def _leave(ledger: Ledger, session: Session) -> None:
     """The session is free: whatever waits may open the next turn.
 
-    One that replaces a turn that had not begun takes over its place in the line; else the place is given up.
+    One that replaces a turn that was in the line takes over its place; else the place is given up.
     """
     session.turn = None
     if session.waiting:

@@ -78,6 +78,8 @@ class Book:
                 self._cursor_moved(session, record)
             case told.TurnOpened():
                 self._turn_opened(session, record)
+            case told.TurnJoined():
+                self._turn_joined(session, record)
             case told.AttemptOpened():
                 self._attempt_opened(record)
             case told.AttemptStopped():
@@ -156,6 +158,14 @@ class Book:
         row |= {"question": None, "questions": 0, "position": next(self._positions)}
         self._insert(self.turns, record.turn, row, record)
         self._update(session, turns=record.number, turn=record.turn)
+
+    def _turn_joined(self, session: Row, record: told.TurnJoined) -> None:
+        turn = self._turn(record, record.turn, 0, "queued")
+        messages = [self._message(record, each, ("waiting",)) for each in record.messages]
+        for message in messages:
+            self._leave(session, message, "taken")
+        content_at = max(message["at"] for message in messages)
+        self._update(turn, messages=(*turn["messages"], *record.messages), content_at=content_at)
 
     def _attempt_opened(self, record: told.AttemptOpened) -> None:
         turn = self._turn(record, record.turn, record.attempt - 1, "queued")

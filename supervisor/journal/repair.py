@@ -38,7 +38,8 @@ _MENDING = (
     """CREATE TEMP TABLE answered AS
        SELECT listed.value AS message, turns.id AS turn FROM turns, json_each(turns.messages) AS listed
        UNION SELECT listed.value, json_extract(events.body, '$.turn')
-           FROM events, json_each(events.body, '$.messages') AS listed WHERE events.type = 'turn.opened'
+           FROM events, json_each(events.body, '$.messages') AS listed
+           WHERE events.type IN ('turn.opened', 'turn.joined')
        UNION SELECT json_extract(body, '$.message'), json_extract(body, '$.turn')
            FROM events WHERE type = 'turn.steered'""",
     "CREATE INDEX temp.answered_by ON answered (message)",

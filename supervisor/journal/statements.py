@@ -26,6 +26,7 @@ from supervisor.core.records import (
     TurnDone,
     TurnFailed,
     TurnInterrupted,
+    TurnJoined,
     TurnOpened,
     TurnSteered,
 )
@@ -85,6 +86,11 @@ _CONTENT = Write("turn.content", f"UPDATE turns SET content_at = :at WHERE {_OPE
 _CALLS_UNKNOWN = Sweep(
     """UPDATE tool_calls SET state = 'unknown'
        WHERE turn = :turn AND attempt = :attempt AND state = 'started'"""
+)
+_MESSAGE_TAKEN = EachMessage(
+    "message.taken",
+    """UPDATE messages SET state = 'taken', turn = :turn
+       WHERE id = :message AND session = :session AND state = 'waiting' RETURNING at""",
 )
 # A turn runs exactly as long as its latest attempt is open or stopped, and asks as long as its question is
 # open; a queued one has neither.
@@ -147,11 +153,7 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
         ),
     ),
     TurnOpened: (
-        EachMessage(
-            "message.taken",
-            """UPDATE messages SET state = 'taken', turn = :turn
-               WHERE id = :message AND session = :session AND state = 'waiting' RETURNING at""",
-        ),
+        _MESSAGE_TAKEN,
         Write(
             "session.turned",
             "UPDATE sessions SET turns = :number WHERE name = :session AND turns = :number - 1 AND held = 0",
@@ -160,6 +162,14 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
             "turn.opened",
             """INSERT INTO turns (id, session, number, agent, state, messages, opened_at, content_at)
                VALUES (:turn, :session, :number, :agent, 'queued', :messages_json, :at, :content_at)""",
+        ),
+    ),
+    TurnJoined: (
+        _MESSAGE_TAKEN,
+        EachMessage(
+            "turn.joined",
+            f"""UPDATE turns SET messages = json_insert(messages, '$[#]', :message), content_at = :content_at
+                WHERE {_THE_TURN} AND state = 'queued' AND attempts = 0 RETURNING content_at""",
         ),
     ),
     AttemptOpened: (

@@ -43,9 +43,8 @@ def say_thousand(client: Client, start: int) -> list[str]:
 
 def taken(events: list[Event]) -> list[str]:
     """The messages in the order in which turns took them."""
-    return [
-        message for event in events if event.type == "turn.opened" for message in event.fields["messages"]
-    ]
+    taking = (event for event in events if event.type in ("turn.opened", "turn.joined"))
+    return [message for event in taking for message in event.fields["messages"]]
 
 
 def heard(service: Service, session: str) -> list[Event]:
@@ -208,10 +207,10 @@ def test_b5_messages_of_all_modes_are_taken_in_the_order_of_arrival(service: Ser
     listener.until(lambda: listener.of_type("attempt.opened"))
     modes: list[BusyMode] = ["queue", "collect", "collect", "steer", "queue", "collect", "interrupt"]
     sent = [service.say("demo", f"number {at}", busy=mode).message for at, mode in enumerate(modes)]
-    # The interrupt at the end stops what holds; everything before it is still answered first.
+    # The interrupt at the end stops what holds; everything before it is still answered first or with it.
     listener.until(lambda: sent[-1] in taken(listener.events))
     last = next(event for event in listener.events if sent[-1] in event.fields.get("messages", ()))
-    assert listener.ending(last.fields["turn"]).fields["text"] == "You said: number 6"
+    assert listener.ending(last.fields["turn"]).fields["text"] == "You said: number 5\n\nnumber 6"
     assert taken(listener.events) == [held.message, *sent]
     assert [event.fields["message"] for event in listener.of_type("message.accepted")] == [
         held.message,
@@ -219,6 +218,38 @@ def test_b5_messages_of_all_modes_are_taken_in_the_order_of_arrival(service: Ser
     ]
     answers = "\n".join(event.fields["text"] for event in listener.of_type("turn.done"))
     assert [number for number in range(7) if f"number {number}" in answers] == list(range(7))
+
+
+def test_b5_rapid_messages_that_nobody_began_to_answer_are_answered_by_one_turn(service: Service) -> None:
+    """In the default mode: what was begun is interrupted, all others are answered together."""
+    client, listener = service.client(), service.listen("demo")
+    texts = ["one", "two", "three", "four", "five"]
+    numbers = [client.post(Submit("demo", text, text)) for text in texts]
+    sent = [client.answer_to(number, Accepted).message for number in numbers]
+    listener.until(lambda: sent[-1] in taken(listener.events))
+    assert taken(listener.events) == sent
+    last = next(event.fields["turn"] for event in reversed(listener.events) if "messages" in event.fields)
+    assert listener.ending(last).fields["text"].endswith("five")
+    begun = {event.fields["turn"] for event in listener.of_type("attempt.opened")}
+    assert {event.fields["turn"] for event in listener.of_type("turn.interrupted")} <= begun - {last}
+    told = service.hermesctl("why", sent[-1]).stdout
+    assert f"message {sent[-1]} was taken by turn {last}, which is done" in told
+
+
+def test_b5_a_turn_in_line_takes_in_what_comes_before_it_begins(
+    make_service: Callable[..., Service],
+) -> None:
+    service = make_service(workers="count = 1\nspares = 0")
+    service.say("other", HOLD)
+    until(lambda: service.status()["running"] == 1)
+    sent = [service.say("demo", text).message for text in ("one", "two", "three")]
+    assert queued(service, "demo") == sent[1:]
+    service.interrupt("other")
+    listener = service.listen("demo")
+    assert listener.ending("demo/1").fields["text"] == "You said: one\n\ntwo\n\nthree"
+    assert listener.of_type("turn.joined")[0].fields == {"turn": "demo/1", "messages": sent[1:]}
+    told = service.hermesctl("why", sent[2]).stdout
+    assert f"before it began, turn demo/1 took in {sent[1]}, {sent[2]} as well" in told
 
 
 # --- B6 -----------------------------------------------------------------------------------------------------

@@ -31,7 +31,9 @@ def test_draining_twice_has_one_beginning() -> None:
 
 def test_who_corrects_himself_keeps_place_and_time_in_the_line() -> None:
     world = World(Policy(busy_seats=1, spares=0))
+    world.worker_ready()
     world.says("s", "one")
+    world.dies(0)
     world.passes(3)
     world.says("t", "two")
     world.says("s", "rather this", busy="interrupt")
@@ -39,6 +41,21 @@ def test_who_corrects_himself_keeps_place_and_time_in_the_line() -> None:
         ("s", 1000.0),
         ("t", 1003.0),
     ]
+
+
+def test_messages_are_put_together_as_long_as_all_their_words_fit_one_turn() -> None:
+    world = World(Policy(busy_seats=1, spares=0))
+    world.says("s", "a" * 400_000)
+    world.says("s", "b" * 600_000, busy="interrupt")
+    world.says("s", "c", busy="interrupt")
+    world.worker_ready()
+    turn = world.state.sessions["s"].turn
+    assert turn is not None
+    assert [message.text[0] for message in turn.messages] == ["a", "b"]
+    world.finishes("s/1")
+    turn = world.state.sessions["s"].turn
+    assert turn is not None
+    assert [message.text for message in turn.messages] == ["c"]
 
 
 def test_a_host_that_stood_still_was_not_missing_workers() -> None:

@@ -12,7 +12,7 @@ from supervisor.journal.errors import JournalError, JournalFenced
 from supervisor.journal.snapshot import durable
 from tests.journal.conftest import Shelf
 from tests.journal.lives import Life, accepted
-from tests.journal.test_fences import ATTEMPT, LOST, OPENED, RUNNING, SECOND, SPOKE
+from tests.journal.test_fences import ATTEMPT, JOINED, LOST, OPENED, QUEUED, RUNNING, SECOND, SPOKE
 from tests.journal.test_round_trip import every_record, live_through_everything
 
 
@@ -43,7 +43,7 @@ def test_a_session_at_rest_is_not_loaded_and_can_be_woken(shelf: Shelf) -> None:
 def test_the_feed_has_every_told_record_once_and_in_order(shelf: Shelf) -> None:
     journal = shelf.open()
     life = live_through_everything(journal)
-    told = [record for record in life.records if record.seq]
+    told = [record for record in life.records if record.seq and record.session == "s"]
     page = journal.read.events_after("s", 0, 1000)
     assert [(each.session, each.seq, each.type, each.at) for each in page] == [
         ("s", record.seq, record.type, record.at) for record in told
@@ -82,6 +82,16 @@ def test_a_message_that_begins_at_once_is_the_same_in_one_commit_or_in_three(
     assert (session.turn.attempts, session.turn.attempt.opened_at, list(session.waiting)) == (1, 3.0, [])
     assert [message.id for message in session.turn.messages] == ["m_s_1"]
     journal.commit_now([SPOKE, LOST, SECOND])
+
+
+def test_what_joins_a_turn_is_answered_by_it_in_order(shelf: Shelf) -> None:
+    journal = shelf.open()
+    joined = replace(JOINED, at=7.0, seq=5, messages=("m_s_3", "m_s_4"))
+    journal.commit_now([*QUEUED, accepted(3), accepted(4), joined, replace(ATTEMPT, seq=6)])
+    turn = shelf.open().load(Policy()).sessions["s"].turn
+    assert turn is not None
+    assert [message.id for message in turn.messages] == ["m_s_1", "m_s_3", "m_s_4"]
+    assert (turn.attempts, turn.content_at) == (1, accepted(4).at)
 
 
 @pytest.mark.parametrize("number", [1, 2])

@@ -20,6 +20,7 @@ from supervisor.core.records import (
     TurnDone,
     TurnFailed,
     TurnInterrupted,
+    TurnJoined,
     TurnOpened,
     TurnSteered,
 )
@@ -59,6 +60,7 @@ TOOL_END = ToolCallFinished(
     session="s", at=5.0, seq=4, turn="s/1", attempt=1, call="c", name="n", ok=True, ms=1, result=""
 )
 STEERED = TurnSteered(session="s", at=5.0, seq=4, turn="s/1", attempt=1, message="m_s_2")
+JOINED = TurnJoined(session="s", at=4.0, seq=4, turn="s/1", messages=("m_s_3",))
 WAITING = (accepted(1),)
 QUEUED = (*WAITING, OPENED)
 RUNNING = (*QUEUED, ATTEMPT)
@@ -136,6 +138,16 @@ REFUSED: dict[str, tuple[tuple[Record, ...], Record]] = {
         (*RUNNING, TOOL, STOPPED),
         renumbered(TOOL_END, 5),
     ),
+    "a message that joins a turn that has begun": (
+        (*RUNNING, accepted(4)),
+        replace(JOINED, seq=5, messages=("m_s_4",)),
+    ),
+    "a message that joins a turn between two attempts": (
+        (*RUNNING, LOST, accepted(5)),
+        replace(JOINED, seq=6, messages=("m_s_5",)),
+    ),
+    "a message that joins and does not wait": (QUEUED, renumbered(JOINED, 3)),
+    "a message that joins twice": ((*QUEUED, accepted(3), JOINED), renumbered(JOINED, 5)),
     "a steer by a message that does not wait": (RUNNING, STEERED),
     "a steer of a stopped attempt": (
         (*RUNNING, accepted(4), STOPPED),

@@ -11,6 +11,7 @@ from supervisor.core.events import (
     Failed,
     Finished,
     InterruptAsked,
+    ModelChanged,
     NotTranscribed,
     Spoke,
     Steered,
@@ -20,7 +21,7 @@ from supervisor.core.events import (
     Transcribed,
     VoiceArrived,
 )
-from supervisor.core.model import BusyMode, Policy, Question
+from supervisor.core.model import BusyMode, ModelState, Policy, Question
 from supervisor.journal.contract import Keeper
 from supervisor.journal.snapshot import durable
 from tests.journal.conftest import open_in
@@ -32,6 +33,10 @@ def live_through_everything(journal: Keeper) -> Life:
     life = live_through_a_day(journal)
     life.tell(EventsSeen("s", "bridge", 5))
     life.tell(EventsSeen("s", "bridge", 9, stands_at=5, cursors=1))
+    life.tell(ModelChanged(ModelState.WAITING))
+    life.say("m9", "waits", session="t")
+    life.say("m10", "joins", BusyMode.INTERRUPT, session="t")
+    life.tell(ModelChanged(ModelState.READY))
     return life
 
 

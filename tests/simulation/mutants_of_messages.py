@@ -19,8 +19,14 @@ MUTANTS_OF_MESSAGES = mutants(
     ),
     ("retries_release_nothing", "        release(ledger, session)\n        _follow(", "        _follow("),
     ("retries_answer_questions", "elif isinstance(event, TextArrived) and event.retries:", "elif False:"),
-    ("every_message_interrupts", "    if message.busy is BusyMode.INTERRUPT:\n", "    if True:\n"),
-    ("no_message_interrupts", "    if message.busy is BusyMode.INTERRUPT:\n", "    if False:\n"),
+    ("every_message_interrupts", "    if message.busy is BusyMode.INTERRUPT and session", "    if session"),
+    (
+        "no_message_interrupts",
+        "    if message.busy is BusyMode.INTERRUPT and session",
+        "    if False and session",
+    ),
+    ("interrupts_stop_what_nobody_began", " and session.turn and session.turn.has_begun:\n", ":\n"),
+    ("who_joins_is_told_to_wait", "is BusyMode.COLLECT and turn.has_begun:", "is BusyMode.COLLECT:"),
     (
         "messages_to_free_sessions_open_nothing",
         "        ledger.state.openable[session.name] = None\n    else:\n",

@@ -55,12 +55,7 @@ MUTANTS_OF_VOICE = (
     *mutants(
         "placing",
         ("clips_open_turns", "bool(waiting) and not waiting[0].is_transcribing", "bool(waiting)"),
-        (
-            "clips_supersede",
-            "return _has_words(waiting) and messages[0]",
-            "return bool(waiting) and messages[0]",
-        ),
-        ("clips_are_collected", "while _has_words(waiting) and waiting[0]", "while waiting and waiting[0]"),
+        ("clips_go_together", "while _has_words(session.waiting) and", "while session.waiting and"),
     ),
     *mutants(
         "questions",

@@ -43,6 +43,8 @@ class Settled:
                     unanswered.discard(fields["message"])
                 case "turn.opened":
                     turns[fields["turn"]] = set(fields["messages"])
+                case "turn.joined":
+                    turns[fields["turn"]].update(fields["messages"])
                 case "turn.steered":
                     turns[fields["turn"]].add(fields["message"])
                 case "question.asked":
