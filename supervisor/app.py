@@ -8,7 +8,7 @@ from typing import Any
 
 from ipc.budgets import PROCESSES_END_SECONDS
 from ipc.codec import encode
-from ipc.endpoints import Places, make_private, remove_stand_in
+from ipc.endpoints import Places, remove_stand_in
 from ipc.messages import Delta, Noted, Refused
 from ipc.sockets import Wire
 from supervisor import log_file, signals
@@ -27,6 +27,7 @@ from supervisor.departure import Departure
 from supervisor.ending import Ending
 from supervisor.engine import Engine
 from supervisor.feed import Feed
+from supervisor.folders import Folders
 from supervisor.handover import Handover
 from supervisor.health.health import Health
 from supervisor.hearing import Hearing
@@ -92,6 +93,7 @@ class App:
         self._contain = Containment(self._log, self._clock.now, self._metrics.contained.add)
         self._notifier, self._is_stopping = Notifier(), False
         self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._folders = Folders(places, self._log)
         self._environment = worker_environment(settings, os.environ)
         self._wire = Wire()
         self._wire_up(state)
@@ -107,15 +109,18 @@ class App:
             key_files=lambda: key_files(self._live.settings),
             environment=self._environment,
             report=self._post,
+            check=self._folders.check,
         )
         self._make_services()
-        self._storage = Storage(places, self._clock, self._log, self._contain, self._unwritable)
+        self._storage = Storage(
+            places, self._folders, self._clock, self._log, self._contain, self._unwritable
+        )
         services = self._services.rows
         self._ending = Ending(self._notifier, self._processes.readings, services)
         self._feed = Feed(self._journal.read, self._spoken, self._contain)
         briefing = Briefing(self._journal.read, self._live, lambda: self._model.endpoint)
         self._switchboard = Switchboard(identities=self._processes, feed=self._feed, brief=briefing)
-        self._workspaces = Workspaces(places.workspaces)
+        self._workspaces = Workspaces(places.workspaces, self._folders.check)
         assignment = Assignment(
             self._workspaces, self._processes.bind, self._switchboard, self._post, self._contain
         )
@@ -147,6 +152,7 @@ class App:
         places = self._places
         self._clips = ClipStore(
             folder=places.clips,
+            check=self._folders.check,
             live=self._live,
             known=self._journal.read,
             in_use=lambda: clips_in_use(state),
@@ -157,6 +163,7 @@ class App:
         self._care = Care(
             journal=self._journal,
             path=places.journal,
+            check=self._folders.check,
             live=self._live,
             clock=self._clock,
             log=self._log,
@@ -166,6 +173,7 @@ class App:
         self._reload = Reload(
             live=self._live,
             path=places.settings_file,
+            check=self._folders.check,
             models=places.models,
             apply=Applying(
                 live=self._live,
@@ -184,6 +192,7 @@ class App:
             switchboard=self._switchboard,
             processes=self._processes,
             services=self._services,
+            folders=self._folders,
             environment=self._notifier.environment,
             again=places.arguments,
         )
@@ -191,7 +200,7 @@ class App:
     def _make_control(self) -> None:
         self._control = Control(
             care=self._care,
-            clips_folder=self._places.clips,
+            clip_fault=self._clips.fault,
             engine=self._engine,
             interrupts=self._interrupts,
             trouble=self._storage.trouble,
@@ -224,6 +233,7 @@ class App:
             logs=places.logs,
             report=self._service_changed,
             other=self._hearing.frame_arrived,
+            check=self._folders.check,
             contain=self._contain,
         )
         self._hearing.open(self._services)
@@ -235,6 +245,7 @@ class App:
             clock=self._clock,
             journal=self._journal,
             storage=self._storage,
+            folders=self._folders,
             processes=self._processes,
             model=self._model,
             hearing=self._hearing,
@@ -262,9 +273,7 @@ class App:
             await self._close()
 
     async def _open(self) -> None:
-        places = self._places
-        for folder in (places.runtime, places.workers, places.clips, places.workspaces):
-            make_private(folder)
+        self._folders.take(self._handed.folders if self._handed else None)
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._broke)
         signals.listen(self._asked_to_stop, lambda: self._reload_asked(lambda answer: None))

@@ -38,15 +38,20 @@ class Care:
         *,
         journal: Journal,
         path: Path,
+        check: Callable[[Path], None],
         live: Live,
         clock: Clock,
         log: Log,
         pruned: Callable[[], None],
         contain: Containment,
     ) -> None:
-        """`pruned` is called when something was forgotten: what only that needed can go too."""
+        """`check` raises PlaceError when the journal's folder is not the one it was.
+
+        `pruned` is called when something was forgotten: what only that needed can go too.
+        """
         self._journal = journal
         self._path = path
+        self._check = check
         self._live = live
         self._clock = clock
         self._log = log
@@ -92,6 +97,7 @@ class Care:
     def _answer(self, request: wire.Care) -> wire.Answer:
         """In a thread of its own."""
         try:
+            self._check(self._path.parent)
             return self._outcome(request)
         except (JournalError, WireError) as error:
             return wire.Refused(error.fault, error.hint)

@@ -99,6 +99,7 @@ async def _cell(settings: Settings) -> _Facts:
             boundary=partial(boundary, places),
             program=Program(),
             environment=interpreter.environment(),
+            check=lambda: None,
         )
         nursery = Nursery(wishes, place / "zygote.log", Record(place / "processes"), _hear, _lose)
         await nursery.open()

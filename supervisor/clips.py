@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from ipc.errors import PlaceError
 from supervisor.clock import Clock
 from supervisor.containment import Containment, nothing
 from supervisor.core.model import State
@@ -75,13 +76,15 @@ def superfluous(stored: Collection[Stored], now: float, keep_seconds: float, byt
 class ClipStore:
     """Prunes the folder at the start, on schedule, and when messages were forgotten.
 
-    `in_use` names the clips that are being transcribed.
+    `check` raises PlaceError when the folder is not the one it was; `in_use` names the clips that are being
+    transcribed.
     """
 
     def __init__(
         self,
         *,
         folder: Path,
+        check: Callable[[Path], None],
         live: Live,
         known: Known,
         in_use: Callable[[], set[str]],
@@ -90,6 +93,7 @@ class ClipStore:
         contain: Containment,
     ) -> None:
         self._folder = folder
+        self._check = check
         self._live = live
         self._known = known
         self._in_use = in_use
@@ -112,7 +116,22 @@ class ClipStore:
         if self._pruning is not None:
             self._pruning.cancel()
 
+    def fault(self, name: str) -> tuple[str, str] | None:
+        """Why a clip of this name cannot be taken, and what to do."""
+        try:
+            self._check(self._folder)
+        except PlaceError as error:
+            return error.fault, error.hint
+        return fault(self._folder, name)
+
     async def _prune(self) -> None:
+        try:
+            await self._remove_superfluous()
+        except PlaceError as error:
+            self._log.write("clips.kept", error=error.fault)
+
+    async def _remove_superfluous(self) -> None:
+        self._check(self._folder)
         stored = await asyncio.to_thread(_stored, self._folder)
         now = self._clock.now()
         stt = self._live.settings.stt
@@ -132,6 +151,7 @@ class ClipStore:
 
     def _remove(self, names: set[str]) -> int:
         """Asked anew each time: a clip may have come into use while others were looked at."""
+        self._check(self._folder)
         removed = 0
         for name in names - self._in_use():
             with suppress(OSError):

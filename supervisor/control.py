@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Protocol
 
 from ipc import messages as wire
@@ -10,7 +9,7 @@ from ipc import paging
 from ipc.codec import Decoder, encode
 from ipc.errors import WireError
 from ipc.sockets import LoopSocket
-from supervisor import clips, request_faults, scaling
+from supervisor import request_faults, scaling
 from supervisor.containment import Containment, Fault
 from supervisor.core import effects, events
 from supervisor.core.model import BusyMode, State, session_of
@@ -73,7 +72,7 @@ class Control:
         feed: Feed,
         views: Views,
         care: Care,
-        clips_folder: Path,
+        clip_fault: Callable[[str], tuple[str, str] | None],
         live: Live,
         reload: Callable[[Reply, bool], None],
         hear_out: Callable[[Callable[[], None]], None],
@@ -89,7 +88,7 @@ class Control:
         self._feed = feed
         self._views = views
         self._care = care
-        self._clips = clips_folder
+        self._clip_fault = clip_fault
         self._live = live
         self._reload = reload
         self._hear_out = hear_out
@@ -229,7 +228,7 @@ class Control:
 
     def _submit_clip(self, request: wire.Submit, reply: Reply) -> None:
         """The sender has stored the clip; from here on it is kept until its words are known."""
-        if fault := clips.fault(self._clips, request.clip):
+        if fault := self._clip_fault(request.clip):
             reply(wire.Refused(*fault))
             return
         event = events.VoiceArrived(

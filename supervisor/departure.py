@@ -5,10 +5,12 @@ from typing import Protocol
 
 from ipc import paging
 from ipc.codec import VERSION
+from ipc.errors import PlaceError
 from ipc.messages import Answer, Refused
 from supervisor.core import effects, events
 from supervisor.core.keeping import keepable
 from supervisor.core.model import State
+from supervisor.folders import Identity
 from supervisor.handover import Handover, fault_of_next_image
 from supervisor.model_source import NAME as MODEL
 from supervisor.processes.handed import HandedProcesses
@@ -34,6 +36,12 @@ class Services(Protocol):
     def hand_over(self, name: str) -> HandedService | None: ...
 
 
+class Folders(Protocol):
+    @property
+    def known(self) -> dict[str, Identity]: ...
+    def check_all(self) -> None: ...
+
+
 class Departure:
     """`again` are the arguments by which the next image finds the same instance."""
 
@@ -44,6 +52,7 @@ class Departure:
         switchboard: Switchboard,
         processes: Processes,
         services: Services,
+        folders: Folders,
         environment: dict[str, str],
         again: Sequence[str],
     ) -> None:
@@ -51,11 +60,17 @@ class Departure:
         self._switchboard = switchboard
         self._processes = processes
         self._services = services
+        self._folders = folders
         self._environment = environment
         self._again = again
 
     async def ask(self, reply: Callable[[Answer], None], then: Callable[[], None]) -> None:
         """The next image is tried beside this one first: what would not come up must not cost a turn."""
+        try:
+            self._folders.check_all()
+        except PlaceError as error:
+            reply(Refused(error.fault, f"{error.hint}; nothing was changed"))
+            return
         if fault := await fault_of_next_image(self._again):
             reply(Refused(f"the next start would fail: {fault}", "mend that; nothing was changed"))
             return
@@ -81,4 +96,5 @@ class Departure:
             processes=handed,
             model=self._services.hand_over(MODEL),
             environment=self._environment,
+            folders=self._folders.known,
         )

@@ -17,6 +17,7 @@ from ipc.codec import VERSION
 from ipc.interpreter import WORKING_DIRECTORY, command, without_code
 from ipc.parts import Part
 from supervisor.core.model import Kept, Who
+from supervisor.folders import Identity
 from supervisor.processes.handed import HandedProcesses
 from supervisor.services.handed import HandedService
 
@@ -39,6 +40,8 @@ class Handover(Part, frozen=True):
     model: HandedService | None
     # What this image has taken out of its environment.
     environment: dict[str, str]
+    # An image of an earlier version does not know them.
+    folders: dict[str, Identity] = msgspec.field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Without what names a worker or opens the model."""

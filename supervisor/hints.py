@@ -1,6 +1,6 @@
 """Sentences for what a person should look at, as `hermesctl status` shows them; none when all is well."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -25,6 +25,15 @@ class Trouble(Protocol):
     def since(self) -> float: ...
 
 
+class Replaced(Protocol):
+    """Of a folder that is another one than at the start."""
+
+    @property
+    def fault(self) -> str: ...
+    @property
+    def hint(self) -> str: ...
+
+
 class Hearing(Protocol):
     @property
     def fault(self) -> tuple[str, str] | None: ...
@@ -45,6 +54,7 @@ class Hints:
         models: Path,
         hearing: Hearing,
         trouble: Callable[[], Trouble | None],
+        replaced: Callable[[], Iterable[Replaced]],
         contained: Callable[[], float],
     ) -> None:
         self._state = state
@@ -54,10 +64,15 @@ class Hints:
         self._models = models
         self._hearing = hearing
         self._trouble = trouble
+        self._replaced = replaced
         self._contained = contained
 
     def __call__(self) -> list[str]:
-        return [*self._of_settings(), *self._of_the_service()]
+        return [*self._of_folders(), *self._of_settings(), *self._of_the_service()]
+
+    def _of_folders(self) -> Iterator[str]:
+        for replaced in self._replaced():
+            yield f"{replaced.fault}, and is not followed: {replaced.hint}"
 
     def _of_settings(self) -> Iterator[str]:
         settings = self._live.settings

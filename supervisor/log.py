@@ -25,6 +25,7 @@ _PRIORITIES = {
     "journal.waits": 4,
     "journal.kept": 4,
     "settings.refused": 4,
+    "folder.replaced": 3,
     "turn.failed": 4,
     "attempt.lost": 4,
     "transcript.failed": 4,

@@ -6,6 +6,7 @@ from typing import Any
 
 from ipc.endpoints import Places
 from supervisor.clock import Clock
+from supervisor.folders import Folders
 from supervisor.gauges import Gauges
 from supervisor.health.health import Health
 from supervisor.hearing import Hearing
@@ -28,6 +29,7 @@ class Parts:
     clock: Clock
     journal: Journal
     storage: Storage
+    folders: Folders
     processes: ProcessRoom
     model: ModelSource
     hearing: Hearing
@@ -49,6 +51,7 @@ def make_views(parts: Parts) -> Views:
         models=parts.places.models,
         hearing=parts.hearing,
         trouble=trouble,
+        replaced=lambda: parts.folders.faults.values(),
         contained=parts.metrics.contained.total,
     )
     host = Host(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ipc import messages as wire
+from ipc.errors import PlaceError
 from ipc.paging import listed, page
 from supervisor.containment import Containment, Fault
 from supervisor.live import Live
@@ -110,13 +111,17 @@ def _refuse_without_model(old: Settings, new: Settings) -> None:
 
 
 class Reload:
-    """One at a time. `apply` puts a checked reading in force and never fails."""
+    """One at a time. `apply` puts a checked reading in force and never fails.
+
+    `check` raises PlaceError when the folder of hermes.toml is not the one it was.
+    """
 
     def __init__(
         self,
         *,
         live: Live,
         path: Path,
+        check: Callable[[Path], None],
         models: Path,
         apply: Callable[[Settings, Reading], None],
         log: Log,
@@ -124,6 +129,7 @@ class Reload:
     ) -> None:
         self._live = live
         self._path = path
+        self._check = check
         self._models = models
         self._apply = apply
         self._log = log
@@ -150,12 +156,16 @@ class Reload:
     def _read(self, confirmed: bool) -> Reading | SettingsError:
         """In a thread of its own."""
         try:
+            self._check(self._path.parent)
             reading = read(self._path, self._models)
+            self._check(self._path.parent)  # it may have been exchanged while the file was opened
             if not confirmed:
                 _refuse_without_model(self._live.settings, reading.settings)
             return reading
         except SettingsError as error:
             return error
+        except PlaceError as error:
+            return SettingsError(error.fault, error.hint)
 
     def _found(self, found: Reading | SettingsError, reply: Reply) -> None:
         self._is_reading = False

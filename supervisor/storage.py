@@ -22,6 +22,7 @@ from ipc.endpoints import Places
 from supervisor.clock import Clock
 from supervisor.containment import Containment
 from supervisor.engine import Engine, Trouble
+from supervisor.folders import FolderReplaced, Folders
 from supervisor.journal.errors import JournalUnwritable
 from supervisor.log import Log
 
@@ -35,8 +36,16 @@ class Storage:
     """`unwritable` is called when a commit failed that may succeed later."""
 
     def __init__(
-        self, places: Places, clock: Clock, log: Log, contain: Containment, unwritable: Callable[[], None]
+        self,
+        places: Places,
+        folders: Folders,
+        clock: Clock,
+        log: Log,
+        contain: Containment,
+        unwritable: Callable[[], None],
     ) -> None:
+        self._state = places.state
+        self._folders = folders
         self._reserve = places.reserve
         self._journal = places.journal
         self._clock = clock
@@ -44,6 +53,7 @@ class Storage:
         self._contain = contain
         self._unwritable = unwritable
         self._missing: Trouble | None = None
+        self._replaced: Trouble | None = None
         self._is_looking = False
 
     def open(self, engine: Engine) -> None:
@@ -57,7 +67,7 @@ class Storage:
 
     def trouble(self) -> Trouble | None:
         """Why no message is accepted."""
-        return self.engine.trouble or self._missing
+        return self.engine.trouble or self._replaced or self._missing
 
     def passing(self, error: BaseException) -> tuple[str, str] | None:
         """The fault and the remedy of a failed commit that may do better later; the reserve helps it."""
@@ -76,10 +86,26 @@ class Storage:
     def _look(self, is_stuck: bool) -> None:
         if not self._is_looking:
             self._is_looking = True
-            look = partial(keep, self._reserve, is_stuck)
-            self._contain.thread("schedule", look, self._looked, lambda fault: self._looked(False))
+            look = partial(self._look_at_disk, is_stuck)
+            self._contain.thread("schedule", look, self._looked, lambda fault: self._kept(False))
 
-    def _looked(self, is_there: bool) -> None:
+    def _look_at_disk(self, is_stuck: bool) -> tuple[dict[str, FolderReplaced], bool]:
+        """In a thread. In another folder than the journal's a reserve is neither looked for nor made."""
+        replaced = self._folders.look()
+        return replaced, str(self._state) in replaced or keep(self._reserve, is_stuck)
+
+    def _looked(self, found: tuple[dict[str, FolderReplaced], bool]) -> None:
+        """The journal goes on in its open files, but a message in it would not be found by the next start."""
+        replaced, is_there = found
+        self._folders.looked(replaced)
+        fault = replaced.get(str(self._state))
+        if fault is None:
+            self._replaced = None
+        elif self._replaced is None:
+            self._replaced = Trouble(fault.fault, fault.hint, self._clock.now())
+        self._kept(is_there)
+
+    def _kept(self, is_there: bool) -> None:
         self._is_looking = False
         if is_there and self._missing is not None:
             self._log.write("reserve.made", bytes=RESERVE_BYTES)

@@ -11,6 +11,7 @@ either.
 
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from ipc.errors import PlaceError
@@ -34,16 +35,18 @@ def folder_name(session: str) -> str:
 
 
 class Workspaces:
-    """The folder of all workspaces."""
+    """The folder of all workspaces. `check` raises PlaceError when it is not the one it was."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, check: Callable[[Path], None]) -> None:
         self._folder = folder
+        self._check = check
 
     def path(self, session: str) -> Path:
         return self._folder / folder_name(session)
 
     def make(self, session: str) -> Path:
         """The session's workspace, made if it is not there yet. A symbolic link in its place is refused."""
+        self._check(self._folder)
         path = self.path(session)
         try:
             try:

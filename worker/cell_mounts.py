@@ -32,7 +32,8 @@ class CellMounts:
     """`workspaces` is the folder of all workspaces."""
 
     def __init__(self, workspaces: str) -> None:
-        self._workspaces = workspaces
+        # Held from the start: a folder that takes its place later is not followed.
+        self._workspaces = mounts.find(workspaces) if os.path.isdir(workspaces) else -1
         self._own = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         self._held: dict[int, int] = {}  # by the pid of a cell's first process
         self._left: list[int] = []
@@ -69,19 +70,17 @@ class CellMounts:
 
     def close(self) -> None:
         """In a worker: of all that the zygote holds."""
-        for namespace in (self._own, *self._held.values(), *self._left):
-            os.close(namespace)
+        for descriptor in (self._own, *self._held.values(), *self._left):
+            os.close(descriptor)
+        if self._workspaces >= 0:
+            os.close(self._workspaces)
 
     def _clone(self, name: str) -> int:
         """One folder in the folder of all workspaces, which itself no agent can write to."""
         if name in ("", ".", "..") or "/" in name:
             raise OSError(0, f"{name!r} is no name of a workspace")
-        above = mounts.find(self._workspaces)
-        try:
-            flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-            folder = os.open(name, flags, dir_fd=above)
-        finally:
-            os.close(above)
+        flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        folder = os.open(name, flags, dir_fd=self._workspaces)
         try:
             tree = mounts.clone(folder)
         finally:

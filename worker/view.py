@@ -233,6 +233,7 @@ class _Builder:
         table = mounted()
         own = {each.path for each in self._own}
         covers = sorted({way for hidden in self._hidden.values() for way in ways_to(hidden, table)} - own)
+        _pin({*covers, *own}, {each.at for each in table})
         done = []
         for path in covers:
             # One below another is no longer there when its turn comes.
@@ -299,6 +300,23 @@ def _attach(tree: int, path: str) -> None:
         else:
             os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444))
     mounts.attach(tree, place)
+
+
+def _pin(paths: set[str], mounted_at: set[str]) -> None:
+    """Mounts every writable folder above these paths on itself: the kernel then refuses to rename it.
+
+    A mount covers a folder, not its name: an agent that may write to a folder above could rename the way to
+    it and make another one there, with other settings in it, for the host to find.
+    """
+    above = {str(folder) for path in paths for folder in Path(path).parents}
+    for folder in sorted(above - mounted_at - {"/"}):
+        if os.path.isdir(folder) and not os.statvfs(folder).f_flag & os.ST_RDONLY and _is_of_host(folder):
+            mounts.attach(_clone(folder), folder)
+
+
+def _is_of_host(path: str) -> bool:
+    """Not a folder of the view's own root, which becomes read-only."""
+    return os.stat(path).st_dev != os.stat("/").st_dev
 
 
 def _cover(path: str) -> None:

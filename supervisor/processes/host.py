@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ipc.children import Bound, Exited, Forked, ForkFailed, FromZygote, Running, Sandbox, Warm
 from ipc.endpoints import Places, make_private
+from ipc.errors import PlaceError
 from supervisor.clock import monotonic
 from supervisor.core.events import WorkerDied, WorkerStarted
 from supervisor.core.model import DEFAULT_AGENT, Proof
@@ -61,12 +62,15 @@ class Processes:
         key_files: Callable[[], tuple[Path, ...]] = tuple,
         program: Program | None = None,
         environment: Mapping[str, str] | None = None,
+        check: Callable[..., None] = lambda *paths: None,
     ) -> None:
+        """`check` raises PlaceError when one of these folders is not the one it was."""
         self._epoch = epoch
         self._places = places
         self._limits = limits
         self._sandbox = sandbox
         self._report = report
+        self._check = partial(check, places.runtime, places.workers, places.logs)
         self._workers: dict[int, Worker] = {}
         self._by_identity: dict[bytes, Worker] = {}
         self._waiting: deque[Worker] = deque()
@@ -83,6 +87,7 @@ class Processes:
             boundary=partial(boundary, places),
             program=program or Program(),
             environment=os.environ if environment is None else environment,
+            check=self._check,
         )
         self._nursery = self._make_nursery(wishes)
         # Of earlier images of this process, as long as a worker they have started goes on with its turn.
@@ -97,7 +102,8 @@ class Processes:
 
     async def open(self, handed: HandedProcesses | None = None) -> None:
         """Ends what an earlier life left, and starts the zygote where cells can be had."""
-        for folder in (self._places.runtime, self._places.workers, self._places.logs):
+        places = self._places
+        for folder in (places.runtime, places.workers, places.logs, places.workspaces):
             make_private(folder)
         if handed is None:
             sweep_leftovers(self._record_file)
@@ -249,7 +255,7 @@ class Processes:
             except OSError as error:
                 self._waiting.popleft()
                 self._never_was(worker, f"could not be started: {error}")
-            except CellUnavailable as fault:
+            except (CellUnavailable, PlaceError) as fault:
                 self._waiting.popleft()
                 self._never_was(worker, f"could not be started: {fault.fault}")
             else:
@@ -259,6 +265,7 @@ class Processes:
                 asked += 1
 
     def _send(self, worker: Worker) -> bool:
+        self._check()
         log = os.open(worker.log, _LOG_FLAGS, 0o600)
         try:
             return self._nursery.fork(worker.order(self._epoch, self._places), log)

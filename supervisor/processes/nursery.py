@@ -18,6 +18,7 @@ from ipc.children import (
     Sandbox,
     Warm,
 )
+from ipc.errors import PlaceError
 from supervisor.clock import monotonic
 from supervisor.processes import tree
 from supervisor.processes.cells import BEST, CELLS, Cell, CellUnavailable, Limits
@@ -67,6 +68,8 @@ class Wishes:
     boundary: Callable[[str], Boundary]
     program: Program
     environment: Mapping[str, str]
+    # Raises PlaceError when a folder that is used by path is not the one it was.
+    check: Callable[[], None]
 
 
 class Nursery:
@@ -197,6 +200,10 @@ class Nursery:
         environment = {
             name: value for name, value in self._wishes.environment.items() if name not in _NOT_FOR_WORKERS
         }
+        try:
+            self._wishes.check()
+        except PlaceError as error:
+            raise CellUnavailable(error.fault, error.hint) from None
         self.state = NurseryState.WARMING
         self.detail = ""
         self._gone.clear()
@@ -209,6 +216,12 @@ class Nursery:
             self._ended,
         )
         self._record.add(self._zygote.process)
+
+    def _start_again(self) -> None:
+        try:
+            self._start()
+        except CellUnavailable as fault:
+            self._rest(f"{fault.fault}; {fault.hint}")
 
     def _heard(self, message: FromZygote, descriptor: int | None) -> None:
         match message:
@@ -251,5 +264,5 @@ class Nursery:
         self._warm_at = None
         self.state = NurseryState.RESTING
         self.detail = f"{words}; the next one starts in {self._rest_seconds:.1f} s"
-        self._restart = asyncio.get_running_loop().call_later(self._rest_seconds, self._start)
+        self._restart = asyncio.get_running_loop().call_later(self._rest_seconds, self._start_again)
         self._rest_seconds = min(2 * self._rest_seconds, _REST_SECONDS_MAX)

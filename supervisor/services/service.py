@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ipc.children import ServiceStart, ServiceState
+from ipc.errors import PlaceError
 from ipc.messages import Beat
 from supervisor.clock import monotonic
 from supervisor.core.events import ServiceChanged
@@ -44,12 +45,19 @@ class Service:
     """One service and at most one process of it."""
 
     def __init__(
-        self, spec: ServiceSpec, endpoint: str, log: Path, report: Callable[[ServiceChanged], None]
+        self,
+        spec: ServiceSpec,
+        endpoint: str,
+        log: Path,
+        report: Callable[[ServiceChanged], None],
+        check: Callable[[], None],
     ) -> None:
+        """`check` raises PlaceError when the folder of the log is not the one it was."""
         self._spec = spec
         self._endpoint = endpoint
         self._log = log
         self._report = report
+        self._check = check
         self._loop = asyncio.get_running_loop()
         self._changed = ServiceChanged(spec.name, "stopped", "", "", "")
         self._child: Child | None = None
@@ -99,9 +107,13 @@ class Service:
             parent_pid=os.getpid(),
         )
         try:
+            self._check()
             self._child = Child.start(
                 self._spec.module, orders, self._log, self._spec.environment, self._ended
             )
+        except PlaceError as error:
+            self._rest(_End(error.fault, error.hint))
+            return
         except OSError as error:
             self._rest(
                 _End(f"no process could be made: {error.strerror}", "check free memory and process limits")

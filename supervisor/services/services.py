@@ -40,11 +40,14 @@ class Services:
         report: Report,
         contain: Containment,
         other: Other = _speaks_no_other_tongue,
+        check: Callable[[Path], None] = lambda folder: None,
     ) -> None:
+        """`check` raises PlaceError when the folder of logs is not the one it was."""
         self._specs = tuple(specs)
         self._wire = wire
         self._endpoint = endpoint
         self._logs = logs
+        self._check = check
         self._report = report
         self._other = other
         self._receive_contained = contain.around("service", self._receive, self._not_received)
@@ -80,7 +83,9 @@ class Services:
 
     def _make(self, spec: ServiceSpec) -> Service:
         log = self._logs / f"{spec.name}.log"
-        service = self._services[spec.name] = Service(spec, self._endpoint, log, self._note)
+        service = self._services[spec.name] = Service(
+            spec, self._endpoint, log, self._note, lambda: self._check(self._logs)
+        )
         return service
 
     def rows(self) -> list[dict[str, Any]]:

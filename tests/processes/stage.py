@@ -85,6 +85,7 @@ class Stage:
         *,
         sandbox: Sandbox | None = None,
         key_files: tuple[Path, ...] = (),
+        program: Program | None = None,
     ) -> None:
         self.places: Places = find_places(str(home))
         self.mark = secrets.token_hex(8)
@@ -99,7 +100,7 @@ class Stage:
             report=self.events.put_nowait,
             sandbox=lambda _: self.sandbox,
             key_files=lambda: key_files,
-            program=STAND_IN,
+            program=program or STAND_IN,
             environment={**os.environ, MARK: self.mark},
         )
         self.idle: set[int] = set()

@@ -3,14 +3,17 @@
 import contextlib
 import os
 import subprocess
+import sys
+import sysconfig
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ipc.children import Sandbox
 from tests.processes.asking import asked, refused
-from tests.processes.stage import Stage, play, script
+from tests.processes.stage import STAND_IN, Stage, play, script
 
 
 @contextlib.contextmanager
@@ -170,7 +173,7 @@ def test_a_link_in_a_writable_folder_shows_nothing_outside_of_it(tmp_path: Path)
 @pytest.mark.parametrize("level", ["workspace", "home", "host"])
 def test_h7_program_and_interpreter_cannot_be_written_at_any_level(tmp_path: Path, level: str) -> None:
     async def act() -> None:
-        packages = Path(os.__file__).parent / "site-packages"
+        packages = Path(sysconfig.get_path("purelib"))
         sandbox = Sandbox(level=level, write=(str(packages),))  # type: ignore[arg-type]
         with gone_afterwards(packages / "planted.pth"):
             await plant(sandbox, packages)
@@ -185,6 +188,41 @@ def test_h7_program_and_interpreter_cannot_be_written_at_any_level(tmp_path: Pat
                 wire="wrote(os.path.dirname(sys.modules['ipc'].__file__) + '/planted.py')",
             )
             assert all(answer == ["refused", "Read-only file system"] for answer in found.values()), found
+
+    play(act())
+
+
+@pytest.mark.parametrize("level", ["workspace", "home", "host"])
+def test_h6_what_leads_to_the_environment_cannot_be_renamed_at_any_level(tmp_path: Path, level: str) -> None:
+    """An agent may write to the folder in which the environment lies, as in a checkout.
+
+    The environment is one of the test's own: where the attack succeeds it moves nothing but that.
+    """
+    environment = tmp_path / "checkout" / "venv"
+    made = [sys.executable, "-m", "venv", "--without-pip", str(environment)]
+    subprocess.run(made, check=True, capture_output=True)
+    (packages,) = environment.glob("lib/python3*/site-packages")
+    program = replace(
+        STAND_IN,
+        python=str(environment / "bin" / "python"),
+        path=(*STAND_IN.path, sysconfig.get_path("purelib"), sysconfig.get_path("platlib")),
+    )
+
+    async def act() -> None:
+        sandbox = Sandbox(level=level, write=(str(tmp_path),))  # type: ignore[arg-type]
+        async with Stage(tmp_path / "home", "pidns", sandbox=sandbox, program=program) as stage:
+            ways = {f"way{number}": folder for number, folder in enumerate((packages, *packages.parents))}
+            ours = {way: folder for way, folder in ways.items() if folder.is_relative_to(tmp_path)}
+            found = await asked(
+                stage,
+                prefix="sys.prefix",
+                beside=f"wrote('{tmp_path}/checkout/module.py')",
+                **{way: f"os.rename('{folder}', '{folder}.was')" for way, folder in ours.items()},
+            )
+            assert found["prefix"] == ["did", str(environment)]
+            assert found["beside"] == ["did", True]
+            assert {way: found[way] for way in ours if not refused(found[way])} == {}
+            assert packages.is_dir()
 
     play(act())
 

@@ -84,6 +84,7 @@ def test_pruning_spares_what_is_in_use_and_takes_what_nobody_submitted(tmp_path:
         written = io.StringIO()
         store = ClipStore(
             folder=folder,
+            check=lambda path: None,
             live=Live(Settings()),
             known=journal.read,
             in_use=lambda: {"busy"},

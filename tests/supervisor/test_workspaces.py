@@ -57,7 +57,7 @@ def test_names_that_differ_beyond_the_limit_differ(tmp_path: Path) -> None:
 
 
 def test_a_workspace_is_made_once_and_private(tmp_path: Path) -> None:
-    workspaces = Workspaces(tmp_path)
+    workspaces = Workspaces(tmp_path, check=lambda path: None)
     before = os.umask(0)
     try:
         made = workspaces.make("a/b")
@@ -73,7 +73,7 @@ def test_a_workspace_is_made_once_and_private(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["link", "file"])
 def test_what_is_no_folder_is_refused_and_not_followed(tmp_path: Path, kind: str) -> None:
     (tmp_path / "elsewhere").mkdir()
-    workspaces = Workspaces(tmp_path / "workspaces")
+    workspaces = Workspaces(tmp_path / "workspaces", check=lambda path: None)
     (tmp_path / "workspaces").mkdir()
     if kind == "link":
         workspaces.path("demo").symlink_to(tmp_path / "elsewhere")
