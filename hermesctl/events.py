@@ -33,6 +33,8 @@ def _plain(item: Event | Delta | Noted) -> _Fields:
         "turn": item.turn,
         "attempt": item.attempt,
         "text": item.text,
+        "call": item.call,
+        "replaces": item.replaces,
     }
 
 

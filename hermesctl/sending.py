@@ -6,11 +6,11 @@ from hermesctl.asking import Prompt, question_lines
 from hermesctl.choices import meant_by
 from hermesctl.ctrlc import CtrlC
 from hermesctl.errors import CommandError
-from hermesctl.events import finish, gist, json_line, proof, unwritten
+from hermesctl.events import arguments, finish, gist, json_line, proof, unwritten
 from hermesctl.exits import Exit
 from hermesctl.feed import Feed
 from hermesctl.outcome import tell
-from hermesctl.render import aside
+from hermesctl.render import aside, cut
 from hermesctl.speech import Speech
 from ipc.messages import (
     Accepted,
@@ -30,6 +30,8 @@ from ipc.messages import (
 # A supervisor that restarts is back within seconds; one that is not will not be waited for.
 _RETURN_SECONDS = 60.0
 _RESULTS = {"turn.done": Exit.DONE, "turn.interrupted": Exit.INTERRUPTED}
+# Enough of a call's arguments to tell it from another.
+_LABEL_WIDTH = 40
 # The tool by which an agent asks: the question itself follows at once.
 _ASKING = "ask"
 # Events that end a message without a turn.
@@ -46,18 +48,42 @@ class Shown(Protocol):
     def join_at(self, offset: int) -> None: ...
 
 
+class RunningCalls:
+    """Which tool calls run side by side: then what one of them tells is told with its arguments."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, str] = {}
+        self._are_several = False
+
+    def start(self, fields: dict[str, Any]) -> None:
+        self._running[str(fields.get("call"))] = cut(arguments(fields.get("summary")), _LABEL_WIDTH)
+        self._are_several = len(self._running) > 1
+
+    def finish(self, fields: dict[str, Any]) -> None:
+        self._running.pop(str(fields.get("call")), None)
+        self._are_several = self._are_several and bool(self._running)
+
+    def label(self, call: str, end: str = "") -> str:
+        """The arguments of a call that does not run alone; nothing for one that does."""
+        found = self._running.get(call, "") if self._are_several else ""
+        return found + end if found else ""
+
+
 class Voice:
     """Shows the answering turn to a person: words to stdout, the rest beside them."""
 
     def __init__(self) -> None:
         self._speech = Speech()
         self._prompt = Prompt()
+        self._calls = RunningCalls()
 
     def show(self, item: Event | Delta | Noted) -> None:
         if isinstance(item, Delta):
             self._speech.take(item)
+        elif isinstance(item, Noted) and item.replaces:
+            self._speech.flash(f"· {item.text}")
         elif isinstance(item, Noted):
-            self.remark(f"· {item.text}")
+            self.remark(f"· {self._calls.label(item.call, ': ')}{item.text}")
         else:
             self._show_event(item)
 
@@ -90,7 +116,14 @@ class Voice:
                     self.remark(f"🎙️ “{fields.get('text')}”")
             case "tool.started" if fields.get("name") == _ASKING:
                 pass
-            case "tool.started" | "tool.finished" | "question.answered":
+            case "tool.started":
+                self._calls.start(fields)
+                self.remark(f"· {gist(event)}")
+            case "tool.finished":
+                name = self._calls.label(str(fields.get("call")))
+                self._calls.finish(fields)
+                self.remark(f"· {gist(event)}" + (f": {name}" if name else ""))
+            case "question.answered":
                 self.remark(f"· {gist(event)}")
 
 

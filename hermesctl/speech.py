@@ -1,10 +1,14 @@
 """An answer as it is spoken: every word once and in order, whatever the stream repeats or misses."""
 
+import shutil
 import sys
 
 from hermesctl.neutral import Pieces
-from hermesctl.render import aside
+from hermesctl.render import aside, cut, one_line, paint
 from ipc.messages import Delta
+
+# Back to the first column, with the rest of the line erased.
+_LINE_START = "\r\x1b[K"
 
 
 class Speech:
@@ -16,6 +20,7 @@ class Speech:
         self._said = ""
         self._is_gapped = False
         self._line_open = False
+        self._is_flashing = False
         self._pieces = Pieces()
 
     def join_at(self, offset: int) -> None:
@@ -63,9 +68,29 @@ class Speech:
         """A remark that does not run into the words."""
         if self._line_open and sys.stdout.isatty():
             self.end_line()
+        self._unflash()
         aside(text)
 
+    def flash(self, text: str) -> None:
+        """A remark that the next one, or a word, takes the place of; only on a terminal."""
+        if sys.stderr.isatty() and not self._line_open:
+            room = shutil.get_terminal_size().columns - 1
+            self._draw(paint(cut(one_line(text), room), "dim", sys.stderr))
+            self._is_flashing = True
+
+    def _unflash(self) -> None:
+        if self._is_flashing:
+            self._is_flashing = False
+            self._draw("")
+
+    def _draw(self, line: str) -> None:
+        """Past the filter of the standard streams, which lets nothing through that moves the cursor."""
+        if (terminal := sys.__stderr__) is not None:
+            terminal.write(_LINE_START + line)
+            terminal.flush()
+
     def end_line(self) -> None:
+        self._unflash()
         if self._line_open:
             self._write(self._pieces.end() + "\n")
 
@@ -75,6 +100,7 @@ class Speech:
             self._write(self._pieces.take(text))
 
     def _write(self, text: str) -> None:
+        self._unflash()
         sys.stdout.write(text)
         sys.stdout.flush()
         self._line_open = not text.endswith("\n")

@@ -87,11 +87,13 @@ class ToolFinished(Message, frozen=True, tag="toolend"):
 
 
 class Noted(Message, frozen=True, tag="note"):
-    """Something a watcher should know while it happens (a retry, a wait): fleeting, never history."""
+    """Something to know while it happens (a retry, output of the tool call `call`): fleeting, no history."""
 
     turn: Id
     attempt: Number
     text: Sentence
+    call: Id = ""
+    replaces: bool = False  # a count that grows: it stands in place of the note before it
 
 
 class Steered(Message, frozen=True, tag="steered"):
@@ -141,6 +143,7 @@ class Failed(Message, frozen=True, tag="failed"):
     error: Sentence
     hint: Sentence
     again: bool = False
+    usage: Usage = Usage()  # what it has cost all the same
 
 
 FromWorker = (

@@ -34,7 +34,6 @@ _SAME_WORDS: dict[type[wire.FromWorker], Callable[..., events.Event]] = {
     wire.ToolFinished: events.ToolFinished,
     wire.Steered: events.Steered,
     wire.Asked: events.Asked,
-    wire.Failed: events.Failed,
 }
 
 
@@ -226,6 +225,9 @@ class Switchboard:
                 ending = (message.turn, message.attempt, message.text)
                 spent = (usage.input_tokens, usage.output_tokens)
                 event = events.Finished(who, *ending, *spent, message.finish)
+            case wire.Failed():
+                why = (message.error, message.hint, message.again)
+                event = events.Failed(who, message.turn, message.attempt, *why)
             case _:
                 event = _SAME_WORDS[type(message)](who, *values(message))
         self._engine.post(event)

@@ -26,15 +26,24 @@ silent    takes the request and sends nothing, not even headers
 drop      a few tokens, then the connection is cut; tokens (3)
 429       too many requests; retry_after (0), code (rate_limit_exceeded)
 500       the server's own fault; status (500)
-400       a refused request; code (invalid_request_error)
-401       a wrong key; status (401)
-404       not found: a web page, or with kind=model the API's own "no such model"; kind (page)
+400       a refused request; code (invalid_request_error), message
+401       a wrong key; status (401), message
+404       not found: a web page, or with kind=model the API's own "no such model"; kind (page), message
 html      a web page with status 200
 garbage   bytes that are no answer; kind (json | shape | bytes | empty | unfinished)
 huge      large tokens without end; characters (4096), count; kind=line: one endless line, 64 KiB a token
+reasoning thinks, then answers like normal; thoughts (20), interval between them (0), field
+          (reasoning_content | reasoning | thinking | parts: of the content)
+empty     no word and no call; usage
+refusal   declines, in the field `refusal`; text
 tools     calls tools and, after their results, says `text`; name and arguments (JSON) of one call, or
           calls (JSON): a list of {name, arguments}, or a list of such lists, one a round; text (Done.);
-          id, which its calls' ids begin with (another for every request)
+          id, which its calls' ids begin with (another for every request); before, words that come with
+          the calls; pieces (2) that arguments come in, interval between them (0)
+
+Options of every streamed mode: finish, the reason that ends it; thoughts, as in reasoning; context, the
+characters beyond which a request is refused for its length, and overflow, which server's way of refusing
+(openai | llama.cpp | vllm | ollama | tgi | gemini | rate | 413 | stream).
 
 and, to mistreat its clients (tests/fake_model_cruelty.py):
 redirect  elsewhere; to (an address), status (307)

@@ -85,9 +85,36 @@ class Script:
         done = sum(1 for message in since if message.get("tool_calls"))
         return list(rounds[done]) if done < len(rounds) else []
 
+    async def thoughts(self, pause: Callable[[float], Awaitable[None]]) -> AsyncIterator[dict[str, Any]]:
+        """What comes before the first word, as deltas in the way that some servers have."""
+        count = self.option("thoughts", 20 if self.mode.name == "reasoning" else 0)
+        field = self.option("field", "reasoning_content")
+        for number in range(count):
+            await pause(self.option("interval", 0.0))
+            thought = f"thought{number} "
+            if field == "parts":
+                inner = [{"type": "text", "text": thought}]
+                yield {"content": [{"type": "thinking", "thinking": inner}]}
+            else:
+                yield {field: thought}
+
+    @property
+    def finish(self) -> str:
+        return str(self.option("finish", "tool_calls" if self.calls() else "stop"))
+
+    def overflow(self) -> "tuple[str, _Refusal] | None":
+        """How a request that is longer than the option `context` is refused, and by which kind of server."""
+        length = sum(len(json.dumps(message, ensure_ascii=False)) for message in self._messages)
+        if not 0 < self.option("context", 0) < length:
+            return None
+        kind = self.option("overflow", "openai")
+        return kind, OVERFLOWS[kind]
+
     async def tokens(self, pause: Callable[[float], Awaitable[None]]) -> AsyncIterator[str]:
         """The text, a token at a time; `pause(seconds)` is how time passes."""
         mode = self.mode.name
+        if mode == "empty":
+            return
         if mode == "slow":
             text = self.option("text", "")
             words = tokens_of(text) if text else [f"word{n} " for n in range(self.option("count", 100))]
@@ -118,6 +145,8 @@ class Script:
             roles = ", ".join(str(message.get("role")) for message in self._messages)
             first = next((str(m.get("content")) for m in self._messages if m.get("role") == "user"), "")
             return f"I was given {len(self._messages)} messages: {roles}. The first said: {first}"
+        if self.mode.name == "refusal":
+            return str(self.option("text", "I cannot help with that."))
         return str(self.option("text", "")) or f"You said: {self._messages[index].get('content')}"
 
 
@@ -130,9 +159,83 @@ _Refusal = tuple[int, str, str, dict[str, str]]
 _PAGE = "<!doctype html><html><body><h1>Welcome</h1></body></html>"
 
 
-def _fault(status: int, code: str, headers: dict[str, str] | None = None) -> _Refusal:
-    error = {"message": f"fake {code}", "type": code, "code": code, "param": None}
+def _fault(status: int, code: str, headers: dict[str, str] | None = None, message: str = "") -> _Refusal:
+    error = {"message": message or f"fake {code}", "type": code, "code": code, "param": None}
     return status, "application/json", json.dumps({"error": error}), headers or {}
+
+
+def _in_json(status: int, body: Any) -> _Refusal:
+    return status, "application/json", json.dumps(body), {}
+
+
+# A request that is too long, as servers say it. In a stream, the second of them comes behind a header of 200.
+OVERFLOWS: dict[str, _Refusal] = {
+    "openai": _in_json(
+        400,
+        {
+            "error": {
+                "message": "Your input exceeds the context window of this model.",
+                "type": "invalid_request_error",
+                "param": "messages",
+                "code": "context_length_exceeded",
+            }
+        },
+    ),
+    "llama.cpp": _in_json(
+        400,
+        {
+            "error": {
+                "code": 400,
+                "message": "request (9000 tokens) exceeds the available context size (4096 tokens)",
+                "type": "exceed_context_size_error",
+                "n_prompt_tokens": 9000,
+                "n_ctx": 4096,
+            }
+        },
+    ),
+    "vllm": _in_json(
+        400,
+        {
+            "object": "error",
+            "message": "This model's maximum context length is 4096 tokens. However, you requested 9000.",
+            "type": "BadRequestError",
+            "param": None,
+            "code": 400,
+        },
+    ),
+    "ollama": _in_json(
+        400, {"error": {"message": "the input length exceeds the context length", "type": "api_error"}}
+    ),
+    "tgi": _in_json(
+        422, {"error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096."}
+    ),
+    "gemini": _in_json(
+        400,
+        [
+            {
+                "error": {
+                    "code": 400,
+                    "message": "The input token count (9000) exceeds the maximum number of tokens allowed.",
+                    "status": "INVALID_ARGUMENT",
+                }
+            }
+        ],
+    ),
+    "rate": _in_json(
+        429,
+        {
+            "error": {
+                "message": "Request too large for fake on tokens per min (TPM): Limit 4096, Requested 9000.",
+                "type": "tokens",
+                "code": "rate_limit_exceeded",
+            }
+        },
+    ),
+    "413": (413, "text/html", "<html><h1>413 Request Entity Too Large</h1></html>", {}),
+    "stream": _in_json(
+        200, {"error": {"code": 400, "message": "the request exceeds the available context size"}}
+    ),
+}
 
 
 def _rate_limit(script: "Script") -> _Refusal:
@@ -142,15 +245,19 @@ def _rate_limit(script: "Script") -> _Refusal:
 
 def _not_found(script: "Script") -> _Refusal:
     if script.option("kind", "page") == "model":
-        return _fault(404, "model_not_found")
+        return _fault(404, "model_not_found", message=script.option("message", ""))
     return 404, "text/html", _PAGE, {}
 
 
 REFUSALS: dict[str, Callable[["Script"], _Refusal]] = {
     "429": _rate_limit,
     "500": lambda script: _fault(script.option("status", 500), "server_error"),
-    "400": lambda script: _fault(400, script.option("code", "invalid_request_error")),
-    "401": lambda script: _fault(script.option("status", 401), "invalid_api_key"),
+    "400": lambda script: _fault(
+        400, script.option("code", "invalid_request_error"), message=script.option("message", "")
+    ),
+    "401": lambda script: _fault(
+        script.option("status", 401), "invalid_api_key", message=script.option("message", "")
+    ),
     "404": _not_found,
     "html": lambda script: (200, "text/html", _PAGE, {}),
 }

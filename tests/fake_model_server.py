@@ -180,7 +180,9 @@ class _Exchange:
 
     async def _answer(self) -> None:
         mode = self._script.mode.name
-        if mode == "silent":
+        if overflow := self._script.overflow():
+            await self._overflow(*overflow)
+        elif mode == "silent":
             await self._pause(float("inf"))
         elif mode in REFUSALS:
             status, kind, content, headers = REFUSALS[mode](self._script)
@@ -203,13 +205,17 @@ class _Exchange:
     async def _stream(self) -> None:
         await self._start("text/event-stream")
         await self._chunk({"role": "assistant", "content": ""})
+        async for thought in self._script.thoughts(self._pause):
+            await self._chunk(thought)
         calls = self._script.calls()
+        if calls and (before := self._script.option("before", "")):
+            await self._token(before)
         for index, call in enumerate(calls):
             await self._call(index, call)
         if not calls:
             async for token in self._script.tokens(self._pause):
                 await self._token(token)
-        await self._chunk({}, "tool_calls" if calls else "stop")
+        await self._chunk({}, self._script.finish)
         if self._wants_usage and self._script.option("usage", "on") == "on":
             await self._event({"choices": [], "usage": self._usage()})
         await self._write(b"data: [DONE]\n\n")
@@ -218,20 +224,24 @@ class _Exchange:
     async def _token(self, token: str) -> None:
         if self._left.is_set():
             raise _Left
-        await self._chunk({"content": token})
+        field = "refusal" if self._script.mode.name == "refusal" else "content"
+        await self._chunk({field: token})
         self._record.tokens += 1
         self._server.touch()
 
     async def _call(self, index: int, call: dict[str, Any]) -> None:
-        """A tool call in two deltas: its head, and its arguments in halves."""
+        """A tool call in several deltas: its head with the first piece of its arguments, then the others."""
         arguments = arguments_of(call)
-        half = len(arguments) // 2
-        head = {"name": call["name"], "arguments": arguments[:half]}
+        size = -(-len(arguments) // self._script.option("pieces", 2)) or 1
+        first, *rest = [arguments[at : at + size] for at in range(0, len(arguments), size)] or [""]
+        head = {"name": call["name"], "arguments": first}
         name = self._call_id(index)
         await self._chunk(
             {"tool_calls": [{"index": index, "id": name, "type": "function", "function": head}]}
         )
-        await self._chunk({"tool_calls": [{"index": index, "function": {"arguments": arguments[half:]}}]})
+        for piece in rest:
+            await self._pause(self._script.option("interval", 0.0))
+            await self._chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
 
     def _call_id(self, index: int) -> str:
         return f"{self._script.option('id', f'call_{self._record.number}')}_{index}"
@@ -254,9 +264,15 @@ class _Exchange:
                 text += token
                 self._record.tokens += 1
             message["content"] = text
-        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
+        choice = {"index": 0, "message": message, "finish_reason": self._script.finish}
         answer = self._head("chat.completion") | {"choices": [choice], "usage": self._usage()}
         await self._whole(200, "application/json", json.dumps(answer), {})
+
+    async def _overflow(self, kind: str, refusal: tuple[int, str, str, dict[str, str]]) -> None:
+        status, media_type, content, headers = refusal
+        if kind == "stream":
+            media_type, content = "text/event-stream", f"data: {content}\n\n"
+        await self._whole(status, media_type, content, headers)
 
     async def _garbage(self, kind: str) -> None:
         await self._start("text/event-stream")

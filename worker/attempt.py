@@ -38,7 +38,8 @@ _NOTE_CHARACTERS_MAX = 500
 # More than a person types during one tool call; what is not taken in here becomes the next message.
 _STEERS_MAX = 32
 
-Answer = Callable[["Attempt"], Awaitable[Usage]]
+# Gives the reason why the model ended its answer: the `finish` of its Finished.
+Answer = Callable[["Attempt"], Awaitable[str]]
 
 
 class Attempt:
@@ -52,6 +53,7 @@ class Attempt:
         self._pending: list[str] = []
         self._pending_length = 0
         self._steers: deque[Steer] = deque()
+        self._usage = Usage()
         self._is_over = False
 
     @property
@@ -74,7 +76,7 @@ class Attempt:
     async def _run(self, answer: Answer) -> None:
         task = asyncio.current_task()
         try:
-            usage = await answer(self)
+            finish = await answer(self)
         except HumanNeeded as question:
             self._end()
             turn, attempt = self.assign.turn, self.assign.attempt
@@ -97,7 +99,7 @@ class Attempt:
         else:
             self._end()
             turn, attempt = self.assign.turn, self.assign.attempt
-            await self._outbox.send(Finished(turn, attempt, self.text, usage))
+            await self._outbox.send(Finished(turn, attempt, self.text, self._usage, finish))
 
     async def say(self, text: str) -> None:
         """Speaks. What is said within one tick of the loop travels as one Delta."""
@@ -112,11 +114,17 @@ class Attempt:
             self._check_open()
             self._speak(text[start : start + _DELTA_CHARACTERS_MAX])
 
-    def note(self, text: str) -> None:
+    def spend(self, usage: Usage) -> None:
+        """Adds what a reply of the model has cost, however the attempt ends."""
+        self._usage = Usage(
+            self._usage.input_tokens + usage.input_tokens, self._usage.output_tokens + usage.output_tokens
+        )
+
+    def note(self, text: str, *, call: str = "", replaces: bool = False) -> None:
         """Tells a watcher what happens meanwhile; never history."""
         self._check_open()
         text = _clean(text)[:_NOTE_CHARACTERS_MAX]
-        self._outbox.post_fleeting(Noted(self.assign.turn, self.assign.attempt, text))
+        self._outbox.post_fleeting(Noted(self.assign.turn, self.assign.attempt, text, call, replaces))
 
     async def tool(self, tool: Tool, call: str, arguments: str) -> Report:
         """Runs a tool once it is written down that it will run, and gives its result for the model."""
@@ -199,7 +207,7 @@ class Attempt:
     async def _fail(self, error: str, hint: str, again: bool = False) -> None:
         self._end()
         turn, attempt = self.assign.turn, self.assign.attempt
-        await self._outbox.send(Failed(turn, attempt, sentence(error), sentence(hint), again))
+        await self._outbox.send(Failed(turn, attempt, sentence(error), sentence(hint), again, self._usage))
 
     def _end(self) -> None:
         self._flush()

@@ -7,7 +7,7 @@ import threading
 from ipc.children import Fork
 from ipc.codec import Decoder
 from ipc.errors import WireError
-from ipc.messages import Ack, Assign, Beat, Hello, Kept, Ready, Resend, Retire, Steer, ToWorker, Usage
+from ipc.messages import Ack, Assign, Beat, Hello, Kept, Ready, Resend, Retire, Steer, ToWorker
 from ipc.sockets import Sent, Wire
 from worker import offspring
 from worker.agents import find_agent
@@ -108,7 +108,7 @@ class Life:
         self._attempt = None
         self._outbox.post(Ready())
 
-    async def _answer(self, attempt: Attempt) -> Usage:
+    async def _answer(self, attempt: Attempt) -> str:
         """Lets the agent answer; when the attempt is told to have ended, nothing that it started lives."""
         try:
             return await find_agent(attempt.assign.agent, self._model).answer(attempt)

@@ -14,6 +14,7 @@ from ipc.messages import ModelEndpoint
 from worker import model_faults as faults
 from worker.model_answer import Assembly, Reply, ToolCall
 from worker.model_faults import Fault, Misbehaviour
+from worker.model_progress import Noted, Progress
 from worker.model_transport import client_options, refuse_cookies
 
 __all__ = ["Limits", "Model", "Reply", "ToolCall"]
@@ -24,7 +25,6 @@ for _name in ("openai", "httpx", "httpx2", "httpcore", "httpcore2"):
 
 ChatMessage = dict[str, Any]
 Heard = Callable[[str], Awaitable[None]]
-Noted = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,13 @@ class Model:
         heard: Heard,
         noted: Noted,
     ) -> Reply:
-        """Streams one answer: each piece of text goes to `heard`, each retry to `noted`; else ModelError."""
+        """Streams one answer: text goes to `heard`, retries and signs of work to `noted`; else ModelError."""
         faults.check(endpoint)
         client = await self._client_for(endpoint)
         for number in range(1, self._limits.tries_max + 1):
             assembly = Assembly(self._limits.characters_max)
             try:
-                return await self._once(client, endpoint, messages, tools, assembly, heard)
+                return await self._once(client, endpoint, messages, tools, assembly, heard, noted)
             except (openai.OpenAIError, Misbehaviour, TimeoutError) as error:
                 fault = self._fault(error, endpoint)
             if fault.transient and assembly.text:
@@ -100,6 +100,7 @@ class Model:
         tools: Sequence[ChatMessage],
         assembly: Assembly,
         heard: Heard,
+        noted: Noted,
     ) -> Reply:
         request: dict[str, Any] = {"model": endpoint.name, "messages": list(messages)}
         if tools:
@@ -110,6 +111,7 @@ class Model:
             stream = await client.chat.completions.create(
                 **request, stream=True, stream_options={"include_usage": True}
             )
+        progress = Progress(noted)
         async with stream:
             if stream.response.headers.get("content-type", "").startswith("text/html"):
                 raise Misbehaviour(faults.web_page)
@@ -117,6 +119,7 @@ class Model:
                 text = assembly.take(chunk)
                 if text:
                     await heard(text)
+                progress.look(assembly)
         return assembly.reply()
 
     def _fault(self, error: Exception, endpoint: ModelEndpoint) -> Fault:

@@ -4,9 +4,15 @@ Chunks come as the SDK made them of JSON, which it does without looking at types
 or hold anything. What cannot be part of an answer ends it by name (`Misbehaviour`). What can be put right is
 put right here: halves of surrogate pairs, ids that are missing or unusable. The arguments of a call stay the
 text that the model wrote; whether they are JSON is the call's affair.
+
+Reasoning comes under several names: `reasoning_content` (DeepSeek, llama.cpp, vLLM), `reasoning` (OpenRouter,
+Ollama, vLLM), `thinking`, or as parts of a list in place of the content (Mistral). It is counted, and bounded
+together with the text. Its words are kept only under the first two names: a server that sends them with tool
+calls may want them back with the results (DeepSeek refuses the request otherwise).
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +27,18 @@ _TOKENS_MAX = 1_000_000_000
 # As the API allows; an agent gives a call with another id one of its own.
 _CALL_ID = re.compile(r"[A-Za-z0-9_.:|-]{1,128}")
 _NAME_CHARACTERS_MAX = 128
+_RETURNED_REASONING = ("reasoning_content", "reasoning")
+_FINISH = re.compile(r"[A-Za-z0-9_.-]{1,40}")
+# One word for one ending, whatever a server calls it. Calls that are not there have ended nothing.
+_FINISHES = {
+    "end_turn": "stop",
+    "eos": "stop",
+    "stop_sequence": "stop",
+    "tool_calls": "stop",
+    "function_call": "stop",
+    "max_tokens": "length",
+    "model_length": "length",
+}
 
 
 @dataclass(frozen=True)
@@ -34,11 +52,18 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Reply:
-    """One complete answer of the model: words, or calls, or both."""
+    """One complete answer of the model: words, or calls, or both.
+
+    `finish` says why it ended: `stop`, `length`, `content_filter`, `refusal`, or another word of the server.
+    `thought` counts the characters of its reasoning; `reasoning` is what may have to go back with the calls.
+    """
 
     text: str
     calls: tuple[ToolCall, ...]
     usage: Usage
+    finish: str = "stop"
+    thought: int = 0
+    reasoning: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -59,6 +84,11 @@ class Assembly:
         self._calls: dict[int, _Call] = {}
         self._usage = Usage()
         self._finish = ""
+        self._has_refused = False
+        self._reasoning: dict[str, list[str]] = {}
+        # Characters of reasoning, and of tool calls, so far.
+        self.thought = 0
+        self.called = 0
 
     @property
     def text(self) -> str:
@@ -81,16 +111,53 @@ class Assembly:
             raise Misbehaviour(faults.garbage)
         for part in calls or ():
             self._take_call(part)
-        return self._take_text(_text(getattr(delta, "content", None)))
+        self._take_reasoning(delta)
+        refusal = _text(getattr(delta, "refusal", None))
+        self._has_refused = self._has_refused or bool(refusal)
+        return self._take_text(self._take_content(getattr(delta, "content", None)) + refusal)
 
     def reply(self) -> Reply:
         calls = tuple(ToolCall(c.call, c.name, whole("".join(c.arguments))) for c in self._calls.values())
         if not self._finish:
             # Without a word about its end the answer may be half of one, and is not passed off as whole.
-            raise Misbehaviour(faults.cut if self._texts or calls else faults.garbage)
+            raise Misbehaviour(faults.cut if self._texts or calls or self.thought else faults.garbage)
         if not all(call.name for call in calls):
             raise Misbehaviour(faults.garbage)
-        return Reply(self.text, calls, self._usage)
+        reasoning = {name: whole("".join(pieces)) for name, pieces in self._reasoning.items()}
+        return Reply(self.text, calls, self._usage, self._why(), self.thought, reasoning if calls else {})
+
+    def _why(self) -> str:
+        if self._has_refused:
+            return "refusal"
+        word = self._finish.lower() if _FINISH.fullmatch(self._finish) else "unknown"
+        return _FINISHES.get(word, word)
+
+    def _take_content(self, content: object) -> str:
+        """The words of it; a list has parts of several kinds, and those that are thoughts are counted."""
+        if not isinstance(content, list):
+            return _text(content)
+        words = ""
+        for part in content:
+            kind = part.get("type") if isinstance(part, dict) else None
+            if kind == "text":
+                words += _text(part.get("text"))
+            elif kind in ("thinking", "reasoning"):
+                thought = _thought(part.get(kind))
+                self._spend(thought)
+                self.thought += len(thought)
+            elif not isinstance(kind, str):
+                raise Misbehaviour(faults.garbage)
+        return words
+
+    def _take_reasoning(self, delta: object) -> None:
+        """A server may send the same thought under two names: it is counted once and returned as it came."""
+        named = {name: getattr(delta, name, None) for name in (*_RETURNED_REASONING, "thinking")}
+        thoughts = {name: value for name, value in named.items() if isinstance(value, str) and value}
+        for name, thought in thoughts.items():
+            self._spend(thought)
+            if name in _RETURNED_REASONING:
+                self._reasoning.setdefault(name, []).append(thought)
+        self.thought += max(map(len, thoughts.values()), default=0)
 
     def _take_text(self, text: str) -> str:
         text = self._half + text
@@ -116,6 +183,7 @@ class Assembly:
             entry.call = call
         entry.name = entry.name or whole(name[:_NAME_CHARACTERS_MAX])
         self._spend(name + arguments)
+        self.called += len(name + arguments)
         entry.arguments.append(arguments)
 
     def _take_usage(self, usage: Any) -> None:
@@ -139,6 +207,17 @@ def whole(text: str) -> str:
         return text
     joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return joined.replace("\0", "\ufffd")
+
+
+def _thought(value: object) -> str:
+    """A thought inside a part: a text, or a list of parts with texts; anything else is not counted."""
+    if isinstance(value, list):
+        return "".join(part["text"] for part in value if isinstance(part, dict) and _has_text(part))
+    return value if isinstance(value, str) else ""
+
+
+def _has_text(part: dict[str, Any]) -> bool:
+    return isinstance(part.get("text"), str)
 
 
 def _text(value: object) -> str:

@@ -182,6 +182,20 @@ def not_http(endpoint: ModelEndpoint) -> Fault:
     return Fault(ModelError(error, _CHECK_URL))
 
 
+def said_nothing(finish: str, thought: int) -> ModelError:
+    """An answer without a word and without a call; `thought` counts the characters of its reasoning."""
+    if finish == "content_filter":
+        return ModelError("the model server's content filter withheld the whole answer", "say it otherwise")
+    hint = "send the message again, or choose another [model] name in hermes.toml"
+    if finish == "length":
+        spent = "was used up by thinking" if thought else "was reached before the first word"
+        hint = "raise the model server's limit of tokens, or of its context, or ask for less at a time"
+        return ModelError(f"the model's limit of length {spent}", hint)
+    if thought:
+        return ModelError(f"the model thought ({thought:,} characters) and said nothing", hint)
+    return ModelError("the model gave an empty answer", hint)
+
+
 def breaks_protocol(error: BaseException) -> bool:
     """Whether the HTTP parser found a fault; it reports the end of the connection alike, which is none."""
     found = [cause for cause in _causes(error) if getattr(cause, "error_status_hint", None) is not None]

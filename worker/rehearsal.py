@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import uvloop
 
 from ipc.codec import Decoder
-from ipc.messages import AgentSpec, Assign, FromWorker, ModelEndpoint, PastAttempt, PastTurn, Said, Usage
+from ipc.messages import AgentSpec, Assign, FromWorker, ModelEndpoint, PastAttempt, PastTurn, Said
 from worker.agents import find_agent
 from worker.attempt import Attempt
 from worker.model import Limits, Model
@@ -44,7 +44,7 @@ async def _turn(port: int) -> None:
     model = Model(Limits(stall_seconds=_REHEARSAL_SECONDS_MAX, tries_max=1))
     attempt = Attempt(_assign(port), Outbox(lambda parts: posted.append(parts[1])))
 
-    async def answer(attempt: Attempt) -> Usage:
+    async def answer(attempt: Attempt) -> str:
         return await find_agent(attempt.assign.agent, model).answer(attempt)
 
     try:

@@ -203,17 +203,19 @@ def _ended_message(message: Message, look: Look) -> Iterator[Line]:
 def _sign_of_life(turn: Turn, conversation: Conversation, look: Look) -> Line:
     seconds = max(0.0, look.now - turn.opened_at) if turn.opened_at else 0.0
     spinner = _SPINNER[int(look.now * _TICKS_A_SECOND) % len(_SPINNER)]
-    tool = turn.running_tool
+    tools = turn.running_tools
     if look.is_away:
         return [("class:dim", f"⋯ {age(int(seconds))} · goes on when the supervisor is back")]
     if conversation.interrupting == turn.id:
         doing = "interrupting"
     elif turn.state == "queued":
         doing = "accepted, waits for a worker"
+    elif len(tools) > 1:
+        doing = f"{len(tools)} tools are running"
     elif turn.note:
         doing = one_line(turn.note)
     else:
-        doing = f"{one_line(tool.name)} is running" if tool else "answering"
+        doing = f"{one_line(tools[0].name)} is running" if tools else "answering"
     words = cut(f"{age(int(seconds))} · {doing}", max(8, look.width - 22))
     return [("class:life", f"{spinner} "), ("class:dim", f"{words} · Esc interrupts")]
 

@@ -109,7 +109,7 @@ class Transcript:
 
     def _take_note(self, note: Noted) -> None:
         if note.turn in self.turns:
-            self.turns[note.turn].remark(note.text)
+            self.turns[note.turn].remark(note.text, note.call)
             self.turns[note.turn].version += 1
         elif note.turn in self.messages:
             self.messages[note.turn].note = note.text

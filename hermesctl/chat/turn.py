@@ -120,8 +120,9 @@ class Turn:
         return next((each for each in self._marks(Question) if each.state == "open"), None)
 
     @property
-    def running_tool(self) -> Tool | None:
-        return next((tool for tool in self._marks(Tool) if tool.state == "running"), None)
+    def running_tools(self) -> list[Tool]:
+        """Those that run now, the newest first: calls of one reply run side by side."""
+        return [tool for tool in self._marks(Tool) if tool.state == "running"]
 
     def tools(self) -> Iterator[tuple[int, Tool]]:
         """Every call with the number of its attempt."""
@@ -144,13 +145,14 @@ class Turn:
         self._attempt.add(offset, text)
         self.note = ""
 
-    def remark(self, text: str) -> None:
-        """A fleeting word about what goes on; a running tool keeps the last."""
+    def remark(self, text: str, call: str = "") -> None:
+        """A fleeting word about what goes on; the running tool that it is of keeps the last."""
         if not self.is_open:
             return
         self.note = text
-        if (tool := self.running_tool) is not None:
-            tool.note = text
+        for tool in self.running_tools:
+            if tool.call == call:
+                tool.note = text
 
     def start_tool(self, fields: Fields) -> None:
         tool = Tool(str(fields.get("call")), str(fields.get("name")), str(fields.get("summary") or ""))

@@ -94,7 +94,8 @@ def _show(item: Answer, form: str) -> None:
         print(json_line(item), flush=True)
     elif isinstance(item, Event):
         print(_line(item), flush=True)
-    elif isinstance(item, Noted):
+    elif isinstance(item, Noted) and not item.replaces:
+        # Of a count that grows, each step would be a line.
         aside(f"{'':12}  {one_line(item.turn)}  {one_line(item.text)}")
 
 

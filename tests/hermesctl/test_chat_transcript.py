@@ -156,6 +156,23 @@ def test_there_is_one_sign_of_life_for_a_running_turn_and_none_without(talk: Tal
     assert "Esc interrupts" not in talk.drawn()
 
 
+def test_tools_that_run_side_by_side_are_counted_and_keep_their_own_words(talk: Talk) -> None:
+    talk.starts("c1", '{"command": "make one"}')
+    talk.starts("c2", '{"command": "make two"}')
+    talk.conversation.take(Noted("demo/1", 1, "words of the first", "c1"))
+    assert "2 tools are running" in talk.drawn()
+    unfolded = talk.drawn(is_unfolded=True).splitlines()
+    assert [line.strip() for line in unfolded if "make" in line or "words" in line] == [
+        "make one",
+        "│ words of the first",
+        "make two",
+    ]
+    talk.happens("tool.finished", turn="demo/1", call="c2", name="shell", ok=False, ms=9, exit=2)
+    drawn = talk.drawn().splitlines()
+    assert [line.split()[0] for line in drawn if "make" in line] == ["·", "✘"]
+    assert "shell is running" in talk.drawn()
+
+
 def test_a_question_takes_the_place_of_the_call_that_asked_it(talk: Talk) -> None:
     talk.starts("ask1")
     talk.asks()

@@ -15,7 +15,6 @@ from ipc.messages import (
     Finished,
     FromWorker,
     Noted,
-    PastAttempt,
     PastTurn,
     Steer,
     Steered,
@@ -106,28 +105,30 @@ def answered(answer: Answer) -> Desk:
 
 
 def test_what_is_said_in_one_tick_is_one_delta() -> None:
-    async def answer(attempt: Attempt) -> Usage:
+    async def answer(attempt: Attempt) -> str:
         await attempt.say("one ")
         await attempt.say("two ")
         await asyncio.sleep(0)
         await attempt.say("")
         await attempt.say("three")
-        return Usage(1, 2)
+        attempt.spend(Usage(1, 0))
+        attempt.spend(Usage(0, 2))
+        return "length"
 
     assert answered(answer).frames == [
         Delta("s", "s/1", 1, 0, "one two "),
         Delta("s", "s/1", 1, 8, "three"),
-        Finished("s/1", 1, "one two three", Usage(1, 2)),
+        Finished("s/1", 1, "one two three", Usage(1, 2), "length"),
     ]
 
 
 def test_a_long_speech_is_cut_into_deltas_without_a_gap() -> None:
     text = "".join(chr(0x1F600 + number % 50) for number in range(200_000))
 
-    async def answer(attempt: Attempt) -> Usage:
+    async def answer(attempt: Attempt) -> str:
         await attempt.say("so: ")
         await attempt.say(text)
-        return Usage()
+        return "stop"
 
     *deltas, end = answered(answer).frames
     assert len(deltas) > 5
@@ -141,7 +142,7 @@ def test_a_long_speech_is_cut_into_deltas_without_a_gap() -> None:
 
 
 def test_an_answer_has_a_bound() -> None:
-    async def answer(attempt: Attempt) -> Usage:
+    async def answer(attempt: Attempt) -> str:
         while True:
             await attempt.say("x" * 100_000)
             await asyncio.sleep(0)
@@ -152,15 +153,15 @@ def test_an_answer_has_a_bound() -> None:
 
 
 def test_half_a_surrogate_pair_does_not_break_the_wire() -> None:
-    async def answer(attempt: Attempt) -> Usage:
+    async def answer(attempt: Attempt) -> str:
         await attempt.say("a\ud83db")
-        return Usage()
+        return "stop"
 
     assert answered(answer).last() == Finished("s/1", 1, "a?b")
 
 
 def test_a_broken_agent_fails_without_its_words(capfd: pytest.CaptureFixture[str]) -> None:
-    async def answer(attempt: Attempt) -> Usage:
+    async def answer(attempt: Attempt) -> str:
         await attempt.say("so far")
         raise KeyError("a person's secret")
 
@@ -175,7 +176,7 @@ def test_a_broken_agent_fails_without_its_words(capfd: pytest.CaptureFixture[str
 
 
 def test_an_agent_that_cancels_itself_still_ends() -> None:
-    async def answer(attempt: Attempt) -> Usage:
+    async def answer(attempt: Attempt) -> str:
         raise asyncio.CancelledError
 
     end = answered(answer).last()
@@ -185,8 +186,8 @@ def test_an_agent_that_cancels_itself_still_ends() -> None:
 
 def test_nothing_is_said_after_the_end() -> None:
     async def act(desk: Desk, attempt: Attempt) -> None:
-        async def answer(_: Attempt) -> Usage:
-            return Usage()
+        async def answer(_: Attempt) -> str:
+            return "stop"
 
         await attempt.run(answer)
         with pytest.raises(RuntimeError, match="over"):
@@ -201,13 +202,13 @@ def test_an_agent_waits_when_nothing_is_acknowledged() -> None:
     async def act(desk: Desk, attempt: Attempt) -> None:
         said = 0
 
-        async def answer(attempt: Attempt) -> Usage:
+        async def answer(attempt: Attempt) -> str:
             nonlocal said
             for _ in range(3 * UNACKNOWLEDGED_FRAMES_MAX):
                 await attempt.say("word ")
                 said += 1
                 await asyncio.sleep(0)
-            return Usage()
+            return "stop"
 
         task = asyncio.create_task(attempt.run(answer))
         await desk.until(lambda: len(desk.frames) == UNACKNOWLEDGED_FRAMES_MAX)
@@ -363,25 +364,6 @@ def test_calls_of_the_same_id_are_told_apart(fake: FakeModel) -> None:
     assert results == started
 
 
-def test_a_conversation_too_long_for_the_model_is_shortened(fake: FakeModel) -> None:
-    fake.set_mode("400", code="context_length_exceeded", times=2)
-    history = tuple(PastTurn((f"question {n}",), (PastAttempt("x" * 10_000),)) for n in range(15))
-    desk, _ = converse(fake, Lamp, history=history)
-    end = desk.last()
-    assert isinstance(end, Finished)
-    assert end.text == "You said: light, please"
-    assert [len(request.messages) for request in fake.requests()] == [32, 20, 10]
-    assert desk.kinds().count("Noted") == 2
-
-
-def test_a_question_too_long_for_the_model_fails_at_once(fake: FakeModel) -> None:
-    fake.set_mode("400", code="context_length_exceeded")
-    end = converse(fake, Lamp)[0].last()
-    assert isinstance(end, Failed)
-    assert "longer than the model can read" in end.error
-    assert len(fake.requests()) == 1
-
-
 def test_an_unknown_tool_in_the_settings_is_named() -> None:
     with pytest.raises(AgentError, match="no tool named 'spoon'"):
         Builtin(AgentSpec("default", "builtin", {"tools": ["spoon"]}), Model())
@@ -393,8 +375,8 @@ def test_a_setting_of_the_wrong_kind_is_named() -> None:
 
 
 def test_a_note_is_fleeting() -> None:
-    async def answer(attempt: Attempt) -> Usage:
+    async def answer(attempt: Attempt) -> str:
         attempt.note("waiting")
-        return Usage()
+        return "stop"
 
     assert answered(answer).frames == [Noted("s/1", 1, "waiting"), Finished("s/1", 1, "")]

@@ -191,6 +191,7 @@ CHUNK: dict[str, Any] = {
             "index": 0, "finish_reason": "stop", "logprobs": None,
             "delta": {
                 "role": "assistant", "content": "words", "refusal": None,
+                "reasoning_content": "hm", "reasoning": "hm", "thinking": "hm",
                 "tool_calls": [
                     {
                         "index": 0, "id": "c1", "type": "function",
@@ -202,6 +203,13 @@ CHUNK: dict[str, Any] = {
     ],
     "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2, "prompt_tokens_details": None},
 }  # fmt: skip
+PARTS: dict[str, Any] = copy.deepcopy(CHUNK)
+PARTS["choices"][0]["delta"] = {
+    "content": [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+        {"type": "text", "text": "words"},
+    ]
+}
 WRONG: tuple[Any, ...] = (
     None,
     True,
@@ -220,7 +228,7 @@ WRONG: tuple[Any, ...] = (
 )
 
 
-def wrong_chunks() -> Iterator[Any]:
+def wrong_chunks(right: dict[str, Any]) -> Iterator[Any]:
     """The chunk with each of its parts replaced by each wrong value."""
 
     def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -231,11 +239,11 @@ def wrong_chunks() -> Iterator[Any]:
         for key, inner in items:
             yield from paths(inner, (*path, key))
 
-    for path, wrong in itertools.product(paths(CHUNK), WRONG):
+    for path, wrong in itertools.product(paths(right), WRONG):
         if not path:
             yield wrong
             continue
-        chunk = copy.deepcopy(CHUNK)
+        chunk = copy.deepcopy(right)
         at = chunk
         for key in path[:-1]:
             at = at[key]
@@ -249,13 +257,15 @@ def test_h15_every_field_may_hold_anything(fake: FakeModel) -> None:
     async def all_of_them() -> int:
         model, count = Model(replace(QUICK, tries_max=1)), 0
         endpoint = ModelEndpoint(fake.base_url, "fake", KEY)
-        for chunk in wrong_chunks():
+        for chunk in itertools.chain(wrong_chunks(CHUNK), wrong_chunks(PARTS)):
             events = base64.b64encode(json.dumps([chunk]).encode()).decode()
             heard: Heard = await ask(model, endpoint, f"{WORDS} [[content events={events}]]", [])
             if heard.error is None:
                 assert heard.reply is not None
                 texts = [
                     heard.reply.text,
+                    heard.reply.finish,
+                    *heard.reply.reasoning.values(),
                     *(call.call + call.name + call.arguments for call in heard.reply.calls),
                 ]
                 "".join(texts).encode()

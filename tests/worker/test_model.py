@@ -23,6 +23,8 @@ class Heard:
 
     texts: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    # Of the notes those that stand in place of the one before.
+    counts: list[str] = field(default_factory=list)
     reply: Reply | None = None
     error: ModelError | None = None
 
@@ -37,9 +39,12 @@ async def ask(model: Model, endpoint: ModelEndpoint, text: str, tools: list[dict
     async def hear(piece: str) -> None:
         heard.texts.append(piece)
 
+    def note(told: str, *, replaces: bool = False) -> None:
+        (heard.counts if replaces else heard.notes).append(told)
+
     try:
         messages = [{"role": "user", "content": text}]
-        heard.reply = await model.answer(endpoint, messages, tools, hear, heard.notes.append)
+        heard.reply = await model.answer(endpoint, messages, tools, hear, note)
     except ModelError as error:
         heard.error = error
     return heard
@@ -306,9 +311,11 @@ def test_a_cancelled_request_releases_the_server(fake: FakeModel) -> None:
         async def hear(_: str) -> None:
             first.set()
 
+        def ignore(_: str, *, replaces: bool = False) -> None: ...
+
         endpoint = ModelEndpoint(fake.base_url, "fake")
         messages = [{"role": "user", "content": "go"}]
-        task = asyncio.create_task(model.answer(endpoint, messages, [], hear, lambda _: None))
+        task = asyncio.create_task(model.answer(endpoint, messages, [], hear, ignore))
         await first.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from ipc.messages import AgentSpec, Usage
+from ipc.messages import AgentSpec
 from worker.agents.builtin import Builtin
 from worker.attempt import Attempt
 from worker.errors import AgentError
@@ -11,9 +11,9 @@ from worker.model import Model
 
 
 class Agent(Protocol):
-    """Answers one turn: speaks through the attempt, returns what it cost, or raises AttemptError."""
+    """Answers one turn through the attempt: returns why the model ended it, or raises AttemptError."""
 
-    async def answer(self, attempt: Attempt) -> Usage: ...
+    async def answer(self, attempt: Attempt) -> str: ...
 
 
 _KINDS: dict[str, Callable[[AgentSpec, Model], Agent]] = {"builtin": Builtin}

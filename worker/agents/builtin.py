@@ -5,11 +5,12 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from ipc.bounds import ID_CHARACTERS_MAX
-from ipc.messages import AgentSpec, Usage
+from ipc.messages import AgentSpec
 from worker.agents.history import ChatMessage, conversation
 from worker.attempt import Attempt
 from worker.errors import AgentError, ContextOverflow
 from worker.model import Model, Reply, ToolCall
+from worker.model_faults import said_nothing
 from worker.tools import MakeTool, Tool
 from worker.tools.ask import Ask, Question, read_question
 from worker.tools.shell import Shell
@@ -38,7 +39,7 @@ class Builtin:
         self._system = _option(spec, "system", _SYSTEM)
         self._characters_max = _option(spec, "history_characters_max", _HISTORY_CHARACTERS_MAX)
 
-    async def answer(self, attempt: Attempt) -> Usage:
+    async def answer(self, attempt: Attempt) -> str:
         self._tools = {name: make(attempt.note) for name, make in self._made_by.items()}
         try:
             return await self._converse(attempt)
@@ -46,17 +47,15 @@ class Builtin:
             for tool in self._tools.values():
                 tool.close()
 
-    async def _converse(self, attempt: Attempt) -> Usage:
+    async def _converse(self, attempt: Attempt) -> str:
         messages, reply = await self._open(attempt)
-        usage = reply.usage
         for _ in range(_ROUNDS_MAX):
             if not reply.calls:
-                return usage
+                if _has_said_nothing(attempt):
+                    raise said_nothing(reply.finish, reply.thought)
+                return reply.finish
             await self._use_tools(attempt, messages, reply)
             reply = await self._ask(attempt, messages)
-            usage = Usage(
-                usage.input_tokens + reply.usage.input_tokens, usage.output_tokens + reply.usage.output_tokens
-            )
         raise AgentError(
             f"the model called tools {_ROUNDS_MAX} times without coming to an answer",
             "say what to do in smaller steps, or choose another [model] name in hermes.toml",
@@ -87,7 +86,9 @@ class Builtin:
             await attempt.say(text)
 
         schemas = [_schema(tool) for tool in self._tools.values()]
-        return await self._model.answer(attempt.assign.model, messages, schemas, heard, attempt.note)
+        reply = await self._model.answer(attempt.assign.model, messages, schemas, heard, attempt.note)
+        attempt.spend(reply.usage)
+        return reply
 
     async def _use_tools(self, attempt: Attempt, messages: list[ChatMessage], reply: Reply) -> None:
         taken = {message["tool_call_id"] for message in messages if message["role"] == "tool"}
@@ -96,6 +97,7 @@ class Builtin:
             {
                 "role": "assistant",
                 "content": reply.text or None,
+                **reply.reasoning,
                 "tool_calls": [
                     {
                         "id": call.call,
@@ -124,6 +126,11 @@ class Builtin:
         if tool is None:
             return f"error: there is no tool of that name; there are: {', '.join(self._tools) or 'none'}"
         return (await attempt.tool(tool, call.call, call.arguments)).text
+
+
+def _has_said_nothing(attempt: Attempt) -> bool:
+    """Neither now nor in earlier attempts: a model may well end without words once it has said them all."""
+    return not attempt.text.strip() and not any(past.text.strip() for past in attempt.assign.tried)
 
 
 def _with_own_ids(calls: tuple[ToolCall, ...], taken: set[str]) -> list[ToolCall]:
