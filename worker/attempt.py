@@ -8,6 +8,7 @@ import traceback
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NoReturn
 
 from ipc.bounds import TEXT_CHARACTERS_MAX, sentence
@@ -27,7 +28,7 @@ from ipc.messages import (
 )
 from worker.errors import AgentError, AttemptError, HumanNeeded
 from worker.outbox import Outbox
-from worker.tools import Report, Tool
+from worker.tools import Note, Report, Tool
 
 # One Delta: small enough that a burst of text does not hold the loop or the socket for long.
 _DELTA_CHARACTERS_MAX = 32_768
@@ -127,11 +128,14 @@ class Attempt:
         self._outbox.post_fleeting(Noted(self.assign.turn, self.assign.attempt, text, call, replaces))
 
     async def tool(self, tool: Tool, call: str, arguments: str) -> Report:
-        """Runs a tool once it is written down that it will run, and gives its result for the model."""
+        """Runs a tool once it is written down that it will run, and gives its result for the model.
+
+        Several may run at once. Their frames come in the order in which things happen.
+        """
         arguments = _clean(arguments)
         await self._begin(tool, call, arguments)
         began = time.monotonic()
-        report = await _run(tool, arguments)
+        report = await _run(tool, arguments, partial(self.note, call=call))
         ms = int((time.monotonic() - began) * 1000)
         frame = ToolFinished(
             turn=self.assign.turn,
@@ -218,7 +222,7 @@ class Attempt:
             raise RuntimeError("the attempt is over")
 
 
-async def _run(tool: Tool, arguments: str) -> Report:
+async def _run(tool: Tool, arguments: str, note: Note) -> Report:
     """What the call came to, or what was wrong with it, told to the model so that it can do better."""
     try:
         given: Any = json.loads(arguments or "{}")
@@ -229,7 +233,7 @@ async def _run(tool: Tool, arguments: str) -> Report:
     if not isinstance(given, dict):
         return Report("error: the arguments are not a JSON object", ok=False)
     try:
-        given_back = await tool.run(given)
+        given_back = await tool.run(given, note)
     except AttemptError:
         raise
     except Exception as error:

@@ -85,11 +85,12 @@ def test_nothing_is_asked_before_the_call_is_safe(fake: FakeModel) -> None:
 def test_the_other_calls_of_the_reply_are_made_first(fake: FakeModel) -> None:
     frames = play(fake, COLOUR, ECHO, BRUSH)
     results = [frame for frame in frames if isinstance(frame, ToolFinished)]
-    assert results[0].result == "[exit status 0]\ndone\n"
-    assert results[1].result.startswith("not asked: another question was asked first")
+    told = sorted(result.result for result in results)
+    assert told[0] == "[exit status 0]\ndone\n"
+    assert told[1].startswith("not asked: another question was asked first")
     assert isinstance(frames[-1], Asked)
     assert frames[-1].text == "Which colour?"
-    assert frames.index(results[1]) < len(frames) - 2
+    assert max(map(frames.index, results)) < len(frames) - 2
 
 
 @pytest.mark.parametrize(

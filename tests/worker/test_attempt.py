@@ -30,6 +30,7 @@ from worker.attempt import Answer, Attempt
 from worker.errors import AgentError
 from worker.model import Model
 from worker.outbox import UNACKNOWLEDGED_FRAMES_MAX, Outbox
+from worker.tools import Note
 
 
 class Desk:
@@ -78,7 +79,7 @@ class Lamp:
         self.asked: list[dict[str, Any]] = []
         self.announced: list[list[str]] = []
 
-    async def run(self, arguments: dict[str, Any]) -> str:
+    async def run(self, arguments: dict[str, Any], note: Note) -> str:
         self.asked.append(arguments)
         self.announced.append(self._desk.kinds())
         if arguments.get("on") is None:
@@ -242,7 +243,7 @@ def converse(
     async def scene() -> tuple[Desk, Lamp]:
         desk, model = Desk(), Model()
         lamp = tool_of(desk)
-        agent = Builtin(AgentSpec("default", "builtin", {"tools": ["lamp"]}), model, {"lamp": lambda _: lamp})
+        agent = Builtin(AgentSpec("default", "builtin", {"tools": ["lamp"]}), model, {"lamp": lambda: lamp})
         attempt = Attempt(assign(fake.base_url, "light, please", history=history), desk.outbox)
         meanwhile(desk, attempt)
         await attempt.run(agent.answer)
@@ -277,7 +278,7 @@ def test_a_tool_does_not_run_until_the_supervisor_has_acknowledged(fake: FakeMod
     async def scene() -> None:
         desk, model = Desk(lambda _: False), Model()
         lamp = Lamp(desk)
-        agent = Builtin(AgentSpec("default", "builtin", {"tools": ["lamp"]}), model, {"lamp": lambda _: lamp})
+        agent = Builtin(AgentSpec("default", "builtin", {"tools": ["lamp"]}), model, {"lamp": lambda: lamp})
         task = asyncio.create_task(Attempt(assign(fake.base_url), desk.outbox).run(agent.answer))
         await desk.until(lambda: desk.kinds() == ["ToolStarted"])
         for _ in range(100):

@@ -21,7 +21,7 @@ def end(fake: FakeModel, tried: tuple[PastAttempt, ...] = ()) -> FromWorker:
     async def scene() -> Desk:
         desk, model = Desk(), Model()
         lamp = Lamp(desk)
-        agent = Builtin(AgentSpec("default", "builtin", {"tools": ["lamp"]}), model, {"lamp": lambda _: lamp})
+        agent = Builtin(AgentSpec("default", "builtin", {"tools": ["lamp"]}), model, {"lamp": lambda: lamp})
         attempt = Attempt(assign(fake.base_url, "light", attempt=len(tried) + 1, tried=tried), desk.outbox)
         await attempt.run(agent.answer)
         await model.close()

@@ -68,7 +68,7 @@ def converse(fake: FakeModel) -> Desk:
     async def scene() -> Desk:
         desk, model = Desk(), Model()
         lamp = Lamp(desk)
-        agent = Builtin(AgentSpec("default", "builtin", {"tools": ["lamp"]}), model, {"lamp": lambda _: lamp})
+        agent = Builtin(AgentSpec("default", "builtin", {"tools": ["lamp"]}), model, {"lamp": lambda: lamp})
         await Attempt(assign(fake.base_url, "light"), desk.outbox).run(agent.answer)
         await model.close()
         return desk

@@ -14,18 +14,26 @@ from ipc.messages import AgentSpec, Finished, Noted, ToolFinished
 from tests.fake_model import FakeModel
 from tests.waiting import soon
 from tests.worker.peer import Peer, assign, worker
-from worker.tools import Report
+from worker.tools import Note, Report
 from worker.tools.shell import Shell
 
 LINES = 20_000
 
 
-def shell(act: Callable[[Shell], Awaitable[str]]) -> tuple[str, list[str]]:
+class Watched(Shell):
+    """A shell whose calls are all told to one watcher."""
+
+    def __init__(self, note: Note) -> None:
+        super().__init__()
+        self.note = note
+
+
+def shell(act: Callable[[Watched], Awaitable[str]]) -> tuple[str, list[str]]:
     """What a tool of this test's own gives back, and what it told on the way."""
     notes: list[str] = []
 
     async def scene() -> str:
-        tool = Shell(notes.append)
+        tool = Watched(notes.append)
         try:
             return await act(tool)
         finally:
@@ -34,9 +42,9 @@ def shell(act: Callable[[Shell], Awaitable[str]]) -> tuple[str, list[str]]:
     return asyncio.run(scene()), notes
 
 
-async def said(tool: Shell, arguments: dict[str, Any]) -> str:
+async def said(tool: Watched, arguments: dict[str, Any]) -> str:
     """The text of a call, which is what the model is told."""
-    return (await tool.run(arguments)).text
+    return (await tool.run(arguments, tool.note)).text
 
 
 def run(command: str, **more: Any) -> str:
@@ -67,9 +75,9 @@ def report(*calls: dict[str, Any]) -> Report:
     """What the last of these calls came to."""
 
     async def scene() -> Report:
-        tool = Shell(lambda text: None)
+        tool = Watched(lambda text: None)
         try:
-            return [await tool.run(call) for call in calls][-1]
+            return [await tool.run(call, tool.note) for call in calls][-1]
         finally:
             tool.close()
 
@@ -152,7 +160,7 @@ def test_a_watcher_sees_the_newest_lines_and_never_all_of_them() -> None:
 def test_a_watcher_sees_lines_while_the_command_runs(tmp_path: Path) -> None:
     """The command goes on only when its first line has been told."""
 
-    async def act(tool: Shell) -> str:
+    async def act(tool: Watched) -> str:
         command = f"echo first; until test -e {tmp_path}/go; do sleep 0.01; done; echo second"
         running = asyncio.ensure_future(said(tool, {"command": command}))
         await soon(lambda: "first" in notes)
@@ -162,7 +170,7 @@ def test_a_watcher_sees_lines_while_the_command_runs(tmp_path: Path) -> None:
     notes: list[str] = []
 
     async def scene() -> str:
-        return await act(Shell(notes.append))
+        return await act(Watched(notes.append))
 
     assert asyncio.run(scene()) == "[exit status 0]\nfirst\nsecond\n"
     assert notes == ["first", "second"]
@@ -201,7 +209,7 @@ def test_commands_see_no_secret_of_the_host(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_background_command_is_read_in_pieces_and_stopped() -> None:
-    async def act(tool: Shell) -> str:
+    async def act(tool: Watched) -> str:
         told = await said(
             tool, {"action": "start", "command": "echo one; read -t 60 < <(sleep 60); echo two"}
         )
@@ -217,7 +225,7 @@ def test_a_background_command_is_read_in_pieces_and_stopped() -> None:
 
 
 def test_a_read_may_wait_for_the_end() -> None:
-    async def act(tool: Shell) -> str:
+    async def act(tool: Watched) -> str:
         await said(tool, {"action": "start", "command": "echo done; exit 4"})
         return await said(tool, {"action": "read", "id": "b1", "timeout_seconds": 20})
 
@@ -225,7 +233,7 @@ def test_a_read_may_wait_for_the_end() -> None:
 
 
 def test_background_commands_are_bounded_and_the_ended_make_room() -> None:
-    async def act(tool: Shell) -> str:
+    async def act(tool: Watched) -> str:
         for _ in range(40):
             await said(tool, {"action": "start", "command": "true"})
             await said(tool, {"action": "read", "id": f"b{_ + 1}", "timeout_seconds": 20})
@@ -239,7 +247,7 @@ def test_background_commands_are_bounded_and_the_ended_make_room() -> None:
 
 
 def test_a_background_flood_stays_small() -> None:
-    async def act(tool: Shell) -> str:
+    async def act(tool: Watched) -> str:
         await said(tool, {"action": "start", "command": "head -c 5000000 /dev/zero | tr '\\0' x"})
         return await said(tool, {"action": "read", "id": "b1", "timeout_seconds": 20})
 
@@ -266,7 +274,7 @@ def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, Any]) -> 
 
 
 def test_an_unknown_background_command_is_named_with_those_there_are() -> None:
-    async def act(tool: Shell) -> str:
+    async def act(tool: Watched) -> str:
         await said(tool, {"action": "start", "command": "true"})
         return await said(tool, {"action": "read", "id": "b7"})
 

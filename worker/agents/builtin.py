@@ -1,5 +1,6 @@
 """The built-in agent: a conversation with a model that may use tools; steers come in between tool calls."""
 
+import asyncio
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TypeVar
@@ -21,6 +22,8 @@ _SYSTEM = "You are a helpful assistant."
 _HISTORY_CHARACTERS_MAX = 200_000
 # Rounds of tool calls in one attempt; a model that needs more is going in circles.
 _ROUNDS_MAX = 50
+# More commands than this at once slow each other down on most hosts; the others begin as these end.
+_CALLS_AT_ONCE = 8
 # A history that is too long is halved this often: 200,000 characters become 3,000, which any model reads.
 _HALVINGS_MAX = 6
 
@@ -40,7 +43,7 @@ class Builtin:
         self._characters_max = _option(spec, "history_characters_max", _HISTORY_CHARACTERS_MAX)
 
     async def answer(self, attempt: Attempt) -> str:
-        self._tools = {name: make(attempt.note) for name, make in self._made_by.items()}
+        self._tools = {name: make() for name, make in self._made_by.items()}
         try:
             return await self._converse(attempt)
         finally:
@@ -109,14 +112,25 @@ class Builtin:
             }
         )
         asking = next((call for call in calls if self._question_of(call)), None)
-        for call in calls:
-            if call is not asking:
-                content = await self._use(attempt, call)
-                messages.append({"role": "tool", "tool_call_id": call.call, "content": content})
+        messages += await self._use_all(attempt, [call for call in calls if call is not asking])
         if asking is not None and (question := self._question_of(asking)):
             tool = self._tools[asking.name]
             await attempt.ask(tool, asking.call, asking.arguments, question.question, question.choices)
         messages += [{"role": "user", "content": text} for text in await attempt.take_steers()]
+
+    async def _use_all(self, attempt: Attempt, calls: list[ToolCall]) -> list[ChatMessage]:
+        """Makes the calls side by side; their results stand in the order in which the model made them."""
+        slots = asyncio.Semaphore(_CALLS_AT_ONCE)
+
+        async def use(call: ToolCall) -> ChatMessage:
+            async with slots:
+                content = await self._use(attempt, call)
+            return {"role": "tool", "tool_call_id": call.call, "content": content}
+
+        tasks = [asyncio.create_task(use(call)) for call in calls]
+        # One that fails the attempt waits for the others: each comes to a result, and that is written down.
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return [task.result() for task in tasks]
 
     def _question_of(self, call: ToolCall) -> Question | None:
         return read_question(call.arguments) if isinstance(self._tools.get(call.name), Ask) else None

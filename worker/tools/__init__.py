@@ -36,11 +36,11 @@ class Tool(Protocol):
     @property
     def repeat(self) -> ToolClass: ...
 
-    async def run(self, arguments: dict[str, Any]) -> Report | str:
-        """A bare text is a success."""
+    async def run(self, arguments: dict[str, Any], note: Note) -> Report | str:
+        """A bare text is a success. Calls of one reply run side by side; `note` speaks for this one."""
 
     def close(self) -> None:
         """The turn is over: the tool lets go of all it holds. Never waits."""
 
 
-MakeTool = Callable[[Note], Tool]
+MakeTool = Callable[[], Tool]

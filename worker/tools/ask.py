@@ -55,9 +55,7 @@ class Ask:
     schema: Final = _SCHEMA
     repeat: Final[ToolClass] = "pure"
 
-    def __init__(self, note: Note) -> None: ...
-
-    async def run(self, arguments: dict[str, Any]) -> str:
+    async def run(self, arguments: dict[str, Any], note: Note) -> str:
         """For a call that is not the question asked: says what is wrong with it, or that it has to wait."""
         msgspec.convert(arguments, Question)
         return _NOT_ASKED

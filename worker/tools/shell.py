@@ -78,18 +78,17 @@ class Shell:
     schema: Final = _SCHEMA
     repeat: Final[ToolClass] = "unsafe"
 
-    def __init__(self, note: Note) -> None:
-        self._note = note
+    def __init__(self) -> None:
         self._background: dict[str, _Background] = {}
         # Commands that have ended while something they started still holds their pipe, or that run right now.
         self._foreground: list[Command] = []
         self._started = 0
 
-    async def run(self, arguments: dict[str, Any]) -> Report:
+    async def run(self, arguments: dict[str, Any], note: Note) -> Report:
         order = msgspec.convert(arguments, _Order, strict=False)
         match order.action:
             case "run":
-                return await self._run(order)
+                return await self._run(order, note)
             case "start":
                 return self._start(order)
             case "read":
@@ -103,8 +102,8 @@ class Shell:
         self._background.clear()
         self._foreground.clear()
 
-    async def _run(self, order: _Order) -> Report:
-        output, ticker = Excerpt(_OUTPUT_BYTES_MAX), Ticker(self._note)
+    async def _run(self, order: _Order, note: Note) -> Report:
+        output, ticker = Excerpt(_OUTPUT_BYTES_MAX), Ticker(note)
 
         def heard(content: bytes) -> None:
             output.add(content)
@@ -113,7 +112,7 @@ class Shell:
         command = Command(_line(order), order.folder or ".", heard)
         self._foreground.append(command)
         limit = order.timeout_seconds or _RUN_SECONDS
-        in_time = await self._watched(command, limit)
+        in_time = await _watched(command, limit, note)
         if not in_time:
             await command.stop()
         command.ignore()
@@ -123,14 +122,6 @@ class Shell:
             remarks.append("something it started still runs and ends with this turn")
         self._forget_some()
         return _report(command, output, *remarks, ok=in_time and not _has_failed(command))
-
-    async def _watched(self, command: Command, limit: float) -> bool:
-        """Waits for the command, with a sign of life now and then."""
-        while (left := limit - command.seconds) > 0:
-            if await command.wait(min(left, _SIGN_SECONDS)):
-                return True
-            self._note(command.outcome)
-        return command.has_ended
 
     def _start(self, order: _Order) -> Report:
         self._forget_some()
@@ -163,15 +154,23 @@ class Shell:
 
     def _forget_some(self) -> None:
         """Lets go of ended commands: of those whose pipe is closed, and of the oldest beyond the bound."""
-        self._foreground = [
-            command for command in self._foreground if not (command.has_ended and command.is_silent)
-        ]
-        for command in self._foreground[:-_HELD_MAX]:
+        held = [command for command in self._foreground if not (command.has_ended and command.is_silent)]
+        surplus = [command for command in held if command.has_ended][:-_HELD_MAX]
+        for command in surplus:
             command.close()
-        self._foreground = self._foreground[-_HELD_MAX:]
+        self._foreground = [command for command in held if command not in surplus]
         ended = [name for name, each in self._background.items() if each.command.has_ended]
         for name in ended[: max(0, len(self._background) + 1 - _HELD_MAX)]:
             self._background.pop(name).command.close()
+
+
+async def _watched(command: Command, limit: float, note: Note) -> bool:
+    """Waits for the command, with a sign of life now and then."""
+    while (left := limit - command.seconds) > 0:
+        if await command.wait(min(left, _SIGN_SECONDS)):
+            return True
+        note(command.outcome)
+    return command.has_ended
 
 
 def _line(order: _Order) -> str:
