@@ -13,6 +13,7 @@ from openai.types.chat import ChatCompletionChunk
 from ipc.messages import ModelEndpoint
 from worker import model_faults as faults
 from worker.model_answer import Assembly, Reply, ToolCall
+from worker.model_complaint import read_complaint
 from worker.model_faults import Fault, Misbehaviour
 from worker.model_progress import Noted, Progress
 from worker.model_transport import client_options, refuse_cookies
@@ -136,6 +137,9 @@ class Model:
                 return faults.of_connection(error, endpoint)
             case openai.APIError():
                 # An error that the server sent as an event of a stream it had begun.
+                complaint = read_complaint(error.body)
+                if complaint.is_overflow(200):
+                    return faults.too_long(endpoint, "in its stream", complaint)
                 return faults.server_error(endpoint, "in its stream")
             case Misbehaviour():
                 return error.fault(endpoint)
@@ -167,10 +171,9 @@ async def _next(stream: openai.AsyncStream[ChatCompletionChunk]) -> ChatCompleti
 
 
 def _status_fault(error: openai.APIStatusError, endpoint: ModelEndpoint, limits: Limits) -> Fault:
-    body = error.body if isinstance(error.body, dict) else {}
-    about_model = "model" in str(body.get("code") or "") + str(body.get("message") or "").lower()
-    code = body.get("code") if isinstance(body.get("code"), str) else body.get("type")
-    fault = faults.of_status(error.status_code, code, about_model, endpoint)
+    is_json = "json" in error.response.headers.get("content-type", "")
+    complaint = read_complaint(error.body, is_json=is_json)
+    fault = faults.of_status(error.status_code, complaint, endpoint)
     try:
         wait = float(error.response.headers.get("retry-after", "0"))
     except ValueError:

@@ -1,6 +1,6 @@
 """What can be wrong with a model server, each as one sentence with its remedy; no key, no message text.
 
-A server's own words may repeat the key or the conversation, so only its status and short code are passed on.
+Where a retry cannot mend it, the server's own sentence is quoted, in the form of worker/model_complaint.py.
 """
 
 import re
@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 
 from ipc.messages import ModelEndpoint
 from worker.errors import ContextOverflow, ModelError
+from worker.model_complaint import Complaint
 
 _CHECK_URL = "check [model] base_url in hermes.toml; it usually ends in /v1"
 _CODE = re.compile(r"[A-Za-z0-9_.-]{1,60}")
-_OVERFLOW_CODES = {"context_length_exceeded", "exceed_context_size_error"}
 
 
 @dataclass(frozen=True)
@@ -64,43 +64,50 @@ def check(endpoint: ModelEndpoint) -> None:
         )
 
 
-def of_status(status: int, code: object, about_model: bool, endpoint: ModelEndpoint) -> Fault:
-    """The fault behind an HTTP status of 400 and above."""
-    word = code if isinstance(code, str) and _CODE.fullmatch(code) else ""
+def of_status(status: int, complaint: Complaint, endpoint: ModelEndpoint) -> Fault:
+    """The fault behind an HTTP status of 400 and above; what may pass by itself is not quoted."""
+    word = next((code for code in complaint.codes if _CODE.fullmatch(code)), "")
     place = shown(endpoint)
-    if status in (401, 403):
-        return Fault(_wrong_key(status, endpoint))
-    if status == 404 and about_model:
-        error = f"the model server at {place} has no model named {endpoint.name!r}"
-        return Fault(ModelError(error, "set [model] name in hermes.toml to one that GET /models lists"))
-    if status in (404, 405, 410):
-        return Fault(ModelError(f"{place} is not an OpenAI-compatible API (HTTP {status})", _CHECK_URL))
-    if status == 429 and word == "insufficient_quota":
-        error = f"the account at {place} has no quota left (HTTP 429)"
-        return Fault(
-            ModelError(error, "top it up, or set another key with [model] api_key_env in hermes.toml")
-        )
-    if status == 429:
+    if complaint.is_overflow(status):
+        return too_long(endpoint, f"HTTP {status}", complaint)
+    if status == 429 and word != "insufficient_quota":
         error = f"the model server at {place} refused for now: too many requests (HTTP 429)"
         return Fault(
             ModelError(error, "wait a little, or lower [workers] per_cpu in hermes.toml"), transient=True
         )
     if status in (408, 409) or status >= 500:
         return server_error(endpoint, f"HTTP {status}")
-    if word in _OVERFLOW_CODES:
-        return Fault(
-            ContextOverflow(
-                "the conversation is longer than the model can read",
-                "start a new session, or lower history_characters_max of the agent in hermes.toml",
-            )
-        )
+    error, hint = _lasting(status, word, complaint, endpoint)
+    return Fault(ModelError(_quoting(error, complaint, endpoint), hint))
+
+
+def _lasting(status: int, word: str, complaint: Complaint, endpoint: ModelEndpoint) -> tuple[str, str]:
+    """Error and hint of a refusal that another request would meet again."""
+    place = shown(endpoint)
+    if status in (401, 403):
+        return _wrong_key(status, endpoint)
+    if status == 404 and "model" in f"{word} {complaint.sentence}".lower():
+        error = f"the model server at {place} has no model named {endpoint.name!r}"
+        return error, "set [model] name in hermes.toml to one that GET /models lists"
+    if status in (404, 405, 410):
+        return f"{place} is not an OpenAI-compatible API (HTTP {status})", _CHECK_URL
+    if status == 429:
+        error = f"the account at {place} has no quota left (HTTP 429)"
+        return error, "top it up, or set another key with [model] api_key_env in hermes.toml"
     detail = f"HTTP {status}, {word}" if word else f"HTTP {status}"
-    return Fault(
-        ModelError(
-            f"the model server at {place} refused the request ({detail})",
-            "check that [model] name in hermes.toml can chat, and use tools if the agent has any",
-        )
-    )
+    hint = "check that [model] name in hermes.toml can chat, and use tools if the agent has any"
+    return f"the model server at {place} refused the request ({detail})", hint
+
+
+def _quoting(error: str, complaint: Complaint, endpoint: ModelEndpoint) -> str:
+    sentence = complaint.shown(endpoint.api_key)
+    return f"{error}: “{sentence}”" if sentence else error
+
+
+def too_long(endpoint: ModelEndpoint, where: str, complaint: Complaint) -> Fault:
+    error = _quoting(f"the conversation is longer than the model can read ({where})", complaint, endpoint)
+    hint = "start a new session, or send less at a time; [model] name in hermes.toml chooses another model"
+    return Fault(ContextOverflow(error, hint))
 
 
 def of_connection(error: BaseException, endpoint: ModelEndpoint) -> Fault:
@@ -202,14 +209,14 @@ def breaks_protocol(error: BaseException) -> bool:
     return bool(found) and "closed" not in str(found[0])
 
 
-def _wrong_key(status: int, endpoint: ModelEndpoint) -> ModelError:
+def _wrong_key(status: int, endpoint: ModelEndpoint) -> tuple[str, str]:
     place = shown(endpoint)
     if not endpoint.api_key:
-        return ModelError(
+        return (
             f"the model server at {place} wants an API key and none is set (HTTP {status})",
             "set [model] api_key_env in hermes.toml to the variable that holds it, or api_key_file",
         )
-    return ModelError(
+    return (
         f"the model server at {place} refused the API key (HTTP {status})",
         "put a valid key into the variable of [model] api_key_env in hermes.toml, or into api_key_file",
     )

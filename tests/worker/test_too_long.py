@@ -1,19 +1,92 @@
 """A conversation that is longer than the model can read is cut, and what remains is a valid request."""
 
-from ipc.messages import Failed, Finished, PastAttempt, PastTurn
+import base64
+import itertools
+import json
+from typing import Any
+
+import pytest
+
+from ipc.messages import Failed, Finished, Noted, PastAttempt, PastTurn, ToolTrace
 from tests.fake_model import FakeModel
-from tests.worker.test_attempt import Lamp, converse
+from tests.fake_model_server import Record
+from tests.worker.peer import assign
+from tests.worker.test_attempt import Desk, Lamp, converse
+from worker.agents.window import Window
+
+LIGHT = {"name": "lamp", "arguments": {"on": True}}
+TURNS = tuple(PastTurn((f"question {n}",), (PastAttempt("x" * 10_000),)) for n in range(15))
 
 
-def test_a_conversation_too_long_for_the_model_is_shortened(fake: FakeModel) -> None:
-    fake.set_mode("400", code="context_length_exceeded", times=2)
-    history = tuple(PastTurn((f"question {n}",), (PastAttempt("x" * 10_000),)) for n in range(15))
-    desk, _ = converse(fake, Lamp, history=history)
+def check(messages: list[dict[str, Any]], asked: str = "light, please") -> None:
+    """No result without its call, no call without its result, and what is asked now is there."""
+    open_calls: list[str] = []
+    for message in messages:
+        if message["role"] == "tool":
+            assert message["tool_call_id"] == open_calls.pop(0)
+        else:
+            assert open_calls == []
+            open_calls = [call["id"] for call in message.get("tool_calls", ())]
+    assert open_calls == []
+    assert messages[0]["role"] == "system"
+    assert {"role": "user", "content": asked} in messages
+
+
+def results(request: Record) -> list[str]:
+    return [message["content"] for message in request.messages if message["role"] == "tool"]
+
+
+def notes(desk: Desk) -> list[str]:
+    return [frame.text for frame in desk.frames if isinstance(frame, Noted) and not frame.replaces]
+
+
+@pytest.mark.parametrize("kind", ["openai", "llama.cpp", "vllm", "413", "stream"])
+def test_old_turns_are_left_out_and_that_is_told_once(fake: FakeModel, kind: str) -> None:
+    fake.set_mode("normal", context=20_000, overflow=kind)
+    desk, _ = converse(fake, Lamp, history=TURNS)
     end = desk.last()
     assert isinstance(end, Finished)
-    assert end.text == "You said: light, please"
-    assert [len(request.messages) for request in fake.requests()] == [32, 20, 10]
-    assert desk.kinds().count("Noted") == 2
+    assert (end.text, end.finish) == ("You said: light, please", "stop")
+    assert notes(desk) == ["the conversation is too long for the model; its oldest parts are left out"]
+    *refused, answered = fake.requests()
+    assert len(refused) == 3
+    check(answered.messages)
+    assert "question 14" in str(answered.messages)
+    assert "older turns of this conversation were left out" in answered.messages[0]["content"]
+
+
+def test_a_short_history_is_cut_by_its_own_size(fake: FakeModel) -> None:
+    """Not by halves of a limit that it is far below: each request is shorter than the one before."""
+    fake.set_mode("normal", context=2_000)
+    history = tuple(PastTurn((f"question {n}",), (PastAttempt("y" * 400),)) for n in range(10))
+    converse(fake, Lamp, history=history)
+    sizes = [sum(len(str(message["content"])) for message in each.messages) for each in fake.requests()]
+    assert len(sizes) > 1
+    assert all(after < before for before, after in itertools.pairwise(sizes))
+
+
+def test_between_tool_calls_older_results_are_shortened_and_the_newest_is_whole(fake: FakeModel) -> None:
+    fake.set_mode("tools", calls=[[LIGHT]] * 4, context=30_000, text="All lit.")
+    desk, _ = converse(fake, lambda desk: Lamp(desk, "<" + "z" * 9_000 + ">"), history=TURNS[:1])
+    end = desk.last()
+    assert isinstance(end, Finished)
+    assert end.text == "All lit."
+    assert len(notes(desk)) == 1
+    last = fake.requests()[-1]
+    check(last.messages)
+    assert len(results(last)) == 4
+    assert len(results(last)[-1]) == 9_002
+    assert "characters left out" in results(last)[0]
+    assert results(last)[0][0] + results(last)[0][-1] == "<>"
+
+
+def test_the_newest_result_is_halved_when_nothing_else_is_left(fake: FakeModel) -> None:
+    fake.set_mode("tools", calls=[[LIGHT, LIGHT]], context=6_000)
+    desk, _ = converse(fake, lambda desk: Lamp(desk, "z" * 60_000))
+    assert isinstance(desk.last(), Finished)
+    last = fake.requests()[-1]
+    check(last.messages)
+    assert [1_000 < len(result) < 3_000 for result in results(last)] == [True, True]
 
 
 def test_a_question_too_long_for_the_model_fails_at_once(fake: FakeModel) -> None:
@@ -21,4 +94,61 @@ def test_a_question_too_long_for_the_model_fails_at_once(fake: FakeModel) -> Non
     end = converse(fake, Lamp)[0].last()
     assert isinstance(end, Failed)
     assert "longer than the model can read" in end.error
+    assert "“fake context_length_exceeded”" in end.error
     assert len(fake.requests()) == 1
+
+
+def test_a_server_that_finds_everything_too_long_is_not_asked_for_ever(fake: FakeModel) -> None:
+    fake.set_mode("400", code="context_length_exceeded")
+    end = converse(fake, Lamp, history=TURNS)[0].last()
+    assert isinstance(end, Failed)
+    assert len(fake.requests()) < 12
+
+
+def test_words_that_were_said_before_the_refusal_are_not_said_twice(fake: FakeModel) -> None:
+    said = {"choices": [{"index": 0, "delta": {"content": "half"}, "finish_reason": None}]}
+    refusal = {"error": {"code": 400, "message": "the request exceeds the available context size"}}
+    events = base64.b64encode(json.dumps([said, refusal]).encode()).decode()
+    fake.set_mode("content", events=events)
+    end = converse(fake, Lamp, history=TURNS)[0].last()
+    assert isinstance(end, Failed)
+    assert end.again
+    assert len(fake.requests()) == 1
+
+
+def test_an_answer_that_ends_at_the_context_is_an_answer(fake: FakeModel) -> None:
+    fake.set_mode("normal", finish="length")
+    end = converse(fake, Lamp)[0].last()
+    assert isinstance(end, Finished)
+    assert end.finish == "length"
+
+
+def test_long_arguments_stay_json_and_reasoning_is_shortened() -> None:
+    window = Window(assign("http://127.0.0.1:1/v1", "go"), "system", 200_000)
+    for number in range(3):
+        function = {"name": "write", "arguments": '{"text": "' + "a" * 5_000 + '"}'}
+        call = {"id": f"c{number}", "type": "function", "function": function}
+        thought = {"reasoning_content": "r" * 5_000}
+        window.add({"role": "assistant", "content": None, **thought, "tool_calls": [call]})
+        window.add({"role": "tool", "tool_call_id": f"c{number}", "content": "ok"})
+    window.add({"role": "user", "content": "s" * 3_000})
+    assert window.cut()
+    check(window.messages, "go")
+    calling = [message for message in window.messages if message.get("tool_calls")]
+    first, *_, newest = calling
+    assert first["tool_calls"][0]["function"]["arguments"].startswith('{"cut": "{')
+    assert len(first["reasoning_content"]) < 300
+    assert len(newest["reasoning_content"]) == 5_000
+    assert window.messages[-1]["content"] == "s" * 3_000
+
+
+def test_what_earlier_attempts_at_the_turn_did_is_shortened_too() -> None:
+    tools = tuple(ToolTrace(f"c{n}", "read", "{}", "pure", "z" * 8_000, True) for n in range(10))
+    tried = (PastAttempt("So far.", tools, "the worker died"),)
+    window = Window(assign("http://127.0.0.1:1/v1", "go", attempt=2, tried=tried), "system", 200_000)
+    cuts = 0
+    while window.cut():
+        cuts += 1
+        check(window.messages, "go")
+    assert 4 < cuts < 15
+    assert sum(len(str(message)) for message in window.messages) < 10_000

@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from ipc.bounds import ID_CHARACTERS_MAX
 from ipc.messages import AgentSpec
-from worker.agents.history import ChatMessage, conversation
+from worker.agents.history import ChatMessage
+from worker.agents.window import Window
 from worker.attempt import Attempt
 from worker.errors import AgentError, ContextOverflow
 from worker.model import Model, Reply, ToolCall
@@ -24,8 +25,6 @@ _HISTORY_CHARACTERS_MAX = 200_000
 _ROUNDS_MAX = 50
 # More commands than this at once slow each other down on most hosts; the others begin as these end.
 _CALLS_AT_ONCE = 8
-# A history that is too long is halved this often: 200,000 characters become 3,000, which any model reads.
-_HALVINGS_MAX = 6
 
 _Option = TypeVar("_Option", str, int)
 _TYPE_NAMES: dict[type, str] = {str: "a text", int: "a whole number"}
@@ -51,35 +50,22 @@ class Builtin:
                 tool.close()
 
     async def _converse(self, attempt: Attempt) -> str:
-        messages, reply = await self._open(attempt)
-        for _ in range(_ROUNDS_MAX):
+        window = Window(attempt.assign, self._system, self._characters_max)
+        for rounds_left in range(_ROUNDS_MAX, -1, -1):
+            reply = await self._ask(attempt, window)
             if not reply.calls:
                 if _has_said_nothing(attempt):
                     raise said_nothing(reply.finish, reply.thought)
                 return reply.finish
-            await self._use_tools(attempt, messages, reply)
-            reply = await self._ask(attempt, messages)
+            if rounds_left:
+                await self._use_tools(attempt, window, reply)
         raise AgentError(
             f"the model called tools {_ROUNDS_MAX} times without coming to an answer",
             "say what to do in smaller steps, or choose another [model] name in hermes.toml",
         )
 
-    async def _open(self, attempt: Attempt) -> tuple[list[ChatMessage], Reply]:
-        """The first answer; where the model cannot read that much, older turns are left out."""
-        limit = self._characters_max
-        for _ in range(_HALVINGS_MAX):
-            messages = conversation(attempt.assign, self._system, limit)
-            try:
-                return messages, await self._ask(attempt, messages)
-            except ContextOverflow:
-                if len(messages) <= 2:
-                    raise
-                limit //= 2
-                attempt.note("the conversation is too long for the model; leaving out its oldest turns")
-        messages = conversation(attempt.assign, self._system, 0)
-        return messages, await self._ask(attempt, messages)
-
-    async def _ask(self, attempt: Attempt, messages: list[ChatMessage]) -> Reply:
+    async def _ask(self, attempt: Attempt, window: Window) -> Reply:
+        """The model's next reply; a conversation that is too long for it is cut until it is not."""
         said_before = attempt.offset
 
         async def heard(text: str) -> None:
@@ -89,34 +75,34 @@ class Builtin:
             await attempt.say(text)
 
         schemas = [_schema(tool) for tool in self._tools.values()]
-        reply = await self._model.answer(attempt.assign.model, messages, schemas, heard, attempt.note)
-        attempt.spend(reply.usage)
-        return reply
+        endpoint = attempt.assign.model
+        while True:
+            try:
+                reply = await self._model.answer(endpoint, window.messages, schemas, heard, attempt.note)
+            except ContextOverflow as error:
+                if attempt.offset > said_before:
+                    # What was said must not be said twice: another attempt goes on where it stopped.
+                    error.again = True
+                    raise
+                is_first = not window.is_cut
+                if not window.cut():
+                    raise
+                if is_first:
+                    attempt.note("the conversation is too long for the model; its oldest parts are left out")
+            else:
+                attempt.spend(reply.usage)
+                return reply
 
-    async def _use_tools(self, attempt: Attempt, messages: list[ChatMessage], reply: Reply) -> None:
-        taken = {message["tool_call_id"] for message in messages if message["role"] == "tool"}
+    async def _use_tools(self, attempt: Attempt, window: Window, reply: Reply) -> None:
+        taken = {message["tool_call_id"] for message in window.messages if message["role"] == "tool"}
         calls = _with_own_ids(reply.calls, taken)
-        messages.append(
-            {
-                "role": "assistant",
-                "content": reply.text or None,
-                **reply.reasoning,
-                "tool_calls": [
-                    {
-                        "id": call.call,
-                        "type": "function",
-                        "function": {"name": call.name, "arguments": call.arguments or "{}"},
-                    }
-                    for call in calls
-                ],
-            }
-        )
+        window.add(_calling(reply, calls))
         asking = next((call for call in calls if self._question_of(call)), None)
-        messages += await self._use_all(attempt, [call for call in calls if call is not asking])
+        window.add(*await self._use_all(attempt, [call for call in calls if call is not asking]))
         if asking is not None and (question := self._question_of(asking)):
             tool = self._tools[asking.name]
             await attempt.ask(tool, asking.call, asking.arguments, question.question, question.choices)
-        messages += [{"role": "user", "content": text} for text in await attempt.take_steers()]
+        window.add(*({"role": "user", "content": text} for text in await attempt.take_steers()))
 
     async def _use_all(self, attempt: Attempt, calls: list[ToolCall]) -> list[ChatMessage]:
         """Makes the calls side by side; their results stand in the order in which the model made them."""
@@ -145,6 +131,19 @@ class Builtin:
 def _has_said_nothing(attempt: Attempt) -> bool:
     """Neither now nor in earlier attempts: a model may well end without words once it has said them all."""
     return not attempt.text.strip() and not any(past.text.strip() for past in attempt.assign.tried)
+
+
+def _calling(reply: Reply, calls: list[ToolCall]) -> ChatMessage:
+    """The reply as the model is given it back, with the reasoning that came with its calls."""
+    made = [
+        {
+            "id": call.call,
+            "type": "function",
+            "function": {"name": call.name, "arguments": call.arguments or "{}"},
+        }
+        for call in calls
+    ]
+    return {"role": "assistant", "content": reply.text or None, **reply.reasoning, "tool_calls": made}
 
 
 def _with_own_ids(calls: tuple[ToolCall, ...], taken: set[str]) -> list[ToolCall]:

@@ -16,6 +16,8 @@ UNKNOWN_OUTCOME = (
 )
 # A long listing is worth its beginning to a later turn; the newest result was seen whole when it came.
 _RESULT_CHARACTERS_MAX = 8_000
+# Where a message that calls tools has the reasoning that came with the calls, if it is to go back.
+REASONING = ("reasoning_content", "reasoning")
 # What a message costs beside its text: role, ids, separators.
 _MESSAGE_CHARACTERS = 20
 
@@ -27,13 +29,13 @@ def conversation(assign: Assign, system: str, characters_max: int) -> list[ChatM
     the turns before it are left out; what is asked now never is.
     """
     asked = [_user("\n\n".join(said.text for said in assign.say)), *_tried(assign.tried)]
-    left = characters_max - len(system) - _size(asked)
+    left = characters_max - len(system) - size(asked)
     turns: list[list[ChatMessage]] = []
     for turn in reversed(assign.history):
         messages = _turn(turn)
-        if _size(messages) > left:
+        if size(messages) > left:
             messages = _turn(_without_calls(turn))
-        left -= _size(messages)
+        left -= size(messages)
         if left < 0:
             system += "\n\n[note: older turns of this conversation were left out for lack of room]"
             break
@@ -134,10 +136,11 @@ def _merged(messages: Iterator[ChatMessage]) -> list[ChatMessage]:
     return merged
 
 
-def _size(messages: Sequence[ChatMessage]) -> int:
+def size(messages: Sequence[ChatMessage]) -> int:
+    """What the messages cost of a limit in characters, with all that is sent of them."""
     return sum(
         _MESSAGE_CHARACTERS
-        + len(message["content"] or "")
+        + sum(len(message.get(name) or "") for name in ("content", *REASONING))
         + sum(
             len(call["function"]["name"]) + len(call["function"]["arguments"])
             for call in message.get("tool_calls", ())
