@@ -24,6 +24,8 @@ FLAGS = ("-P", "-E", "-s")
 WORKING_DIRECTORY = "/"
 # The folder our packages lie in, not resolved: a user's site folder may consist of links.
 PACKAGES = Path(ipc.__file__).absolute().parent.parent
+# What of it is ours; the folder may be a checkout, or hold everybody's packages.
+OURS = ("hermesctl", "ipc", "model_service", "stt_service", "supervisor", "worker")
 
 # What a program needs to run where its parent runs. No key, and no variable that names code to load, with one
 # exception: libraries of a graphics card are found through LD_LIBRARY_PATH.

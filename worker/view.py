@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ipc.children import Boundary, CellSpec, Sandbox
+from ipc.interpreter import OURS
 from worker import etc, kernel, mounts
 from worker.mount_table import is_in, mounted, origin, ways_to
 from worker.mounts import NO_DEVICES, NO_EXEC, NO_SUID, READ_ONLY
@@ -144,7 +145,8 @@ class _Builder:
         hidden = [os.path.realpath(path) for path in (*spec.hide, *cgroups, "/sys/fs/cgroup")]
         self._hidden = {path: origin(path, table) for path in hidden if os.path.exists(path)}
         self._links: dict[str, str] = {}
-        self._own = [self._show(path, _RESTRICTED) for path in (*programs(), *boundary.show)]
+        own = (*programs(spec.sandbox.level), *boundary.show)
+        self._own = [self._show(path, _RESTRICTED) for path in own]
         named = [each for each in self._named(boundary) if not _is_in_any(each.path, self._own)]
         self._shown = _without_repetition([*named, *self._own])
 
@@ -259,11 +261,15 @@ class _Builder:
         return copies
 
 
-def programs() -> set[str]:
-    """What this interpreter and the worker's packages are made of."""
+def programs(level: str) -> set[str]:
+    """What this interpreter and the worker's packages are made of.
+
+    Where the host's folders are shown, the supervisor's packages may lie in one of them: read-only, too.
+    """
     packages = Path(__file__).resolve().parents[1]
+    ours = ("ipc", "worker") if level == "workspace" else OURS
     libraries = {path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages")}
-    found = {sys.prefix, sys.base_prefix, str(packages / "ipc"), str(packages / "worker"), *libraries}
+    found = {sys.prefix, sys.base_prefix, *(str(packages / name) for name in ours), *libraries}
     return {path for path in found if os.path.isdir(path) and path != "/"}
 
 

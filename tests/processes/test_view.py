@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ipc.children import Sandbox
+from tests.house import ROOT
 from tests.processes.asking import asked, refused
 from tests.processes.stage import STAND_IN, Stage, play, script
 
@@ -175,7 +176,7 @@ def test_h7_program_and_interpreter_cannot_be_written_at_any_level(tmp_path: Pat
     async def act() -> None:
         packages = Path(sysconfig.get_path("purelib"))
         sandbox = Sandbox(level=level, write=(str(packages),))  # type: ignore[arg-type]
-        with gone_afterwards(packages / "planted.pth"):
+        with gone_afterwards(packages / "planted.pth"), gone_afterwards(ROOT / "supervisor" / "planted.py"):
             await plant(sandbox, packages)
 
     async def plant(sandbox: Sandbox, packages: Path) -> None:
@@ -187,6 +188,9 @@ def test_h7_program_and_interpreter_cannot_be_written_at_any_level(tmp_path: Pat
                 module="wrote(os.path.dirname(sys.modules['worker'].__file__) + '/planted.py')",
                 wire="wrote(os.path.dirname(sys.modules['ipc'].__file__) + '/planted.py')",
             )
+            # A checkout lies in some folder of the host, which the level may show.
+            beside = await asked(stage, supervisor=f"wrote('{ROOT}/supervisor/planted.py')")
+            assert refused(beside["supervisor"])
             assert all(answer == ["refused", "Read-only file system"] for answer in found.values()), found
 
     play(act())
