@@ -177,8 +177,6 @@ def resume_asked(ledger: Ledger, event: ResumeAsked) -> None:
         return
     ledger.answer = Carried(note=f"{len(session.waiting)} go on")
     release(ledger, session)
-    if session.turn is None:
-        ledger.state.openable[session.name] = None
 
 
 def release(ledger: Ledger, session: Session) -> None:
@@ -186,6 +184,7 @@ def release(ledger: Ledger, session: Session) -> None:
     if session.held:
         session.held = 0
         ledger.tell(session, SessionReleased)
+        ledger.state.openable[session.name] = None
 
 
 def put_to_rest(state: State, names: set[str]) -> None:

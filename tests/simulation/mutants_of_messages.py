@@ -57,8 +57,8 @@ MUTANTS_OF_MESSAGES = mutants(
     ),
     (
         "resumed_sessions_open_nothing",
-        "        ledger.state.openable[session.name] = None\n\n\ndef release",
-        "        pass\n\n\ndef release",
+        "SessionReleased)\n        ledger.state.openable[session.name] = None\n",
+        "SessionReleased)\n",
     ),
     (
         "released_without_being_held",
