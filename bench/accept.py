@@ -7,8 +7,9 @@ from pathlib import Path
 
 from bench.goals import Outcome, rounds_asked, tell
 from bench.limits import raw_limit
-from bench.pretend import identity_of, pretend_service
+from bench.pretend import line_of, pretend_service
 from ipc.codec import Decoder, encode
+from ipc.endpoints import Places
 from ipc.messages import Ack, Assign, Finished, FromWorker, Hello, Ready, Submit, ToWorker
 from ipc.sockets import BlockingSocket, Wire
 from tests.waiting import DEADLINE_SECONDS
@@ -23,8 +24,8 @@ _decoder: Decoder[ToWorker] = Decoder(ToWorker)
 class Played:
     """A worker that the benchmark plays. It serves one session: incarnation N gets the Nth message."""
 
-    def __init__(self, wire: Wire, frames: str, incarnation: int) -> None:
-        self.socket = wire.blocking(frames, identity_of(incarnation))
+    def __init__(self, wire: Wire, places: Places, incarnation: int) -> None:
+        self.socket = wire.blocking(line_of(places, incarnation), "worker")
         self._frame = 0
         self.post(Hello(1, (incarnation - 1) % 2, incarnation))
         self.rest()
@@ -43,9 +44,9 @@ class Played:
 class Ours:
     """The supervisor with one busy seat and one spare, both played here."""
 
-    def __init__(self, wire: Wire, control: str, frames: str) -> None:
-        self._client = wire.blocking(control, "bench-client")
-        self._next = partial(Played, wire, frames)
+    def __init__(self, wire: Wire, places: Places) -> None:
+        self._client = wire.blocking(places.control, "bench-client")
+        self._next = partial(Played, wire, places)
         self._asked = 0
         self._workers = [self._next(1), self._next(2)]
         self._idle: Played | None = None
@@ -102,7 +103,7 @@ def measure(rounds: int) -> list[Outcome]:
             pretend_service(home / "ours", 1, spares=1) as (places, _),
             raw_limit("accept", home / "raw") as (a, b, _),
         ):
-            ours, raw = Ours(wire, places.control, places.frames), Raw(wire, a, b)
+            ours, raw = Ours(wire, places), Raw(wire, a, b)
             pairs = [(ours.once(), raw.once()) for _ in range(rounds + _WARM_UP)][_WARM_UP:]
         wire.close()
     times = ([pair[0] for pair in pairs], [pair[1] for pair in pairs])

@@ -16,7 +16,7 @@ import uvloop
 
 from bench.goals import Outcome, rounds_asked, tell
 from bench.host import Host, opened
-from ipc.sockets import LoopSocket, Wire
+from ipc.server import Server
 from supervisor.processes import tree
 from tests.waiting import soon
 from worker.zygote import PREPARED
@@ -29,10 +29,10 @@ _WARM_UP = 5
 class RawForks:
     """A warm process that forks when told to, and the socket its children speak to."""
 
-    def __init__(self, wire: Wire, path: Path) -> None:
+    def __init__(self, path: Path) -> None:
         self._arrived = asyncio.Event()
         self._identity = b""
-        self._socket: LoopSocket = wire.router(str(path), self._heard)
+        self._socket = Server(str(path), self._heard)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "bench.limits", "fork", str(path)],
             stdin=subprocess.PIPE,
@@ -55,6 +55,7 @@ class RawForks:
         return spent * 1000
 
     def close(self) -> None:
+        self._socket.close()
         self._orders.close()
         self._words.close()
         self._process.wait()
@@ -87,12 +88,11 @@ def name_of(found: tree.Status) -> str:
 
 
 async def compare(home: Path, rounds: int) -> list[Outcome]:
-    wire = Wire()
     at_rest: list[float] = []
     behind: list[float] = []
     limit: list[float] = []
-    async with opened(home, wire) as host:
-        raw = RawForks(wire, home / "raw.sock")
+    async with opened(home) as host:
+        raw = RawForks(home / "raw.sock")
         for _ in range(rounds + _WARM_UP):
             await prepared()
             at_rest.append(await start_once(host))
@@ -101,7 +101,6 @@ async def compare(home: Path, rounds: int) -> list[Outcome]:
             limit.append(await raw.once())
         raw.close()
         cell = host.processes.cell_name
-    wire.close()
     at_rest, behind, limit = (times[_WARM_UP:] for times in (at_rest, behind, limit))
     return [
         Outcome(f"worker ready, in a {cell} cell", at_rest, limit, "ms", "at most", 2),

@@ -2,14 +2,16 @@
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+from ipc.channel import Channel, connected_pair
 from ipc.codec import Decoder
 from ipc.endpoints import Places, find_places, make_private
 from ipc.messages import FromWorker, Ready
-from ipc.sockets import Wire
 from supervisor.core.events import WorkerDied, WorkerStarted
+from supervisor.lines import UNSENT_BYTES_MAX
 from supervisor.processes.cells import Limits
 from supervisor.processes.host import Processes
 from supervisor.processes.zygote import Program
@@ -21,11 +23,10 @@ _decoder: Decoder[FromWorker] = Decoder(FromWorker)
 class Host:
     """Starts one worker at a time."""
 
-    def __init__(self, places: Places, wire: Wire, program: Program) -> None:
+    def __init__(self, places: Places, program: Program) -> None:
         self.places = places
         self._events: asyncio.Queue[WorkerStarted | WorkerDied] = asyncio.Queue()
         self._ready = asyncio.Event()
-        self._wire = wire
         self._incarnation = 0
         # The limits a worker has by default, as far as they take time to set.
         limits = Limits(processes_max=256, files_max=4096)
@@ -36,13 +37,12 @@ class Host:
             limits=limits,
             report=self._events.put_nowait,
             program=program,
+            connected=self._connected,
         )
+        self._lines: list[Channel] = []
 
     async def open(self) -> None:
         make_private(self.places.runtime)
-        make_private(self.places.workers)
-        self._wire.router(self.places.frames, self._heard, handover=True)
-        self._wire.router(self.places.pulse, lambda parts: None)
         await self.processes.open()
         await soon(lambda: self.processes.state == "ready")
 
@@ -69,15 +69,30 @@ class Host:
         async with asyncio.timeout(DEADLINE_SECONDS):
             await self._events.get()
 
+    def connect(self) -> tuple[socket.socket, socket.socket]:
+        """The ends of lines for a worker that is started otherwise."""
+        frames, its_frames = connected_pair(str(self.places.runtime))
+        pulse, its_pulse = connected_pair(str(self.places.runtime))
+        self._connected(0, 0, frames, pulse)
+        return its_frames, its_pulse
+
+    def _connected(self, seat: int, incarnation: int, frames: socket.socket, pulse: socket.socket) -> None:
+        for line in self._lines:
+            line.close()
+        self._lines = [
+            Channel(frames, self._heard, lambda reason: None, UNSENT_BYTES_MAX),
+            Channel(pulse, lambda parts: None, lambda reason: None, UNSENT_BYTES_MAX),
+        ]
+
     def _heard(self, parts: list[bytes]) -> None:
-        if isinstance(_decoder.decode(parts[2]), Ready):
+        if isinstance(_decoder.decode(parts[1]), Ready):
             self._ready.set()
 
 
 @contextlib.asynccontextmanager
-async def opened(home: Path, wire: Wire, program: Program | None = None) -> AsyncIterator[Host]:
+async def opened(home: Path, program: Program | None = None) -> AsyncIterator[Host]:
     make_private(home)
-    host = Host(find_places(str(home)), wire, program or Program())
+    host = Host(find_places(str(home)), program or Program())
     try:
         await host.open()
         yield host

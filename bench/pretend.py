@@ -1,10 +1,13 @@
 """A real supervisor whose workers are played by the benchmark itself: `python -m bench.pretend HOME`.
 
-All is as in the service but the process room: nothing is forked, and who a worker is can be known beforehand.
+All is as in the service but the process room: nothing is forked. A worker is played by whoever first connects
+to its socket (`line_of`), in any process.
 """
 
 import asyncio
 import contextlib
+import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -18,6 +21,7 @@ from supervisor.core.events import Event, WorkerAlive, WorkerDied, WorkerStarted
 from supervisor.core.model import Proof, Who
 from supervisor.journal.journal import Journal
 from supervisor.processes.handed import HandedProcesses
+from supervisor.processes.host import Connected
 from supervisor.processes.readings import Reading
 from supervisor.settings import load
 from tests.waiting import DEADLINE_SECONDS, until
@@ -39,8 +43,9 @@ engine = "off"
 """
 
 
-def identity_of(incarnation: int) -> str:
-    return f"pretend-{incarnation}"
+def line_of(places: Places, incarnation: int) -> str:
+    """Where the player of this worker connects; it may do so before the worker is asked for."""
+    return str(places.runtime / f"worker-{incarnation}.sock")
 
 
 class PretendProcesses:
@@ -49,12 +54,23 @@ class PretendProcesses:
     cell_name = "pretend"
     cell_description = "no process is held"
 
-    def __init__(self, *, epoch: int, report: Callable[[Event], None], **_: object) -> None:
+    def __init__(
+        self,
+        *,
+        epoch: int,
+        places: Places,
+        report: Callable[[Event], None],
+        connected: Connected,
+        **_: object,
+    ) -> None:
         self._epoch = epoch
+        self._places = places
         self._report = report
+        self._connected = connected
         self._seats: dict[int, int] = {}
-        self._found: dict[bytes, tuple[int, int]] = {}
-        self._identities: dict[int, bytes] = {}
+        self._listeners: dict[int, socket.socket] = {}
+        # The other ends of pulses, which nobody answers: `_live` speaks for everybody.
+        self._pulses: dict[int, socket.socket] = {}
 
     async def open(self, handed: HandedProcesses | None = None) -> None:
         self._live()
@@ -66,10 +82,11 @@ class PretendProcesses:
         self._seats.clear()
 
     def start(self, seat: int, incarnation: int, agent: str) -> None:
-        identity = identity_of(incarnation).encode()
         self._seats[incarnation] = seat
-        self._found[identity] = (seat, incarnation)
-        self._identities[incarnation] = identity
+        listener = self._listeners[incarnation] = socket.socket(socket.AF_UNIX)
+        listener.bind(line_of(self._places, incarnation))
+        listener.listen(1)
+        asyncio.get_running_loop().add_reader(listener, self._played, incarnation)
         self._report(WorkerStarted(seat, incarnation, pid=1))
 
     def bind(self, incarnation: int, workspace: Path, done: Callable[[str], None]) -> None:
@@ -80,14 +97,28 @@ class PretendProcesses:
 
     def kill(self, incarnation: int) -> None:
         seat = self._seats.pop(incarnation)
-        del self._found[self._identities.pop(incarnation)]
+        self._unlisten(incarnation)
+        if incarnation in self._pulses:
+            self._pulses.pop(incarnation).close()
         self._report(WorkerDied(seat, incarnation, Proof(1, True, 0.0, self.cell_name), "killed"))
 
-    def find(self, identity: bytes) -> tuple[int, int] | None:
-        return self._found.get(identity)
+    def is_known(self, incarnation: int) -> bool:
+        return incarnation in self._seats
 
-    def identity(self, incarnation: int) -> bytes | None:
-        return self._identities.get(incarnation)
+    def _played(self, incarnation: int) -> None:
+        player, _ = self._listeners[incarnation].accept()
+        player.setblocking(False)
+        self._unlisten(incarnation)
+        pulse, self._pulses[incarnation] = socket.socketpair()
+        pulse.setblocking(False)
+        self._connected(self._seats[incarnation], incarnation, player, pulse)
+
+    def _unlisten(self, incarnation: int) -> None:
+        listener = self._listeners.pop(incarnation, None)
+        if listener is not None:
+            asyncio.get_running_loop().remove_reader(listener)
+            listener.close()
+            os.unlink(line_of(self._places, incarnation))
 
     def readings(self) -> Mapping[int, Reading]:
         return {}

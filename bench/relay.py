@@ -16,8 +16,9 @@ import uvloop
 
 from bench.goals import Outcome, rounds_asked, tell
 from bench.limits import raw_limit
-from bench.pretend import identity_of, pretend_service
+from bench.pretend import line_of, pretend_service
 from ipc.codec import Decoder, encode
+from ipc.endpoints import Places
 from ipc.messages import (
     Ack,
     Answer,
@@ -31,7 +32,8 @@ from ipc.messages import (
     Submit,
     ToWorker,
 )
-from ipc.sockets import Sent, Wire
+from ipc.sockets import Wire
+from ipc.zmtp import Sent
 from tests.waiting import DEADLINE_SECONDS
 from worker.outbox import UNACKNOWLEDGED_FRAMES_MAX
 
@@ -53,7 +55,7 @@ class Speaker:
     """The worker's end of a stream: sends while its window has room, in bursts, as worker/outbox.py would."""
 
     def __init__(self, wire: Wire, path: str, incarnation: int) -> None:
-        self._socket = wire.dealer(path, identity_of(incarnation), self._heard)
+        self._socket = wire.dealer(path, f"worker-{incarnation}", self._heard)
         self._number = self._safe = 0
         self._frames: Sequence[bytes] = ()
         self._sent = 0
@@ -130,11 +132,10 @@ class Listener:
 class Ours:
     """Through the supervisor: followed sessions, and a turn of each for every round."""
 
-    def __init__(self, wire: Wire, workers: str, clients: str, streams: int) -> None:
-        self._speakers = [Speaker(wire, workers, number) for number in range(1, streams + 1)]
-        self._listeners = {
-            name: Listener(wire, clients, name) for name in (f"session-{number}" for number in range(streams))
-        }
+    def __init__(self, wire: Wire, places: Places, streams: int) -> None:
+        self._speakers = [Speaker(wire, line_of(places, number), number) for number in range(1, streams + 1)]
+        names = [f"session-{number}" for number in range(streams)]
+        self._listeners = {name: Listener(wire, places.control, name) for name in names}
         for number, speaker in enumerate(self._speakers):
             speaker.say(Hello(1, number, number + 1), Ready())
         for name, listener in self._listeners.items():
@@ -220,7 +221,7 @@ def both(home: Path, streams: int) -> Iterator[tuple[tuple[Ours | Raw, int], ...
         pretend_service(home / f"ours-{streams}", streams) as (places, ours_pid),
         raw_limit("forward", home / f"raw-{streams}") as (clients, workers, raw_pid),
     ):
-        ours = Ours(wire, places.frames, places.control, streams)
+        ours = Ours(wire, places, streams)
         raw = Raw(wire, workers, clients, streams)
         yield (ours, ours_pid), (raw, raw_pid)
         wire.close()

@@ -35,7 +35,7 @@ class Host:
     """One supervisor, its workers, and a person who looks and sends."""
 
     def __init__(self, wire: Wire, places: Places, pid: int) -> None:
-        self._worker = Ours(wire, places.control, places.frames)
+        self._worker = Ours(wire, places)
         self._person = wire.blocking(places.control, "bench-person")
         self._pid = pid
         self._asked = 0

@@ -19,7 +19,6 @@ from bench.idle_worker import COLLECTED
 from ipc.children import CellSpec, Fork
 from ipc.codec import encode
 from ipc.messages import Event
-from ipc.sockets import Wire
 from supervisor.processes.zygote import Program
 from tests.fake_model import FakeModel
 from tests.processes.stage import name_of
@@ -54,11 +53,14 @@ async def executed_bytes(host: Host, log: Path) -> int:
 
 
 def execute(host: Host, log: Path) -> "subprocess.Popen[bytes]":
-    places = host.places
-    fork = Fork(1, 0, 0, "executed", places.frames, places.pulse, str(log), CellSpec("sweep"))
-    with log.open("wb") as output:
+    frames, pulse = host.connect()
+    numbers = (frames.fileno(), pulse.fileno())
+    fork = Fork(1, 0, 0, str(log), CellSpec("sweep"), b"", *numbers)
+    with log.open("wb") as output, frames, pulse:
         command = [sys.executable, "-m", "bench.idle_worker"]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output)
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=output, stderr=output, pass_fds=numbers
+        )
     assert process.stdin is not None
     with process.stdin as order:
         order.write(encode(fork))
@@ -80,13 +82,11 @@ def own_bytes(pid: int) -> int:
 
 
 async def memory(home: Path, rounds: int) -> Outcome:
-    wire = Wire()
     held: tuple[list[float], list[float]] = ([], [])
-    async with opened(home, wire, _PROGRAM) as host:
+    async with opened(home, _PROGRAM) as host:
         for _ in range(rounds):
             held[0].append(await forked_bytes(host) / 2**20)
             held[1].append(await executed_bytes(host, home / "executed.log") / 2**20)
-    wire.close()
     return Outcome("memory of an idle worker", *held, "MiB", "at most", 0.2)
 
 

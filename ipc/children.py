@@ -71,11 +71,10 @@ class CellSpec(Part, frozen=True):
 class Boundary(Part, frozen=True):
     """What is the same for all cells of a supervisor.
 
-    `show` are folders that every cell sees, read-only, even in a hidden one. `home` is the home folder of the
-    supervisor's user, `workspaces` the folder of the sessions' workspaces. The filter is a seccomp program.
+    `home` is the home folder of the supervisor's user, `workspaces` the folder of the sessions' workspaces.
+    The filter is a seccomp program.
     """
 
-    show: tuple[str, ...] = ()
     home: str = ""
     workspaces: str = ""
     cell_filter: bytes = b""
@@ -89,21 +88,21 @@ class Prepare(Message, frozen=True, tag="prepare"):
 
 
 class Fork(Message, frozen=True, tag="fork"):
-    """Make a worker. `identity` is its unguessable name on the socket at `endpoint`.
+    """Make a worker. Its log and its two lines to the supervisor travel with this datagram as descriptors.
 
+    So nothing of the three has to be found by a path in the cell. `frames` and `pulse` are the numbers that
+    the descriptors of the lines have in the worker, which writes them down when it takes the order.
     `tools_filter` is a seccomp program for the tools of an agent that are to have no network.
-    The descriptor of its log travels with this datagram: the file itself may be hidden from the zygote.
     """
 
     epoch: int
     seat: int
     incarnation: int
-    identity: str
-    endpoint: str
-    pulse_endpoint: str
     log_path: str
     cell: CellSpec
     tools_filter: bytes = b""
+    frames: int = -1
+    pulse: int = -1
 
 
 class Bind(Message, frozen=True, tag="bind"):

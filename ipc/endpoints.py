@@ -14,7 +14,7 @@ from ipc.errors import PlaceError
 if TYPE_CHECKING:
     import argparse
 
-# sun_path holds 108 bytes with its terminator; the longest socket name here needs 24 of them.
+# sun_path holds 108 bytes with its terminator; the longest socket name here needs 16 of them.
 _RUNTIME_PATH_MAX = 80
 
 
@@ -70,19 +70,6 @@ class Places:
     @property
     def control(self) -> str:
         return str(self.runtime / "control.sock")
-
-    @property
-    def workers(self) -> Path:
-        """The one part of the runtime folder that a cell can see."""
-        return self.runtime / "workers"
-
-    @property
-    def frames(self) -> str:
-        return str(self.workers / "frames.sock")
-
-    @property
-    def pulse(self) -> str:
-        return str(self.workers / "pulse.sock")
 
     @property
     def services(self) -> str:

@@ -1,18 +1,18 @@
-"""The only place that touches ZeroMQ: raw sockets the loop drains; a send that cannot be made is said.
+"""The only place that touches libzmq: the sockets of workers, services and clients.
+
+The supervisor's ends are in ipc/channel.py and ipc/server.py.
 
 ZeroMQ's file descriptor is edge-triggered: it wakes once for any number of frames, and a send may swallow the
 wake. So every wake drains until nothing is left, and every send asks for one more drain.
 """
 
-import enum
-import os
 from collections.abc import Callable
 from typing import TypeVar
 
 import zmq
 
 from ipc.codec import FRAME_BYTES_MAX
-from ipc.errors import PlaceError
+from ipc.zmtp import Sent
 
 # Frames queued to one peer before it counts as full: some seconds of a fast stream, a few megabytes at most.
 SEND_FRAMES_MAX = 4096
@@ -20,20 +20,13 @@ SEND_FRAMES_MAX = 4096
 RECEIVE_FRAMES_MAX = 4096
 # Frames handled in one wake before other work of the loop gets its turn.
 _DRAIN_MAX = 512
+_INTRODUCTION_MILLISECONDS_MAX = 10_000
 # Plain numbers: joining two of the library's flags costs more than handing a part over.
 _NOW = int(zmq.NOBLOCK)
 _NOW_AND_MORE = int(zmq.NOBLOCK | zmq.SNDMORE)
 
 Receive = Callable[[list[bytes]], None]
 _Kept = TypeVar("_Kept", "LoopSocket", "BlockingSocket")
-
-
-class Sent(enum.Enum):
-    """What became of a send."""
-
-    SENT = "sent"
-    GONE = "gone"
-    FULL = "full"
 
 
 class Wire:
@@ -43,13 +36,9 @@ class Wire:
         self._context = zmq.Context()
         self._sockets: list[LoopSocket | BlockingSocket] = []
 
-    def router(self, path: str, receive: Receive, *, handover: bool = False) -> "LoopSocket":
-        """A bound ROUTER. Every frame starts with a part that is the peer's identity, both ways."""
-        socket = self._socket(zmq.ROUTER)
-        socket.set(zmq.ROUTER_MANDATORY, 1)
-        socket.set(zmq.ROUTER_HANDOVER, int(handover))
-        _bind_private(socket, path)
-        return self._kept(LoopSocket(socket, receive))
+    def line(self, descriptor: int, receive: Receive) -> "LoopSocket":
+        """A DEALER whose one peer has connected already: what it gets must listen, see `connected_pair`."""
+        return self._kept(LoopSocket(self._line(descriptor), receive))
 
     def dealer(self, path: str, identity: str, receive: Receive) -> "LoopSocket":
         return self._kept(LoopSocket(self._dealer(path, identity), receive))
@@ -58,19 +47,13 @@ class Wire:
         """A DEALER for programs without an event loop."""
         return self._kept(BlockingSocket(self._dealer(path, identity)))
 
-    def echo(self, path: str, identity: str) -> None:
-        """Sends back whatever arrives, without the interpreter lock. Blocks: run it in a daemon thread."""
+    def echo(self, descriptor: int) -> None:
+        """Sends back what arrives on a line, without the interpreter lock. Blocks: for a daemon thread."""
         try:
-            with self._dealer(path, identity) as socket:
+            with self._line(descriptor) as socket:
                 zmq.proxy(socket, socket)
         except zmq.ContextTerminated:
             return
-
-    def flush(self, seconds: float) -> None:
-        """Closes as `close` does, but gives what was sent this long to be delivered."""
-        for socket in self._sockets:
-            socket.close(linger_seconds=seconds)
-        self.close()
 
     def close(self) -> None:
         """Drops every socket at once; what was not delivered is not waited for.
@@ -101,6 +84,15 @@ class Wire:
         socket.connect(f"ipc://{path}")
         return socket
 
+    def _line(self, descriptor: int) -> "zmq.Socket[bytes]":
+        socket = self._socket(zmq.DEALER)
+        socket.set(zmq.USE_FD, descriptor)
+        # The address is not looked at, but it has to be one.
+        socket.bind("ipc:///line")
+        # The peer has introduced itself before; until libzmq knows, nothing can be sent.
+        socket.poll(_INTRODUCTION_MILLISECONDS_MAX, zmq.POLLOUT)
+        return socket
+
 
 class LoopSocket:
     """A socket whose frames reach `receive` as soon as the loop is free."""
@@ -119,7 +111,7 @@ class LoopSocket:
         self._want_drain()
 
     def send(self, parts: list[bytes]) -> Sent:
-        """Never blocks. GONE: no such peer. FULL: it reads too slowly; nothing of this frame was sent."""
+        """Never blocks. FULL: the peer reads too slowly, or is gone; nothing of this frame was sent."""
         try:
             # Only the first part can be refused: once that is taken, so are the others.
             for part in parts[:-1]:
@@ -127,20 +119,16 @@ class LoopSocket:
             self._socket.send(parts[-1], _NOW)
         except zmq.Again:
             return Sent.FULL
-        except zmq.ZMQError as error:
-            if error.errno == zmq.EHOSTUNREACH:
-                return Sent.GONE
-            raise
         finally:
             self._want_drain()
         return Sent.SENT
 
-    def close(self, linger_seconds: float = 0.0) -> None:
+    def close(self) -> None:
         if not self._closed:
             self._closed = True
             if not self._loop.is_closed():
                 self._loop.remove_reader(self._descriptor)
-            self._socket.close(int(linger_seconds * 1000))
+            self._socket.close()
 
     def _want_drain(self) -> None:
         if not self._drain_wanted:
@@ -180,20 +168,5 @@ class BlockingSocket:
         """Readable at most once per arrival: after it wakes, call `receive(0)` until it gives None."""
         return int(self._socket.get(zmq.FD))
 
-    def close(self, linger_seconds: float = 0.0) -> None:
-        self._socket.close(int(linger_seconds * 1000))
-
-
-def _bind_private(socket: "zmq.Socket[bytes]", path: str) -> None:
-    """Binds so that the socket file is 0600 from its first instant."""
-    before = os.umask(0o177)
-    try:
-        socket.bind(f"ipc://{path}")
-    except zmq.ZMQError as error:
-        # An open socket that nobody knows would keep the context from ever ending.
-        socket.close(0)
-        raise PlaceError(
-            f"cannot listen on {path}: {error.strerror}", "check the folder's owner and mode"
-        ) from None
-    finally:
-        os.umask(before)
+    def close(self) -> None:
+        self._socket.close()

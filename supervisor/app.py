@@ -10,7 +10,7 @@ from ipc.budgets import PROCESSES_END_SECONDS
 from ipc.codec import encode
 from ipc.endpoints import Places, remove_stand_in
 from ipc.messages import Delta, Noted, Refused
-from ipc.sockets import Wire
+from ipc.server import Server
 from supervisor import log_file, signals
 from supervisor.applying import Applying
 from supervisor.assignment import Assignment
@@ -95,7 +95,7 @@ class App:
         self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._folders = Folders(places, self._log)
         self._environment = worker_environment(settings, os.environ)
-        self._wire = Wire()
+        self._clients: Server | None = None
         self._wire_up(state)
 
     def _wire_up(self, state: State) -> None:
@@ -110,6 +110,7 @@ class App:
             environment=self._environment,
             report=self._post,
             check=self._folders.check,
+            connected=self._connected,
         )
         self._make_services()
         self._storage = Storage(
@@ -119,7 +120,9 @@ class App:
         self._ending = Ending(self._notifier, self._processes.readings, services)
         self._feed = Feed(self._journal.read, self._spoken, self._contain)
         briefing = Briefing(self._journal.read, self._live, lambda: self._model.endpoint)
-        self._switchboard = Switchboard(identities=self._processes, feed=self._feed, brief=briefing)
+        self._switchboard = Switchboard(
+            known=self._processes, feed=self._feed, brief=briefing, contain=self._contain
+        )
         self._workspaces = Workspaces(places.workspaces, self._folders.check)
         assignment = Assignment(
             self._workspaces, self._processes.bind, self._switchboard, self._post, self._contain
@@ -228,7 +231,6 @@ class App:
         )
         self._services = Services(
             [spec for spec in wanted if spec is not None],
-            wire=self._wire,
             endpoint=places.services,
             logs=places.logs,
             report=self._service_changed,
@@ -277,12 +279,7 @@ class App:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._broke)
         signals.listen(self._asked_to_stop, lambda: self._reload_asked(lambda answer: None))
-        arrived, failed = self._switchboard.frame_arrived, self._switchboard.frame_failed
-        frame_arrived = self._contain.around("worker", arrived, failed)
-        pulse_arrived = self._contain.around("worker", self._switchboard.pulse_arrived, failed)
-        frames = self._wire.router(self._places.frames, frame_arrived, handover=True)
-        pulse = self._wire.router(self._places.pulse, pulse_arrived)
-        self._switchboard.open(self._engine, frames, pulse)
+        self._switchboard.open(self._engine)
         handed = self._handed
         await self._processes.open(handed.processes if handed else None)
         for worker in handed.workers if handed else ():
@@ -295,9 +292,10 @@ class App:
         """Opens the control socket: the leftovers of the last life are settled and committed."""
         # First: a client may ask for the services as soon as it can connect.
         self._services.open(self._handed.model if self._handed else None)
-        socket = self._wire.router(self._places.control, self._control.request_arrived)
-        self._feed.open(socket)
-        self._control.open(socket)
+        clients = Server(self._places.control, self._control.request_arrived, left=self._feed.forget)
+        self._clients = clients
+        self._feed.open(clients)
+        self._control.open(clients)
         self._switchboard.ask_recalled()
         self._take_pulse()
         self._health.open()
@@ -321,6 +319,9 @@ class App:
         # First: whatever goes wrong this time, processes are asked again.
         asyncio.get_running_loop().call_later(_PULSE_SECONDS, self._take_pulse)
         self._switchboard.take_pulse()
+
+    def _connected(self, *ends: Any) -> None:
+        self._switchboard.connected(*ends)
 
     def _post(self, event: events.Event) -> None:
         self._engine.post(event)
@@ -393,7 +394,9 @@ class App:
             part.close()
         ends = (room.close(PROCESSES_END_SECONDS) for room in (self._processes, self._services))
         await asyncio.gather(*ends)
-        self._wire.flush(_FLUSH_SECONDS)
+        self._switchboard.close()
+        if self._clients is not None:
+            self._clients.close(_FLUSH_SECONDS)
         if self.leaving is None:
             remove_stand_in(self._places.runtime)  # while the journal's lock keeps others from using it
             self._journal.close()

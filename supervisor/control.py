@@ -8,7 +8,7 @@ from ipc import messages as wire
 from ipc import paging
 from ipc.codec import Decoder, encode
 from ipc.errors import WireError
-from ipc.sockets import LoopSocket
+from ipc.server import Server
 from supervisor import request_faults, scaling
 from supervisor.containment import Containment, Fault
 from supervisor.core import effects, events
@@ -43,6 +43,7 @@ class Engine(Protocol):
 
 
 class Feed(Protocol):
+    def has_room(self, identity: bytes) -> bool: ...
     def follow(self, identity: bytes, request: bytes, session: str | None, after: int | None) -> None: ...
     def unfollow(self, identity: bytes, request: bytes) -> None: ...
 
@@ -99,7 +100,7 @@ class Control:
         self._serve_contained = contain.around("request", self._serve, self._not_served)
         self._decoder: Decoder[wire.Request] = Decoder(wire.Request)
 
-    def open(self, socket: LoopSocket) -> None:
+    def open(self, socket: Server) -> None:
         self._socket = socket
 
     def request_arrived(self, parts: list[bytes]) -> None:
@@ -156,6 +157,8 @@ class Control:
     def _follow(self, identity: bytes, number: bytes, request: wire.Follow, reply: Reply) -> None:
         after = request.after
         fault = request_faults.follow(request)
+        if fault is None and not self._feed.has_room(identity):
+            fault = wire.Refused("this client follows too much at once", "end some of its follows first")
         if fault is None and request.session is not None and after is not None:
             fault = request_faults.not_told_yet(request.session, after, self._views.told(request.session))
         if fault is not None:

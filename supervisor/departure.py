@@ -1,6 +1,6 @@
 """The last acts of an image of the supervisor that is replaced in place; running turns lose nothing by it."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
 from ipc import paging
@@ -12,6 +12,7 @@ from supervisor.core.keeping import keepable
 from supervisor.core.model import State
 from supervisor.folders import Identity
 from supervisor.handover import Handover, fault_of_next_image
+from supervisor.lines import HandedLine
 from supervisor.model_source import NAME as MODEL
 from supervisor.processes.handed import HandedProcesses
 from supervisor.services.handed import HandedService
@@ -25,7 +26,7 @@ class Engine(Protocol):
 
 
 class Switchboard(Protocol):
-    def safe(self, identity: bytes) -> int: ...
+    def hand_over(self, incarnations: Iterable[int]) -> dict[int, HandedLine]: ...
 
 
 class Processes(Protocol):
@@ -86,13 +87,15 @@ class Departure:
         await self._engine.halt()
         state = self._engine.state
         kept = keepable(state)
-        handed = await self._processes.hand_over({one.incarnation for one in kept}, deadline_seconds)
+        # First: a worker that has left its line is not kept, and so ends.
+        lines = self._switchboard.hand_over(one.incarnation for one in kept)
+        handed = await self._processes.hand_over(lines.keys(), deadline_seconds)
         return Handover(
             protocol=VERSION,
             epoch=state.epoch,
             incarnations=state.incarnations,
             kept=kept,
-            safe={one.identity: self._switchboard.safe(one.identity.encode()) for one in handed.workers},
+            lines=lines,
             processes=handed,
             model=self._services.hand_over(MODEL),
             environment=self._environment,

@@ -16,7 +16,8 @@ from ipc import messages as wire
 from ipc.codec import encode
 from ipc.errors import FrameTooLarge
 from ipc.paging import fitted_row
-from ipc.sockets import LoopSocket, Sent
+from ipc.server import Server
+from ipc.zmtp import Sent
 from supervisor.containment import Containment, Fault
 from supervisor.core.records import Record
 
@@ -26,6 +27,8 @@ _PAGE_EVENTS = 256
 # How often a follower that is behind is tried again, and for how long without any progress.
 _RETRY_SECONDS = 0.02
 _PATIENCE_SECONDS = 30.0
+# Of one client: more than `hermesctl tail` of all sessions takes.
+FOLLOWS_MAX = 2000
 _TOO_SLOW = "it read too slowly"
 
 
@@ -74,20 +77,24 @@ class Feed:
         self._tell_contained = contain.around("follower", self._tell, self._not_told)
         self._pass_on_contained = contain.around("follower", self._pass_on, self._not_told)
         self._catch_up_contained = contain.around("follower", self._catch_up, self._not_told)
-        self._followers: dict[tuple[bytes, bytes], _Follower] = {}
+        self._followers: dict[bytes, dict[bytes, _Follower]] = {}  # by client, then by request
         self._by_session: dict[str | None, dict[_Follower, None]] = {}
         self._behind: dict[_Follower, None] = {}
         self._retry: asyncio.TimerHandle | None = None
 
-    def open(self, socket: LoopSocket) -> None:
+    def open(self, socket: Server) -> None:
         self._socket = socket
+
+    def has_room(self, identity: bytes) -> bool:
+        """Whether the client may begin another follow."""
+        return len(self._followers.get(identity, ())) < FOLLOWS_MAX
 
     def follow(self, identity: bytes, request: bytes, session: str | None, after: int | None) -> None:
         """Begin with everything after `after`, or with what happens from now on when it is None."""
         last = self._history.session_seq(session) if session is not None else 0
         follower = _Follower(identity, request, session, last if after is None else after)
         self.unfollow(identity, request)
-        self._followers[identity, request] = follower
+        self._followers.setdefault(identity, {})[request] = follower
         self._by_session.setdefault(session, {})[follower] = None
         self._send(follower, encode(wire.Following(last, follower.seq)))
         if session is None:
@@ -96,14 +103,22 @@ class Feed:
             self._catch_up(follower)
 
     def unfollow(self, identity: bytes, request: bytes) -> None:
-        follower = self._followers.pop((identity, request), None)
+        theirs = self._followers.get(identity, {})
+        follower = theirs.pop(request, None)
         if follower is None:
             return
+        if not theirs:
+            del self._followers[identity]
         self._behind.pop(follower, None)
         listeners = self._by_session[follower.session]
         del listeners[follower]
         if not listeners:
             del self._by_session[follower.session]
+
+    def forget(self, identity: bytes) -> None:
+        """The client has left."""
+        for request in list(self._followers.get(identity, ())):
+            self.unfollow(identity, request)
 
     def publish(self, records: Sequence[Record]) -> None:
         """Tell what has just become durable."""

@@ -45,7 +45,6 @@ class Folders:
         self._private = (
             places.state,
             places.runtime,
-            places.workers,
             places.clips,
             places.workspaces,
             places.logs,

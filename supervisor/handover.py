@@ -18,6 +18,7 @@ from ipc.interpreter import WORKING_DIRECTORY, command, without_code
 from ipc.parts import Part
 from supervisor.core.model import Kept, Who
 from supervisor.folders import Identity
+from supervisor.lines import HandedLine
 from supervisor.processes.handed import HandedProcesses
 from supervisor.services.handed import HandedService
 
@@ -34,14 +35,14 @@ class Handover(Part, frozen=True):
     epoch: int
     incarnations: int
     kept: tuple[Kept, ...]
-    # The last frame of each kept worker that is in the journal, by its identity.
-    safe: dict[str, int]
     processes: HandedProcesses
     model: HandedService | None
     # What this image has taken out of its environment.
     environment: dict[str, str]
     # An image of an earlier version does not know them.
     folders: dict[str, Identity] = msgspec.field(default_factory=dict)
+    # Of kept workers, by incarnation.
+    lines: dict[int, HandedLine] = msgspec.field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Without what names a worker or opens the model."""
@@ -53,10 +54,10 @@ class Handover(Part, frozen=True):
         return str(self.model.options.get("api_key", "")) if self.model else ""
 
     @property
-    def workers(self) -> tuple[tuple[bytes, Who, int], ...]:
-        """Identity, fence and last safe frame of every kept worker."""
+    def workers(self) -> tuple[tuple[Who, HandedLine], ...]:
+        """Fence and line of every kept worker."""
         return tuple(
-            (one.identity.encode(), Who(self.epoch, one.seat, one.incarnation), self.safe[one.identity])
+            (Who(self.epoch, one.seat, one.incarnation), self.lines[one.incarnation])
             for one in self.processes.workers
         )
 
@@ -102,7 +103,8 @@ def arrive(argument: str) -> tuple[Handover, int]:
     descriptor, lock = map(int, argument.split(","))
     with open(descriptor, "rb") as file:
         handover = msgspec.msgpack.decode(file.read(), type=Handover)
-    if handover.protocol == VERSION:
-        return handover, lock
-    processes = msgspec.structs.replace(handover.processes, workers=())
-    return msgspec.structs.replace(handover, kept=(), processes=processes), lock
+    lines = handover.lines if handover.protocol == VERSION else {}
+    workers = tuple(one for one in handover.processes.workers if one.incarnation in lines)
+    processes = msgspec.structs.replace(handover.processes, workers=workers)
+    kept = tuple(one for one in handover.kept if one.incarnation in lines)
+    return msgspec.structs.replace(handover, kept=kept, processes=processes), lock

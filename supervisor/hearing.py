@@ -12,7 +12,7 @@ from typing import Protocol
 from ipc import hearing as wire
 from ipc.codec import Decoder, encode
 from ipc.errors import WireError
-from ipc.sockets import Sent
+from ipc.zmtp import Sent
 from supervisor.core import events
 from supervisor.core.effects import ForgetClip, Transcribe
 from supervisor.live import Live

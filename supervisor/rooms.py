@@ -7,11 +7,11 @@ from typing import Protocol
 from supervisor.engine import Processes as Workers
 from supervisor.processes.cells import Limits
 from supervisor.processes.handed import HandedProcesses
-from supervisor.switchboard import Identities
+from supervisor.switchboard import Known
 from supervisor.views import Reading
 
 
-class ProcessRoom(Workers, Identities, Protocol):
+class ProcessRoom(Workers, Known, Protocol):
     """Where workers live. The real one is Processes; a benchmark may play the workers itself."""
 
     @property

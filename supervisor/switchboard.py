@@ -5,17 +5,21 @@ kept here until the engine takes it to the journal, a few times a second.
 """
 
 import asyncio
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
 from ipc import messages as wire
+from ipc.channel import CLOSED_BY_PEER
 from ipc.codec import Decoder, encode, values
 from ipc.errors import WireError
-from ipc.sockets import LoopSocket, Sent
+from ipc.zmtp import Sent
+from supervisor.containment import Containment, Fault
 from supervisor.core import events, turns
 from supervisor.core.effects import AssignTurn, SteerTurn
 from supervisor.core.model import State, Who
+from supervisor.lines import HandedLine, Line, LineFault, Words
 
 # Streamed words reach the journal at least this often, so a crash of the supervisor loses less than a
 # quarter second.
@@ -24,10 +28,11 @@ SPEECH_SECONDS_MAX = 0.2
 _HEAR_OUT_SECONDS = 0.25
 _LAST_PULSE = b"last"
 # A worker holds back when this many of its frames are not acknowledged, so ask for a commit well before.
-_UNACKNOWLEDGED_MAX = 256
-# A kept worker connects again within a tenth of a second; one that is starved gets this long to answer.
+_NUDGED_AT = 256
+# A process that has closed its line is found dead by then, or it lives and has done so on purpose.
+_CLOSED_SECONDS_MAX = 10.0
+# A kept worker answers within milliseconds; one that is starved gets this long.
 RECALL_SECONDS_MAX = 10.0
-_RECALL_AGAIN_SECONDS = 0.02
 # Frames that the rules know by the same fields in the same order; a test compares them.
 _SAME_WORDS: dict[type[wire.FromWorker], Callable[..., events.Event]] = {
     wire.ToolStarted: events.ToolStarted,
@@ -45,175 +50,141 @@ class Engine(Protocol):
     def nudge(self) -> None: ...
 
 
-class Identities(Protocol):
-    """Which process speaks under an unguessable name, and the other way round."""
+class Known(Protocol):
+    """Whether the process of an incarnation is there: ordered, and not reported dead."""
 
-    def find(self, identity: bytes) -> tuple[int, int] | None: ...
-    def identity(self, incarnation: int) -> bytes | None: ...
-
-
-class Fault(Protocol):
-    @property
-    def error(self) -> str: ...
+    def is_known(self, incarnation: int) -> bool: ...
 
 
 class Listeners(Protocol):
     def delta(self, session: str, frame: bytes) -> None: ...
 
 
-@dataclass(slots=True)
-class _Line:
-    """The conversation with one worker process; whether it still counts is for the fences to say."""
-
-    who: Who
-    received: int = 0
-    safe: int = 0
-    acknowledged: int = 0
-    # The latest words that are still to be decided; all of them have passed the fence.
-    words: "Words | None" = None
-
-
-class Words:
-    """Words of one attempt without anything between them, in their place among what happened."""
-
-    __slots__ = ("_switchboard", "attempt", "line", "texts", "turn")
-
-    def __init__(self, switchboard: "Switchboard", line: _Line, turn: str, attempt: int) -> None:
-        self._switchboard = switchboard
-        self.line = line
-        self.turn = turn
-        self.attempt = attempt
-        self.texts: list[str] = []
-
-    def take(self) -> events.Spoke:
-        """For the rules; what is said from here on are other words."""
-        self._switchboard._taken(self)
-        return events.Spoke(self.line.who, self.turn, self.attempt, "".join(self.texts))
-
-
-@dataclass(slots=True)
-class _Recall:
-    """A kept worker that is to say again what was not safe; `is_asked` once it could be told so."""
-
-    identity: bytes
-    line: _Line
-    is_asked: bool = False
-
-
 @dataclass(slots=True, eq=False)
 class _HearingOut:
     """Whose answer to the last pulse is missing, and what happens when none is."""
 
-    missing: set[bytes]
+    missing: set[Line]
     then: Callable[[], None]
 
 
 class Switchboard:
-    """The lines to all workers."""
+    """The lines to all workers.
+
+    Each worker has two channels of its own, for frames and pulse, which are connected before its process is
+    made. Whoever speaks there is that worker, and what it does wrong ends that worker.
+    """
 
     def __init__(
         self,
         *,
-        identities: Identities,
+        known: Known,
         feed: Listeners,
         brief: Callable[[AssignTurn], wire.Assign],
+        contain: Containment,
     ) -> None:
-        self._identities = identities
+        self._known = known
         self._feed = feed
         self._brief = brief
         self._loop = asyncio.get_running_loop()
         self._decoder: Decoder[wire.FromWorker] = Decoder(wire.FromWorker)
-        self._lines: dict[bytes, _Line] = {}  # by the worker's identity
+        self._lines: dict[int, Line] = {}  # by the worker's incarnation
         self._undecided: dict[Who, list[Words]] = {}
         self._flush: asyncio.TimerHandle | None = None
-        self._recalled: dict[Who, _Recall] = {}  # kept workers that have not answered yet
-        # Frames that were not even decided: of the dead, of nobody, or seen before.
+        # Frames that were not even decided: of the dead, or seen before.
         self.echoes = 0
         self._hearing_out: dict[_HearingOut, None] = {}
+        self._recalled: dict[Line, None] = {}  # kept workers that have not answered yet
+        self._frame_contained = contain.around("worker", self._frame_arrived, self._frame_failed)
+        self._pulse_contained = contain.around("worker", self._pulse_arrived, self._frame_failed)
 
-    def open(self, engine: Engine, frames: LoopSocket, pulse: LoopSocket) -> None:
+    def open(self, engine: Engine) -> None:
         self._engine = engine
-        self._frames = frames
-        self._pulse = pulse
+
+    def connected(self, seat: int, incarnation: int, frames: socket.socket, pulse: socket.socket) -> None:
+        """The supervisor's ends of the channels to a worker that is being made."""
+        line = self._lines[incarnation] = Line(Who(self._engine.state.epoch, seat, incarnation))
+        line.open(frames, pulse, self._frame_contained, self._pulse_contained, self._ended)
 
     # --- from workers -----------------------------------------------------------------------------------
 
-    def frame_arrived(self, parts: list[bytes]) -> None:
-        """A frame of a worker: [identity, number, message]. Unknown names and repeated numbers are echoes.
-
-        So is what came over a gap, as after a change of the supervisor's image: it is asked for again.
-        """
-        line = self._line(parts[0]) if len(parts) == 3 else None
-        if line is None:
-            self.echoes += 1
-            return
-        number = int.from_bytes(parts[1])
-        if number != line.received + 1 or not self._is_asked(line.who):
-            self.echoes += 1
-            return
-        line.received = number
+    def _frame_arrived(self, line: Line, parts: list[bytes]) -> None:
+        """What came over a gap, as after a change of the supervisor's image, comes again and counts then."""
         try:
-            message = self._decoder.decode(parts[2])
+            frame = line.take(parts)
+            if frame is None:
+                self.echoes += 1
+                return
+            message = self._decoder.decode(frame)
+        except LineFault as fault:
+            self._give_up(line, str(fault))
+            return
         except WireError as error:
-            self._engine.post(
-                events.WorkerUnreachable(line.who, f"it sent a frame that cannot be read: {error}")
-            )
+            self._give_up(line, f"it sent a frame that cannot be read: {error}")
             return
         if isinstance(message, wire.Delta):
-            self._spoke(line, message, parts[2])
+            self._spoke(line, message, frame)
             return
         # What it says after this comes after it.
         line.words = None
-        self._happened(line.who, message, parts[2])
+        self._happened(line, message, frame)
 
-    def frame_failed(self, fault: Fault, parts: list[bytes]) -> None:
+    def _frame_failed(self, fault: Fault, line: Line, parts: list[bytes]) -> None:
         """Serving its frame raised: the worker ends, for it cannot be known what of the frame was done."""
-        line = self._lines.get(parts[0])
-        if line is not None:
-            reason = f"it sent a frame that cannot be served: {fault.error}"
-            self._engine.post(events.WorkerUnreachable(line.who, reason))
+        self._give_up(line, f"it sent a frame that cannot be served: {fault.error}")
 
-    def pulse_arrived(self, parts: list[bytes]) -> None:
-        line = self._line(parts[0])
-        if line is not None:
-            self._engine.post(events.WorkerAlive(line.who, "pulse"))
+    def _pulse_arrived(self, line: Line, parts: list[bytes]) -> None:
+        try:
+            line.pulse_answered()
+        except LineFault as fault:
+            self._give_up(line, str(fault))
+            return
+        self._engine.post(events.WorkerAlive(line.who, "pulse"))
         if parts[-1] == _LAST_PULSE:
+            line.drain()
             for hearing in list(self._hearing_out):
-                hearing.missing.discard(parts[0])
+                hearing.missing.discard(line)
                 if not hearing.missing:
                     self._heard_out(hearing)
 
-    def _line(self, identity: bytes) -> _Line | None:
-        line = self._lines.get(identity)
-        if line is None and (found := self._identities.find(identity)):
-            line = self._lines[identity] = _Line(Who(self._engine.state.epoch, *found))
-        return line
+    def _ended(self, line: Line, reason: str) -> None:
+        """A channel is gone. If its process has died, whoever watches that says more of it."""
+        if reason == CLOSED_BY_PEER:
+            line.closed_at = self._loop.time()
+        else:
+            self._give_up(line, reason)
 
-    def _spoke(self, line: _Line, message: wire.Delta, frame: bytes) -> None:
+    def _give_up(self, line: Line, reason: str) -> None:
+        """Ends the worker by name; from here on it is not heard."""
+        self._hang_up(line)
+        self._engine.post(events.WorkerUnreachable(line.who, reason))
+
+    def _spoke(self, line: Line, message: wire.Delta, frame: bytes) -> None:
         words = line.words
         # Nothing was decided since the words that wait here passed the fence: it need not be asked again.
         if words is None or words.turn != message.turn or words.attempt != message.attempt:
             if turns.running(self._engine.state, line.who, message.turn, message.attempt) is None:
                 self.echoes += 1
                 return
-            words = line.words = Words(self, line, message.turn, message.attempt)
+            words = line.words = Words(line, message.turn, message.attempt, self._taken)
             self._undecided.setdefault(line.who, []).append(words)
             self._engine.hold(words.take)
             if self._flush is None:
                 self._flush = self._loop.call_later(SPEECH_SECONDS_MAX, self._engine.nudge)
         words.texts.append(message.text)
         self._feed.delta(message.session, frame)
-        if line.received - line.acknowledged >= _UNACKNOWLEDGED_MAX:
+        if line.received - line.acknowledged >= _NUDGED_AT:
             self._engine.nudge()
 
-    def _happened(self, who: Who, message: wire.FromWorker, frame: bytes) -> None:
+    def _happened(self, line: Line, message: wire.FromWorker, frame: bytes) -> None:
+        who = line.who
         match message:
             case wire.Beat() | wire.Hello() | wire.Delta():
                 event: events.Event = events.WorkerAlive(who, "loop")
             case wire.Ready():
                 event = events.WorkerReady(who)
             case wire.Kept():
-                self._recalled.pop(who, None)
+                self._recalled.pop(line, None)
                 event = events.WorkerKept(who, message.turn, message.attempt)
             case wire.Noted():
                 found = turns.running(self._engine.state, who, message.turn, message.attempt)
@@ -234,34 +205,27 @@ class Switchboard:
 
     # --- across a restart in place ----------------------------------------------------------------------
 
-    def safe(self, identity: bytes) -> int:
-        """The last frame of a worker that is in the journal."""
-        line = self._lines.get(identity)
-        return line.safe if line is not None else 0
+    def hand_over(self, incarnations: Iterable[int]) -> dict[int, HandedLine]:
+        """The lines of these workers for the next image of the supervisor, by incarnation."""
+        lines = {incarnation: self._lines.pop(incarnation).hand_over() for incarnation in incarnations}
+        return {incarnation: handed for incarnation, handed in lines.items() if handed is not None}
 
-    def recall(self, identity: bytes, who: Who, safe: int) -> None:
-        """A worker of the image before: it connects again by itself and is then asked for the rest."""
-        line = self._lines[identity] = _Line(who, received=safe, safe=safe, acknowledged=safe)
-        self._recalled[who] = _Recall(identity, line)
+    def recall(self, who: Who, handed: HandedLine) -> None:
+        """A worker of the image before. What it says before the rules know it again is asked for later."""
+        line = self._lines[who.incarnation] = Line(who, handed.safe)
+        self._recalled[line] = None
+        line.reopen(handed, self._frame_contained, self._pulse_contained, self._ended)
 
-    def _is_asked(self, who: Who) -> bool:
-        """What a kept worker says before the rules know it again would be lost: it is asked for later."""
-        recall = self._recalled.get(who)
-        return recall is None or recall.is_asked
+    def ask_recalled(self) -> None:
+        """Asks kept workers for the rest; one that does not answer is given up, and its turn tried again."""
+        for line in list(self._recalled):
+            line.is_heard = True
+            self._send(line.who, wire.Resend(line.safe))
+        self._loop.call_later(RECALL_SECONDS_MAX, self._give_up_recalled)
 
-    def ask_recalled(self, patience_seconds: float = RECALL_SECONDS_MAX) -> None:
-        """Until every kept worker has answered; one that does not is given up, and its turn tried again."""
-        for who, recall in list(self._recalled.items()):
-            if patience_seconds <= 0:
-                del self._recalled[who]
-                reason = "it did not answer after the restart"
-                self._engine.post(events.WorkerUnreachable(who, reason))
-            elif not recall.is_asked:
-                sent = self._frames.send([recall.identity, encode(wire.Resend(recall.line.safe))])
-                recall.is_asked = sent is Sent.SENT
-        if self._recalled:
-            left = patience_seconds - _RECALL_AGAIN_SECONDS
-            self._loop.call_later(_RECALL_AGAIN_SECONDS, self.ask_recalled, left)
+    def _give_up_recalled(self) -> None:
+        for line in list(self._recalled):
+            self._give_up(line, "it did not answer after the restart")
 
     # --- to the engine ----------------------------------------------------------------------------------
 
@@ -271,7 +235,7 @@ class Switchboard:
             self._flush.cancel()
             self._flush = None
         for line in self._lines.values():
-            line.safe = line.received
+            line.all_taken()
 
     def _taken(self, words: Words) -> None:
         undecided = self._undecided[words.line.who]
@@ -282,14 +246,9 @@ class Switchboard:
             words.line.words = None
 
     def acknowledge(self) -> None:
-        """After a commit: tell each worker which of its frames need not be sent again.
-
-        One that cannot be told now is told with the next commit; its death is reported by who watches it.
-        """
-        for identity, line in self._lines.items():
-            if line.safe > line.acknowledged:
-                sent = self._frames.send([identity, encode(wire.Ack(line.safe))])
-                line.acknowledged = line.safe if sent is Sent.SENT else line.acknowledged
+        """After a commit: tell each worker which of its frames need not be sent again."""
+        for line in self._lines.values():
+            line.acknowledge()
 
     def said(self, who: Who) -> str:
         """Words of a worker that have been shown but not decided yet."""
@@ -315,21 +274,20 @@ class Switchboard:
 
     def take_pulse(self) -> None:
         """Ask every process for a sign of life. No answer is no sign; so is a peer that cannot be asked."""
-        for identity, line in list(self._lines.items()):
-            if self._identities.find(identity) is None:
-                self._hang_up(identity, line)
+        for incarnation, line in list(self._lines.items()):
+            if not self._known.is_known(incarnation):
+                self._hang_up(line)
+            elif line.closed_at is not None and self._loop.time() - line.closed_at > _CLOSED_SECONDS_MAX:
+                self._give_up(line, "it has closed its line to the supervisor")
             else:
-                self._pulse.send([identity, b""])
+                line.ask_pulse(b"")
 
     def hear_out(self, then: Callable[[], None]) -> None:
         """Do something once all that workers have sent until now is heard; soon, if they do not answer.
 
         Frames that lie between the processes are read before the answer to a pulse that is sent after them.
         """
-        asked = (
-            identity for identity in self._lines if self._pulse.send([identity, _LAST_PULSE]) is Sent.SENT
-        )
-        hearing = _HearingOut(set(asked), then)
+        hearing = _HearingOut({line for line in self._lines.values() if line.ask_pulse(_LAST_PULSE)}, then)
         self._hearing_out[hearing] = None
         if hearing.missing:
             self._loop.call_later(_HEAR_OUT_SECONDS, self._heard_out, hearing)
@@ -343,15 +301,20 @@ class Switchboard:
             self._loop.call_soon(hearing.then)
 
     def _send(self, who: Who, message: wire.ToWorker) -> None:
-        identity = self._identities.identity(who.incarnation)
-        if identity is None:
-            return  # the process is gone; its line is closed with the next pulse
-        sent = self._frames.send([identity, encode(message)])
+        line = self._lines.get(who.incarnation)
+        if line is None:
+            return  # the process is gone, or its end was decided
+        sent = line.send(encode(message))
         if sent is not Sent.SENT:
             reason = "it is not connected" if sent is Sent.GONE else "it does not read its frames"
             self._engine.post(events.WorkerUnreachable(who, reason))
 
-    def _hang_up(self, identity: bytes, line: _Line) -> None:
-        """The process is gone; nothing can be said to it any more."""
-        del self._lines[identity]
-        self._recalled.pop(line.who, None)
+    def close(self) -> None:
+        for line in list(self._lines.values()):
+            self._hang_up(line)
+
+    def _hang_up(self, line: Line) -> None:
+        """Nothing can be said to it any more, and nothing that it has sent takes memory."""
+        line.close()
+        self._lines.pop(line.who.incarnation, None)
+        self._recalled.pop(line, None)

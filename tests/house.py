@@ -81,6 +81,7 @@ _CORE_READERS = (
     "journal",
     "engine",
     "switchboard",
+    "lines",
     "control",
     "feed",
     "processes",

@@ -7,6 +7,7 @@ from ipc.codec import Decoder
 from ipc.endpoints import Places
 from ipc.messages import Answer, Refused
 from ipc.sockets import Wire
+from ipc.zmtp import frames
 from tests.waiting import DEADLINE_SECONDS
 from tests.wire_values import Plain, frame
 
@@ -50,3 +51,8 @@ class RawClient:
         answer = self.ask(message)
         assert isinstance(answer, Refused), answer
         return answer
+
+
+def sent_as(parts: list[bytes]) -> bytes:
+    """A message as it travels between two ZeroMQ sockets."""
+    return b"".join(frames(parts))

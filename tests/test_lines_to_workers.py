@@ -1,19 +1,31 @@
 """Lines to workers: what cannot be sent is an event, and what is said keeps its place among what is done."""
 
 import asyncio
+import socket
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
 from ipc import messages as wire
-from ipc.codec import encode
-from ipc.sockets import SEND_FRAMES_MAX, Wire
+from ipc.channel import connected_pair
+from ipc.codec import FRAME_BYTES_MAX, encode
+from ipc.sockets import LoopSocket, Wire
+from ipc.zmtp import OPENING
 from supervisor.core import events
 from supervisor.core.effects import AssignTurn, SteerTurn
 from supervisor.core.model import Attempt, Policy, Session, State, Turn, Who, Worker, WorkerState
+from supervisor.lines import (
+    IGNORED_FRAMES_MAX,
+    UNACKNOWLEDGED_BYTES_MAX,
+    UNACKNOWLEDGED_FRAMES_MAX,
+    UNSENT_BYTES_MAX,
+)
 from supervisor.switchboard import Switchboard
+from tests.no_containment import uncontained
+from tests.raw_client import sent_as
+from tests.waiting import soon
+from worker import outbox
 
 WHO = Who(epoch=1, seat=0, incarnation=7)
 
@@ -45,11 +57,8 @@ class Posts:
 class OneWorker:
     """The process room with one worker in it."""
 
-    def find(self, identity: bytes) -> tuple[int, int] | None:
-        return (WHO.seat, WHO.incarnation) if identity == b"worker" else None
-
-    def identity(self, incarnation: int) -> bytes | None:
-        return b"worker" if incarnation == WHO.incarnation else None
+    def is_known(self, incarnation: int) -> bool:
+        return incarnation == WHO.incarnation
 
 
 class NoListeners:
@@ -63,30 +72,55 @@ def brief(effect: AssignTurn) -> wire.Assign:
     )
 
 
+class Stage:
+    """A switchboard whose one worker is played by the test, with libzmq as a real one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.posts = Posts()
+        self.switchboard = Switchboard(
+            known=OneWorker(), feed=NoListeners(), brief=brief, contain=uncontained()
+        )
+        self.switchboard.open(self.posts)
+        (frames, self.frames), (pulse, self.pulse) = (connected_pair(str(folder)) for _ in range(2))
+        self.switchboard.connected(WHO.seat, WHO.incarnation, frames, pulse)
+        self.wire = Wire()
+        self.received: list[list[bytes]] = []
+
+    def __enter__(self) -> "Stage":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.wire.close()
+        self.frames.close()
+        self.pulse.close()
+        self.switchboard.close()
+
+    def play(self) -> LoopSocket:
+        return self.wire.line(self.frames.detach(), self.received.append)
+
+    def reasons(self) -> list[str]:
+        unreachable = [event for event in self.posts.events if isinstance(event, events.WorkerUnreachable)]
+        assert all(event.who == WHO for event in unreachable)
+        return [event.reason for event in unreachable]
+
+
 async def reasons(folder: Path, connected: bool, frames: int) -> list[str]:
     """What is reported when so many frames go to a worker that is absent or never reads."""
-    ours, theirs = Wire(), Wire()
-    posts = Posts()
-    arrived = asyncio.Event()
-    socket = ours.router(str(folder / "frames"), lambda parts: arrived.set())
-    switchboard = Switchboard(identities=OneWorker(), feed=NoListeners(), brief=brief)
-    switchboard.open(posts, socket, ours.router(str(folder / "pulse"), lambda parts: None))
-    try:
+    with Stage(folder) as stage:
         if connected:
-            theirs.blocking(str(folder / "frames"), "worker").send([b"", b""])
-            await asyncio.wait_for(arrived.wait(), 20)
+            stage.play().send([b"", b""])
+            await soon(lambda: stage.switchboard.echoes == 1)
         for number in range(frames):
-            switchboard.steer(SteerTurn(WHO, "s/1", 1, f"m_{number}", "x" * 100))
-    finally:
-        theirs.close()
-        ours.close()
-    assert all(isinstance(event, events.WorkerUnreachable) and event.who == WHO for event in posts.events)
-    return [event.reason for event in posts.events if isinstance(event, events.WorkerUnreachable)]
+            stage.switchboard.steer(SteerTurn(WHO, "s/1", 1, f"m_{number}", "x" * 1000))
+        return stage.reasons()
 
 
 @pytest.mark.parametrize(
     ("connected", "frames", "reason"),
-    [(False, 1, "it is not connected"), (True, 4 * SEND_FRAMES_MAX, "it does not read its frames")],
+    [
+        (False, 1, "it is not connected"),
+        (True, 2 * UNSENT_BYTES_MAX // 1000, "it does not read its frames"),
+    ],
 )
 def test_b6_a_worker_that_cannot_be_reached_is_an_event(
     tmp_path: Path, connected: bool, frames: int, reason: str
@@ -98,31 +132,27 @@ def test_b6_a_worker_that_reads_is_reached(tmp_path: Path) -> None:
     assert asyncio.run(reasons(tmp_path, True, 10)) == []
 
 
-async def heard(*messages: wire.FromWorker) -> list[events.Event]:
+async def heard(folder: Path, *messages: wire.FromWorker) -> list[events.Event]:
     """What the engine is told when a worker says all this before anything of it is decided."""
-    posts = Posts()
-    attempt = Attempt(1, WHO, opened_at=0.0)
-    turn = Turn("s/1", "s", (), 0.0, attempts=1, attempt=attempt)
-    posts.state.sessions["s"] = Session("s", turn=turn)
-    posts.state.workers[WHO.seat] = Worker(WHO.seat, WHO.incarnation, WorkerState.BUSY, session="s")
-    wires = Wire()
-    switchboard = Switchboard(identities=OneWorker(), feed=NoListeners(), brief=brief)
-    with TemporaryDirectory() as folder:
-        sockets = [wires.router(f"{folder}/{name}", lambda parts: None) for name in ("frames", "pulse")]
-        switchboard.open(posts, *sockets)
+    with Stage(folder) as stage:
+        attempt = Attempt(1, WHO, opened_at=0.0)
+        turn = Turn("s/1", "s", (), 0.0, attempts=1, attempt=attempt)
+        state = stage.posts.state
+        state.sessions["s"] = Session("s", turn=turn)
+        state.workers[WHO.seat] = Worker(WHO.seat, WHO.incarnation, WorkerState.BUSY, session="s")
+        worker = stage.play()
         for number, message in enumerate(messages, start=1):
-            switchboard.frame_arrived([b"worker", number.to_bytes(8), encode(message)])
-        assert switchboard.said(WHO) == "".join(
-            each.text for each in messages if isinstance(each, wire.Delta)
-        )
-        wires.close()
-    return posts.in_order()
+            worker.send([number.to_bytes(8), encode(message)])
+        said = "".join(each.text for each in messages if isinstance(each, wire.Delta))
+        await soon(lambda: stage.switchboard.said(WHO) == said)
+        return stage.posts.in_order()
 
 
-def test_words_keep_their_place_before_and_after_a_tool() -> None:
+def test_words_keep_their_place_before_and_after_a_tool(tmp_path: Path) -> None:
     tool = wire.ToolStarted("s/1", 1, "c1", "shell", "ls", "{}", "pure")
     spoken = asyncio.run(
         heard(
+            tmp_path,
             wire.Delta("s", "s/1", 1, 0, "I look "),
             wire.Delta("s", "s/1", 1, 7, "around. "),
             tool,
@@ -131,3 +161,86 @@ def test_words_keep_their_place_before_and_after_a_tool() -> None:
     )
     said = [event.text if isinstance(event, events.Spoke) else type(event).__name__ for event in spoken]
     assert said == ["I look around. ", "ToolStarted", "There it is."]
+
+
+def numbered(first: int, count: int, body: bytes) -> bytes:
+    return b"".join(sent_as([number.to_bytes(8), body]) for number in range(first, first + count))
+
+
+BEAT = encode(wire.Beat())
+READY = b"\x04\x1c\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER"
+ENDLESS = b"\x01\x01x" * 1000
+
+
+@pytest.mark.parametrize(
+    ("line", "sent", "reason"),
+    [
+        ("frames", b"GET / HTTP/1.1\r\n", "it does not speak ZeroMQ"),
+        ("frames", OPENING[:64] + READY + ENDLESS, "it sent a message of more than 8 parts"),
+        (
+            "frames",
+            OPENING[:64] + READY + b"\x02" + (1 << 40).to_bytes(8),
+            "it sent a message of more than 8389632 bytes",
+        ),
+        (
+            "frames",
+            OPENING[:64] + READY + numbered(1, UNACKNOWLEDGED_FRAMES_MAX + 1, BEAT),
+            "it did not wait for its frames to be acknowledged",
+        ),
+        (
+            "frames",
+            OPENING[:64] + READY + numbered(1, 1, BEAT) * (IGNORED_FRAMES_MAX + 2),
+            f"it sent more than {IGNORED_FRAMES_MAX} frames out of turn",
+        ),
+        ("pulse", OPENING[:64] + READY + sent_as([b""]), "it answered a pulse that was not sent"),
+        ("pulse", OPENING[:64] + READY + ENDLESS, "it sent a message of more than 1 parts"),
+        ("pulse", OPENING[:64] + READY + sent_as([b"x" * 17]), "it sent a message of more than 16 bytes"),
+    ],
+)
+def test_h5_a_worker_that_leaves_the_protocol_is_ended_by_name(
+    tmp_path: Path, line: str, sent: bytes, reason: str
+) -> None:
+    async def act() -> None:
+        with Stage(tmp_path) as stage:
+            listener = stage.frames if line == "frames" else stage.pulse
+            with listener.accept()[0] as connected:
+                connected.setblocking(False)
+                await asyncio.wait_for(asyncio.get_running_loop().sock_sendall(connected, sent), 30)
+                await soon(lambda: stage.reasons())
+                assert stage.reasons() == [reason]
+                await soon(lambda: is_hung_up(connected))
+
+    asyncio.run(act())
+
+
+def is_hung_up(connected: socket.socket) -> bool:
+    """Whether nothing is kept of the worker."""
+    try:
+        while connected.recv(65536):
+            pass
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        pass
+    return True
+
+
+def test_what_an_honest_worker_may_have_on_the_way_is_within_the_bounds() -> None:
+    assert outbox.UNACKNOWLEDGED_FRAMES_MAX < UNACKNOWLEDGED_FRAMES_MAX
+    assert outbox.UNACKNOWLEDGED_BYTES_MAX + FRAME_BYTES_MAX <= UNACKNOWLEDGED_BYTES_MAX
+
+
+def test_h5_a_worker_that_waits_for_its_acknowledgements_may_say_any_number_of_frames(tmp_path: Path) -> None:
+    async def act() -> None:
+        with Stage(tmp_path) as stage:
+            worker = stage.play()
+            for first in range(1, 5001, 500):
+                for number in range(first, first + 500):
+                    worker.send([number.to_bytes(8), BEAT])
+                await soon(lambda last=first + 499: len(stage.posts.events) == last)  # type: ignore[misc]
+                stage.switchboard.all_taken()
+                stage.switchboard.acknowledge()
+            assert stage.reasons() == []
+            await soon(lambda: [encode(wire.Ack(5000))] in stage.received)
+
+    asyncio.run(act())

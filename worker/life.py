@@ -8,7 +8,8 @@ from ipc.children import Fork
 from ipc.codec import Decoder
 from ipc.errors import WireError
 from ipc.messages import Ack, Assign, Beat, Hello, Kept, Ready, Resend, Retire, Steer, ToWorker
-from ipc.sockets import Sent, Wire
+from ipc.sockets import Wire
+from ipc.zmtp import Sent
 from worker import offspring
 from worker.agents import find_agent
 from worker.attempt import Attempt
@@ -36,7 +37,7 @@ class Life:
         self._end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._attempt: Attempt | None = None
         self._running: asyncio.Task[None] | None = None
-        self._socket = self._wire.dealer(fork.endpoint, fork.identity, self._receive)
+        self._socket = self._wire.line(fork.frames, self._receive)
         self._outbox = Outbox(self._post)
 
     async def run(self) -> int:
@@ -46,9 +47,7 @@ class Life:
         self._outbox.post(Hello(fork.epoch, fork.seat, fork.incarnation))
         self._outbox.post(Ready())
         # A thread that runs C code only: it answers however long an agent holds the interpreter lock.
-        threading.Thread(
-            target=self._wire.echo, args=(fork.pulse_endpoint, fork.identity), name="echo", daemon=True
-        ).start()
+        threading.Thread(target=self._wire.echo, args=(fork.pulse,), name="echo", daemon=True).start()
         log("worker.ready", seat=fork.seat, incarnation=fork.incarnation, pid=os.getpid())
         self._beat()
         return await self._end

@@ -2,18 +2,17 @@
 
 import os
 import signal
+import socket
 from typing import NoReturn
 
 import uvloop
 
 from ipc.children import Fork
 from ipc.sockets import Wire
+from ipc.zmtp import OPENING
 from worker import kernel
 from worker.life import Life
 from worker.tools import launch
-
-# A path at which nothing can ever listen.
-_NOWHERE = "/dev/null/nowhere"
 
 
 def run(fork: Fork) -> NoReturn:
@@ -33,12 +32,18 @@ def stretch() -> None:
 
     What is shared with the zygote is copied at the first write, page by page: half of the time to Ready.
     """
-    uvloop.run(_connect_to_nobody())
+    uvloop.run(_connect_to_itself())
 
 
-async def _connect_to_nobody() -> None:
+async def _connect_to_itself() -> None:
+    """Nobody else either: the kernel makes up the name, which is gone at the end."""
     wire = Wire()
-    wire.dealer(_NOWHERE, "nobody", lambda parts: None)
+    with socket.socket(socket.AF_UNIX) as peer, socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("")
+        listener.listen(0)
+        peer.connect(listener.getsockname())
+        peer.send(OPENING)
+        wire.line(listener.detach(), lambda parts: None)
     wire.close()
 
 

@@ -145,8 +145,7 @@ class _Builder:
         hidden = [os.path.realpath(path) for path in (*spec.hide, *cgroups, "/sys/fs/cgroup")]
         self._hidden = {path: origin(path, table) for path in hidden if os.path.exists(path)}
         self._links: dict[str, str] = {}
-        own = (*programs(spec.sandbox.level), *boundary.show)
-        self._own = [self._show(path, _RESTRICTED) for path in own]
+        self._own = [self._show(path, _RESTRICTED) for path in programs(spec.sandbox.level)]
         named = [each for each in self._named(boundary) if not _is_in_any(each.path, self._own)]
         self._shown = _without_repetition([*named, *self._own])
 

@@ -21,6 +21,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
+
 from ipc.children import (
     Bind,
     Bound,
@@ -44,6 +46,8 @@ from worker.separation import separate
 
 # A Fork names a few paths; anything near this size is no Fork.
 _DATAGRAM_BYTES_MAX = 64 * 1024
+# They come with a Fork: the log, and the lines for frames and pulse.
+_DESCRIPTORS = 3
 # What a trial cell says about itself.
 _WORDS_BYTES_MAX = 4096
 # How often what a killed keeper has left is looked at until it is gone; a kill may be waiting for that.
@@ -171,12 +175,12 @@ class Zygote:
                 self._end_strays()
             order = None
             if self._pair.fileno() in readable:
-                frame, descriptors, _, _ = socket.recv_fds(self._pair, _DATAGRAM_BYTES_MAX, 1)
+                frame, descriptors, _, _ = socket.recv_fds(self._pair, _DATAGRAM_BYTES_MAX, _DESCRIPTORS)
                 if not frame:
                     return None
                 match _decoder.decode(frame):
                     case Fork() as asked:
-                        order = self._start(asked, descriptors[0])
+                        order = self._start(asked, descriptors)
                     case Bind() as asked:
                         self._bind(asked)
             elif self._rest_at is not None and time.monotonic() >= self._rest_at:
@@ -196,23 +200,23 @@ class Zygote:
             milliseconds = _STRAYS_MILLISECONDS
         return {descriptor for descriptor, _ in poller.poll(milliseconds)}
 
-    def _start(self, fork: Fork, log: int) -> Fork | None:
+    def _start(self, fork: Fork, descriptors: list[int]) -> Fork | None:
         """None in the zygote; in a worker forked here, its order."""
         self._want(fork.cell)
         try:
             chosen = self._prepared.pop(fork.cell, None) or self._make(fork.cell)
         except OSError as error:
             self._pair.send(encode(ForkFailed(fork.incarnation, str(error.strerror or error))))
-            os.close(log)
+            _close(descriptors)
             return None
         if isinstance(chosen, Fork):
             return chosen
         chosen.incarnation = fork.incarnation
         # A cell that has just died cannot take its order; its end is told like any other.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            socket.send_fds(chosen.line, [encode(fork)], [log])
+            socket.send_fds(chosen.line, [encode(fork)], descriptors)
         socket.send_fds(self._pair, [encode(Forked(fork.incarnation, chosen.leaf))], [chosen.pidfd])
-        os.close(log)
+        _close(descriptors)
         self._rest_in(_IDLE_SECONDS)
         return None
 
@@ -357,16 +361,22 @@ class Zygote:
 
 def _take_order(line: socket.socket) -> Fork:
     """Waits for the order and takes its log for standard output; ends with the zygote if none comes."""
-    frame, descriptors, _, _ = socket.recv_fds(line, _DATAGRAM_BYTES_MAX, 1)
+    frame, descriptors, _, _ = socket.recv_fds(line, _DATAGRAM_BYTES_MAX, _DESCRIPTORS)
     if not frame:
         os._exit(0)
     order = _decoder.decode(frame)
     assert isinstance(order, Fork)
+    log, frames, pulse = descriptors
     for standard in (1, 2):
-        os.dup2(descriptors[0], standard)
-    os.close(descriptors[0])
+        os.dup2(log, standard)
+    os.close(log)
     line.close()
-    return order
+    return msgspec.structs.replace(order, frames=frames, pulse=pulse)
+
+
+def _close(descriptors: list[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
 def _peer(pair: socket.socket) -> int:

@@ -57,7 +57,7 @@ def namespace_count(around: Surroundings) -> Finding:
 
 
 def socket_paths(around: Surroundings) -> Finding:
-    longest = max((around.places.frames, around.places.pulse, around.places.services), key=len)
+    longest = max((around.places.control, around.places.services), key=len)
     if len(longest.encode()) > _SOCKET_PATH_MAX:
         fact = f"{longest} is longer than a socket's path may be"
         return bad("socket paths", fact, "set TMPDIR to a short folder, or choose a shorter --home")

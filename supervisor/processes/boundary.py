@@ -13,7 +13,6 @@ from supervisor.processes.seccomp import cell_filter
 def boundary(places: Places, kind: str) -> Boundary:
     """For cells of one kind; CellUnavailable where they need filters that cannot be compiled."""
     return Boundary(
-        show=(str(places.workers.resolve()),),
         home=os.path.expanduser("~"),
         workspaces=str(places.workspaces.resolve()),
         cell_filter=_filter(kind),

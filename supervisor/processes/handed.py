@@ -20,7 +20,6 @@ class HandedWorker(Part, frozen=True):
 
     seat: int
     incarnation: int
-    identity: str
     log: str
     begun_at: float
     pid: int

@@ -6,12 +6,13 @@ Nothing here blocks the loop or is tried again: a worker that died is reported a
 import asyncio
 import contextlib
 import os
-import secrets
+import socket
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 
+from ipc.channel import connected_pair
 from ipc.children import Bound, Exited, Forked, ForkFailed, FromZygote, Running, Sandbox, Warm
 from ipc.endpoints import Places, make_private
 from ipc.errors import PlaceError
@@ -44,6 +45,8 @@ _COUNT_MAX = 1000
 
 _LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 
+# Seat and incarnation of a worker, and the supervisor's ends of its lines for frames and pulse.
+Connected = Callable[[int, int, socket.socket, socket.socket], None]
 Report = Callable[[WorkerStarted | WorkerDied], None]
 
 
@@ -58,6 +61,7 @@ class Processes:
         cell: str,
         limits: Limits,
         report: Report,
+        connected: Connected,
         sandbox: Callable[[str], Sandbox] = lambda _: Sandbox(),
         key_files: Callable[[], tuple[Path, ...]] = tuple,
         program: Program | None = None,
@@ -70,9 +74,9 @@ class Processes:
         self._limits = limits
         self._sandbox = sandbox
         self._report = report
-        self._check = partial(check, places.runtime, places.workers, places.logs)
+        self._check = partial(check, places.runtime, places.logs)
+        self._connected = connected
         self._workers: dict[int, Worker] = {}
-        self._by_identity: dict[bytes, Worker] = {}
         self._waiting: deque[Worker] = deque()
         self._endings: set[asyncio.Task[None]] = set()
         self._bindings = Bindings()
@@ -102,8 +106,7 @@ class Processes:
 
     async def open(self, handed: HandedProcesses | None = None) -> None:
         """Ends what an earlier life left, and starts the zygote where cells can be had."""
-        places = self._places
-        for folder in (places.runtime, places.workers, places.logs, places.workspaces):
+        for folder in (self._places.runtime, self._places.logs, self._places.workspaces):
             make_private(folder)
         if handed is None:
             sweep_leftovers(self._record_file)
@@ -117,7 +120,6 @@ class Processes:
         worker = Worker(
             seat,
             incarnation,
-            secrets.token_hex(16),
             self._places.logs / f"worker-{seat}.log",
             monotonic(),
             self._nursery,
@@ -125,7 +127,6 @@ class Processes:
             self._sandbox(agent),
         )
         self._workers[incarnation] = worker
-        self._by_identity[worker.identity.encode()] = worker
         self._waiting.append(worker)
         self._ask()
 
@@ -153,13 +154,9 @@ class Processes:
         """Shows a worker its session's workspace; `done` is told the fault, "" when there is none."""
         self._bindings.ask(self._workers.get(incarnation), workspace, done)
 
-    def identity(self, incarnation: int) -> bytes | None:
-        """The unguessable name under which this worker speaks."""
-        return worker.identity.encode() if (worker := self._workers.get(incarnation)) else None
-
-    def find(self, identity: bytes) -> tuple[int, int] | None:
-        """Seat and incarnation of the worker with this name, until its death is reported."""
-        return (worker.seat, worker.incarnation) if (worker := self._by_identity.get(identity)) else None
+    def is_known(self, incarnation: int) -> bool:
+        """From the order to start it until its death is reported."""
+        return incarnation in self._workers
 
     def readings(self) -> dict[int, Reading]:
         """The latest of every live worker, by incarnation; half a second old at most on an idle host."""
@@ -227,7 +224,6 @@ class Processes:
             worker = Worker.take_over(each, by_guard[each.guard])
             assert worker.held is not None
             self._workers[worker.incarnation] = worker
-            self._by_identity[worker.identity.encode()] = worker
             self._record.add(worker.held.keeper)
             loop = asyncio.get_running_loop()
             loop.add_reader(worker.held.pidfd, self._keeper_gone, worker, worker.held)
@@ -265,12 +261,19 @@ class Processes:
                 asked += 1
 
     def _send(self, worker: Worker) -> bool:
+        """Its lines are connected before it exists, and it alone gets the other ends."""
         self._check()
-        log = os.open(worker.log, _LOG_FLAGS, 0o600)
-        try:
-            return self._nursery.fork(worker.order(self._epoch, self._places), log)
-        finally:
-            os.close(log)
+        with contextlib.ExitStack() as held:
+            log = os.open(worker.log, _LOG_FLAGS, 0o600)
+            held.callback(os.close, log)
+            runtime = str(self._places.runtime)
+            frames, its_frames = map(held.enter_context, connected_pair(runtime))
+            pulse, its_pulse = map(held.enter_context, connected_pair(runtime))
+            given = (log, its_frames.fileno(), its_pulse.fileno())
+            is_sent = self._nursery.fork(worker.order(self._epoch), given)
+            if is_sent:
+                self._connected(worker.seat, worker.incarnation, frames.dup(), pulse.dup())
+            return is_sent
 
     def _heard(self, message: FromZygote, descriptor: int | None) -> None:
         match message:
@@ -387,7 +390,6 @@ class Processes:
 
     def _forget(self, worker: Worker) -> None:
         self._workers.pop(worker.incarnation, None)
-        self._by_identity.pop(worker.identity.encode(), None)
         self._bindings.forget(worker.incarnation)
         if worker.held is not None:
             asyncio.get_running_loop().remove_reader(worker.held.pidfd)

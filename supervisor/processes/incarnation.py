@@ -6,7 +6,6 @@ from enum import StrEnum
 from pathlib import Path
 
 from ipc.children import Fork, Sandbox
-from ipc.endpoints import Places
 from supervisor.processes.cells import Held
 from supervisor.processes.handed import HandedWorker
 from supervisor.processes.nursery import Nursery
@@ -27,7 +26,6 @@ class Worker:
 
     seat: int
     incarnation: int
-    identity: str
     log: Path
     begun_at: float
     nursery: Nursery
@@ -45,15 +43,12 @@ class Worker:
         """How much of the host its cell shows. Only namespaces can show less than all of it."""
         return self.sandbox.level if self.nursery.cell.name == "pidns" else "host"
 
-    def order(self, epoch: int, places: Places) -> Fork:
+    def order(self, epoch: int) -> Fork:
         """What the zygote is to make of it."""
         return Fork(
             epoch=epoch,
             seat=self.seat,
             incarnation=self.incarnation,
-            identity=self.identity,
-            endpoint=places.frames,
-            pulse_endpoint=places.pulse,
             log_path=str(self.log),
             cell=self.nursery.spec(self.incarnation, self.sandbox),
             tools_filter=tools_filter() if self.sandbox.network == "none" else b"",
@@ -67,7 +62,6 @@ class Worker:
         return HandedWorker(
             self.seat,
             self.incarnation,
-            self.identity,
             str(self.log),
             self.begun_at,
             self.pid,
@@ -87,7 +81,6 @@ class Worker:
         worker = cls(
             handed.seat,
             handed.incarnation,
-            handed.identity,
             Path(handed.log),
             handed.begun_at,
             nursery,

@@ -1,7 +1,7 @@
 """Where workers come from: one kind of cell, and one zygote that makes them, replaced when it dies."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -149,9 +149,11 @@ class Nursery:
         zygote, self._zygote = self._zygote, None
         return zygote.hand_over(self.cell.name) if zygote is not None else None
 
-    def fork(self, order: Fork, log: int) -> bool:
+    def fork(self, order: Fork, descriptors: Sequence[int]) -> bool:
         """False when no zygote can take it now."""
-        return self.state is NurseryState.READY and self._zygote is not None and self._zygote.fork(order, log)
+        if self.state is not NurseryState.READY or self._zygote is None:
+            return False
+        return self._zygote.fork(order, descriptors)
 
     def bind(self, order: Bind) -> bool:
         """False when no zygote can take it now."""

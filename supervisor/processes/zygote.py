@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -120,10 +120,10 @@ class Zygote:
         self._pair.set_inheritable(True)
         return HandedZygote(kind, self._guard, self._pair.detach())
 
-    def fork(self, order: Fork, log: int) -> bool:
+    def fork(self, order: Fork, descriptors: Sequence[int]) -> bool:
         """False when it cannot be sent now; nothing was sent then."""
         try:
-            socket.send_fds(self._pair, [encode(order)], [log])
+            socket.send_fds(self._pair, [encode(order)], descriptors)
         except (BlockingIOError, BrokenPipeError, ConnectionResetError):
             return False
         return True

@@ -10,7 +10,8 @@ from ipc.children import FromService
 from ipc.codec import Decoder
 from ipc.endpoints import make_private
 from ipc.errors import WireError
-from ipc.sockets import LoopSocket, Sent, Wire
+from ipc.server import Server
+from ipc.zmtp import Sent
 from supervisor.containment import Containment, Fault
 from supervisor.core.events import ServiceChanged
 from supervisor.services.child import Child
@@ -34,7 +35,6 @@ class Services:
         self,
         specs: Iterable[ServiceSpec],
         *,
-        wire: Wire,
         endpoint: str,
         logs: Path,
         report: Report,
@@ -44,7 +44,6 @@ class Services:
     ) -> None:
         """`check` raises PlaceError when the folder of logs is not the one it was."""
         self._specs = tuple(specs)
-        self._wire = wire
         self._endpoint = endpoint
         self._logs = logs
         self._check = check
@@ -53,13 +52,13 @@ class Services:
         self._receive_contained = contain.around("service", self._receive, self._not_received)
         self._decoder: Decoder[FromService] = Decoder(FromService)
         self._services: dict[str, Service] = {}
-        self._socket: LoopSocket | None = None
+        self._socket: Server | None = None
         self._changed = asyncio.Event()
 
     def open(self, handed: HandedService | None = None) -> None:
         """Starts every process without waiting for readiness, which is reported; `rows` lists them all."""
         make_private(self._logs)
-        self._socket = self._wire.router(self._endpoint, self._receive_contained)
+        self._socket = Server(self._endpoint, self._receive_contained)
         for spec in self._specs:
             service = self._make(spec)
             if handed is not None and handed.name == service.name:

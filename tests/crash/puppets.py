@@ -6,10 +6,12 @@ by verb: `say`, `tool`, `open` (a tool call without an end), `steer` (waits to b
 """
 
 import asyncio
+import socket
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from ipc.channel import connected_pair
 from ipc.codec import Decoder
 from ipc.endpoints import Places
 from ipc.messages import (
@@ -31,6 +33,7 @@ from ipc.sockets import Wire
 from supervisor.core.events import Event, WorkerDied, WorkerStarted
 from supervisor.core.model import Proof
 from supervisor.processes.handed import HandedProcesses
+from supervisor.processes.host import Connected
 from supervisor.processes.readings import Reading
 from worker.outbox import Outbox
 
@@ -41,10 +44,19 @@ class PuppetRoom:
     cell_name = "puppets"
     cell_description = "no process is held"
 
-    def __init__(self, *, epoch: int, places: Places, report: Callable[[Event], None], **_: object) -> None:
+    def __init__(
+        self,
+        *,
+        epoch: int,
+        places: Places,
+        report: Callable[[Event], None],
+        connected: Connected,
+        **_: object,
+    ) -> None:
         self._epoch = epoch
-        self._frames = places.frames
+        self._runtime = str(places.runtime)
         self._report = report
+        self._connected = connected
         self._wire = Wire()
         self._puppets: dict[int, tuple[int, Puppet]] = {}
 
@@ -59,7 +71,14 @@ class PuppetRoom:
 
     def start(self, seat: int, incarnation: int, agent: str) -> None:
         hello = Hello(self._epoch, seat, incarnation)
-        puppet = Puppet(self._wire, self._frames, hello, lambda: self._end(incarnation, "it died by itself"))
+        frames, its_frames = connected_pair(self._runtime)
+        pulse, its_pulse = connected_pair(self._runtime)
+        self._connected(seat, incarnation, frames, pulse)
+        puppet = Puppet(
+            self._wire, its_frames.detach(), hello, lambda: self._end(incarnation, "it died by itself")
+        )
+        # A puppet has no pulse: the line for it is open, and nobody answers there.
+        puppet.pulse = its_pulse
         self._puppets[incarnation] = (seat, puppet)
         self._report(WorkerStarted(seat, incarnation, pid=incarnation))
         puppet.begin()
@@ -73,13 +92,8 @@ class PuppetRoom:
     def kill(self, incarnation: int) -> None:
         self._end(incarnation, "killed")
 
-    def find(self, identity: bytes) -> tuple[int, int] | None:
-        incarnation = int(identity.rpartition(b"-")[2])
-        found = self._puppets.get(incarnation)
-        return (found[0], incarnation) if found else None
-
-    def identity(self, incarnation: int) -> bytes | None:
-        return identity_of(incarnation).encode() if incarnation in self._puppets else None
+    def is_known(self, incarnation: int) -> bool:
+        return incarnation in self._puppets
 
     def readings(self) -> Mapping[int, Reading]:
         return {}
@@ -92,18 +106,16 @@ class PuppetRoom:
             self._report(WorkerDied(seat, incarnation, Proof(1, True, 0.1, self.cell_name), words))
 
 
-def identity_of(incarnation: int) -> str:
-    return f"puppet-{incarnation}"
-
-
 class Puppet:
     """One worker, without an agent."""
 
-    def __init__(self, wire: Wire, endpoint: str, hello: Hello, die: Callable[[], None]) -> None:
+    pulse: socket.socket
+
+    def __init__(self, wire: Wire, line: int, hello: Hello, die: Callable[[], None]) -> None:
         self._hello = hello
         self._die = die
         self._decoder: Decoder[ToWorker] = Decoder(ToWorker)
-        self._socket = wire.dealer(endpoint, identity_of(hello.incarnation), self._receive)
+        self._socket = wire.line(line, self._receive)
         self._outbox = Outbox(self._post)
         self._steers: asyncio.Queue[Steer] = asyncio.Queue()
         self._running: asyncio.Task[None] | None = None
@@ -126,6 +138,7 @@ class Puppet:
 
     def end(self) -> None:
         self._socket.close()
+        self.pulse.close()
         if self._running is not None:
             self._running.cancel()
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from bench.pretend import identity_of
+from bench.pretend import line_of
 from hermesctl.client import Client
 from ipc.codec import Decoder, encode
 from ipc.endpoints import Places
@@ -38,7 +38,7 @@ class Played:
     """One worker process that is none."""
 
     def __init__(self, wire: Wire, places: Places, seat: int, incarnation: int) -> None:
-        self._socket = wire.blocking(places.frames, identity_of(incarnation))
+        self._socket = wire.blocking(line_of(places, incarnation), "worker")
         self._number = 0
         self._assign: Assign | None = None
         self.send(encode(Hello(1, seat, incarnation)))

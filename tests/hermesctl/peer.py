@@ -1,4 +1,4 @@
-"""The supervisor's side of the control protocol, played from a script on a real ROUTER in a thread."""
+"""The supervisor's side of the control protocol, played from a script on a real socket in a thread."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from typing import Any
 from ipc.codec import Decoder, encode
 from ipc.endpoints import Places, find_places, make_private, remove_stand_in
 from ipc.messages import Answer, Event, Request, Show, Table
-from ipc.sockets import LoopSocket, Wire
+from ipc.server import Server
 
 # Nothing here takes a second; a test that waits this long has failed.
 DEADLINE_SECONDS = 20.0
@@ -71,12 +71,10 @@ class Peer:
         self._loop.run_until_complete(self._bind())
         self._loop.run_forever()
         self._socket.close()
-        self._wire.close()
         self._loop.close()
 
     async def _bind(self) -> None:
-        self._wire = Wire()
-        self._socket: LoopSocket = self._wire.router(self.places.control, self._receive)
+        self._socket = Server(self.places.control, self._receive)
         self._opened.set()
 
     def _receive(self, parts: list[bytes]) -> None:

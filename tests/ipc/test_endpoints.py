@@ -10,7 +10,7 @@ import pytest
 
 from ipc.endpoints import Places, find_places, is_listening, make_private
 from ipc.errors import PlaceError
-from ipc.sockets import Wire
+from ipc.server import Server
 
 # Folders need not exist to be named; a short one, because long ones get a stand-in for their sockets.
 SHORT = Path("/srv/hermes")
@@ -24,7 +24,7 @@ def _no_places_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _sockets(places: Places) -> list[str]:
-    return [places.control, places.services, places.frames, places.pulse]
+    return [places.control, places.services]
 
 
 def test_home_holds_everything() -> None:
@@ -83,14 +83,13 @@ def test_the_longest_runtime_folder_can_be_bound(tmp_path: Path) -> None:
     while len(os.fsencode(runtime)) < 60:
         runtime = runtime / "é"
     places = find_places(str(runtime))
-    make_private(places.workers)
+    make_private(places.runtime)
 
     async def bind() -> None:
-        wire = Wire()
         for path in _sockets(places):
-            wire.router(path, lambda parts: None)
+            server = Server(path, lambda parts: None)
             assert is_listening(path)
-        wire.close()
+            server.close()
 
     asyncio.run(bind())
 

@@ -12,6 +12,7 @@ from supervisor.processes.cells import Limits
 from supervisor.processes.host import Processes
 from tests.processes.lone_supervisor import UNAVAILABLE
 from tests.processes.stage import STAND_IN, until
+from tests.processes.stand_in import give
 
 _FORKS = """
 import os, signal
@@ -41,6 +42,7 @@ async def main(home: str, processes_max: int) -> None:
         cell="pidns",
         limits=Limits(processes_max=processes_max),
         report=events.put_nowait,
+        connected=lambda seat, incarnation, *ends: give(_FORKS, *ends),
         program=replace(STAND_IN, python=_interpreter(), path=tuple(filter(None, sys.path))),
         environment=os.environ,
     )
@@ -51,7 +53,6 @@ async def main(home: str, processes_max: int) -> None:
         return
     try:
         for seat in (0, 1):
-            (places.workers / f"seat-{seat}.py").write_text(_FORKS)
             processes.start(seat, seat + 1)
             await events.get()
             log = places.logs / f"worker-{seat}.log"

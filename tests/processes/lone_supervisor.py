@@ -9,7 +9,10 @@ from supervisor.core.events import WorkerDied, WorkerStarted
 from supervisor.processes.cells import Limits
 from supervisor.processes.host import Processes
 from tests.processes.stage import STAND_IN
+from tests.processes.stand_in import give
 
+# In the home folder: what the workers do.
+SCRIPT = "script.py"
 # Begins the line that is printed instead of any other where the host has no cell of this kind.
 UNAVAILABLE = "unavailable: "
 
@@ -17,8 +20,15 @@ UNAVAILABLE = "unavailable: "
 async def main(home: str, kind: str) -> None:
     events: asyncio.Queue[WorkerStarted | WorkerDied] = asyncio.Queue()
     places = find_places(home)
+    script = (places.state / SCRIPT).read_text()
     processes = Processes(
-        epoch=1, places=places, cell=kind, limits=Limits(), report=events.put_nowait, program=STAND_IN
+        epoch=1,
+        places=places,
+        cell=kind,
+        limits=Limits(),
+        report=events.put_nowait,
+        connected=lambda seat, incarnation, *ends: give(script, *ends),
+        program=STAND_IN,
     )
     await processes.open()
     if processes.state == "unavailable":

@@ -16,6 +16,7 @@ from supervisor.processes import tree
 from supervisor.processes.cells import Limits
 from supervisor.processes.host import Processes
 from supervisor.processes.zygote import Program
+from tests.processes.stand_in import give
 from worker.zygote import PREPARED
 
 KINDS = ("pidns", "cgroup", "sweep")
@@ -102,7 +103,10 @@ class Stage:
             key_files=lambda: key_files,
             program=program or STAND_IN,
             environment={**os.environ, MARK: self.mark},
+            connected=lambda seat, _, *ends: give(self.scripts[seat], *ends),
         )
+        # What the next worker of each seat does.
+        self.scripts: dict[int, str] = {}
         self.idle: set[int] = set()
         self._keepers: set[int] = set()
         self._incarnation = 0
@@ -124,7 +128,7 @@ class Stage:
         """Starts a worker that runs the script, and waits until the script has said `up`."""
         self._incarnation += 1
         self.log(seat).unlink(missing_ok=True)
-        (self.places.workers / f"seat-{seat}.py").write_text(script)
+        self.scripts[seat] = script
         self.processes.start(seat, self._incarnation)
         started = await self.next(WorkerStarted)
         self._keepers.add(self.keeper(started.pid))
@@ -134,6 +138,7 @@ class Stage:
     async def fails_to_start(self) -> WorkerDied:
         """Asks for a worker that cannot be had."""
         self._incarnation += 1
+        self.scripts[0] = ""
         self.processes.start(0, self._incarnation)
         return await self.next(WorkerDied)
 

@@ -1,8 +1,8 @@
-"""A worker without an agent: it does what the test's file beside its endpoint says."""
+"""A worker without an agent: it does what comes over its line."""
 
 import os
-import runpy
 import signal
+import socket
 import ssl
 import sys
 
@@ -19,8 +19,16 @@ def stretch() -> None:
 
 
 def run(fork: Fork) -> None:
-    """Runs the script named by the seat: tests write it before they start the worker."""
-    folder = os.path.dirname(fork.endpoint)
+    """Runs the script that the test has sent before the worker was there."""
+    with socket.socket(fileno=fork.frames) as line, line.accept()[0] as connected:
+        script = connected.makefile().read()
+    os.close(fork.pulse)
     sys.argv = ["worker", str(fork.incarnation)]
-    runpy.run_path(os.path.join(folder, f"seat-{fork.seat}.py"), run_name="__main__")
+    exec(compile(script, "script", "exec"), {"__name__": "__main__"})
     signal.pause()
+
+
+def give(script: str, frames: socket.socket, pulse: socket.socket) -> None:
+    """Sends a worker what it is to do, over the supervisor's ends of its lines."""
+    with frames, pulse:
+        frames.sendall(script.encode())

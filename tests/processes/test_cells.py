@@ -116,9 +116,7 @@ def test_one_kill_touches_one_cell(tmp_path: Path, kind: str) -> None:
 def test_a_worker_that_ends_takes_its_daemons_along(tmp_path: Path, kind: str) -> None:
     async def act() -> None:
         async with Stage(tmp_path, kind) as stage:
-            (stage.places.workers / "seat-0.py").write_text(
-                script(_DAEMON, "print('I give up', flush=True)", "os._exit(3)")
-            )
+            stage.scripts[0] = script(_DAEMON, "print('I give up', flush=True)", "os._exit(3)")
             stage.processes.start(0, 1)
             event = await stage.events.get()
             died = event if not hasattr(event, "pid") else await stage.events.get()

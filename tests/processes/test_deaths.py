@@ -15,7 +15,7 @@ import pytest
 from ipc.endpoints import find_places
 from supervisor.core.events import WorkerDied, WorkerStarted
 from supervisor.processes import tree
-from tests.processes.lone_supervisor import UNAVAILABLE
+from tests.processes.lone_supervisor import SCRIPT, UNAVAILABLE
 from tests.processes.stage import KINDS, Stage, marked, play, script, until
 
 _SPINS = (
@@ -34,10 +34,8 @@ _DAEMON = (
 
 @contextlib.contextmanager
 def _lone_supervisor(home: Path, kind: str, mark: str, *before: str) -> Iterator[subprocess.Popen[str]]:
-    workers = find_places(str(home)).workers
-    workers.mkdir(parents=True, mode=0o700)
-    for seat in (0, 1):
-        (workers / f"seat-{seat}.py").write_text(script(*_DAEMON, *_SPINS))
+    home.mkdir(exist_ok=True)
+    (home / SCRIPT).write_text(script(*_DAEMON, *_SPINS))
     with subprocess.Popen(
         [*before, sys.executable, "-m", "tests.processes.lone_supervisor", str(home), kind],
         env={**os.environ, "HERMES_TEST_MARK": mark},
@@ -184,7 +182,7 @@ def test_kills_at_any_moment_of_a_start_are_answered_once(tmp_path: Path, kind: 
     async def act() -> None:
         async with Stage(tmp_path, kind) as stage:
             for incarnation in range(1, 41):
-                (stage.places.workers / f"seat-{incarnation}.py").write_text(script(*_DAEMON))
+                stage.scripts[incarnation] = script(*_DAEMON)
                 stage.processes.start(incarnation, incarnation)
                 asyncio.get_running_loop().call_later(incarnation * 0.0005, stage.processes.kill, incarnation)
             died: list[int] = []
@@ -222,16 +220,12 @@ def test_readings_tell_what_a_tree_uses(tmp_path: Path) -> None:
     play(act())
 
 
-def test_names_are_unguessable_and_forgotten_with_the_worker(tmp_path: Path) -> None:
+def test_a_worker_is_known_from_its_order_to_its_death(tmp_path: Path) -> None:
     async def act() -> None:
         async with Stage(tmp_path, "sweep") as stage:
             started = await stage.start(script())
-            name = stage.processes.identity(started.incarnation)
-            assert name is not None
-            assert len(name) == 32
-            assert stage.processes.find(name) == (0, started.incarnation)
+            assert stage.processes.is_known(started.incarnation)
             await stage.kill(started.incarnation)
-            assert stage.processes.find(name) is None
-            assert stage.processes.identity(started.incarnation) is None
+            assert not stage.processes.is_known(started.incarnation)
 
     play(act())

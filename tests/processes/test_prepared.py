@@ -69,7 +69,7 @@ def test_many_orders_at_once_do_not_wait_for_preparation(tmp_path: Path, kind: s
     async def act() -> None:
         async with Stage(tmp_path, kind) as stage:
             for number in range(1, 6):
-                (stage.places.workers / f"seat-{number}.py").write_text(script())
+                stage.scripts[number] = script()
                 stage.processes.start(number, number)
             started = {(await stage.next(WorkerStarted)).incarnation for _ in range(5)}
             assert started == {1, 2, 3, 4, 5}

@@ -67,7 +67,7 @@ def test_a_zygote_that_hangs_is_replaced_and_what_it_held_is_ended(tmp_path: Pat
             held = await stage.start(script(*_DAEMON), seat=1)
             zygote = _zygote(stage)
             os.kill(zygote, signal.SIGSTOP)
-            (stage.places.workers / "seat-0.py").write_text(script())
+            stage.scripts[0] = script()
             stage.processes.start(0, 8)
             died = {event.incarnation: event for event in [await stage.next(WorkerDied) for _ in range(2)]}
             assert died.keys() == {held.incarnation, 8}

@@ -9,7 +9,7 @@ from typing import Any
 
 from ipc.codec import Decoder
 from ipc.messages import Noted
-from ipc.sockets import Sent
+from ipc.zmtp import Sent
 from supervisor.services import Needed, RestartPolicy
 from tests.services.watching import PATIENCE_SECONDS, has_ended, pretend, running
 from tests.waiting import soon

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from ipc.sockets import Wire
 from supervisor.core.events import ServiceChanged
 from supervisor.services import RestartPolicy, Services, ServiceSpec
 from tests.no_containment import uncontained
@@ -66,13 +65,11 @@ class Watched:
 @asynccontextmanager
 async def running(*specs: ServiceSpec, speaks_other: bool = False) -> AsyncIterator[Watched]:
     watched = Watched()
-    wire = Wire()
     with tempfile.TemporaryDirectory() as folder:
         further: dict[str, Any] = {"other": watched.other} if speaks_other else {}
         watched.endpoint = f"{folder}/services.sock"
         watched.services = Services(
             specs,
-            wire=wire,
             endpoint=watched.endpoint,
             logs=Path(folder) / "logs",
             report=watched.report,
@@ -84,7 +81,6 @@ async def running(*specs: ServiceSpec, speaks_other: bool = False) -> AsyncItera
             yield watched
         finally:
             await watched.services.close(10.0)
-            wire.close()
             assert [row["pid"] for row in watched.services.rows()] == [None] * len(specs)
 
 

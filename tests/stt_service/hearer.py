@@ -8,7 +8,7 @@ from typing import Any
 
 from ipc.codec import Decoder, encode
 from ipc.hearing import Forget, FromHearing, Heard, Hearing, NotHeard, Transcribe
-from ipc.sockets import Sent
+from ipc.zmtp import Sent
 from supervisor.services import ServiceSpec
 from tests.services.watching import PATIENCE_SECONDS, QUICK, Watched, running
 from tests.weights import pulled

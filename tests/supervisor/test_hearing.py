@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from hermesctl import clips as hand
-from ipc.sockets import Wire
 from stt_service.options import Limits, Options
 from supervisor import clips, hearing
 from supervisor.core.effects import ForgetClip, Transcribe
@@ -42,10 +41,9 @@ class Heard:
         )
         self.services: Services
 
-    async def open(self, wire: Wire) -> None:
+    async def open(self) -> None:
         self.services = Services(
             [self.spec],
-            wire=wire,
             endpoint=str(self.folder / "services.sock"),
             logs=self.folder / "logs",
             report=self._changed,
@@ -93,13 +91,11 @@ class Heard:
 @asynccontextmanager
 async def listening(folder: Path, fails: str = "", **stt: Any) -> AsyncIterator[Heard]:
     heard = Heard(folder, Stt(**stt), fails)
-    wire = Wire()
-    await heard.open(wire)
+    await heard.open()
     try:
         yield heard
     finally:
         await heard.services.close(10.0)
-        wire.close()
 
 
 def run(story: Coroutine[Any, Any, None]) -> None:

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from ipc.channel import Channel, connected_pair
 from ipc.children import CellSpec, Fork
 from ipc.codec import Decoder, encode
 from ipc.messages import (
@@ -27,7 +28,8 @@ from ipc.messages import (
     Ready,
     Said,
 )
-from ipc.sockets import Sent, Wire
+from ipc.zmtp import Sent
+from supervisor.lines import UNSENT_BYTES_MAX
 from tests import warm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,15 +63,17 @@ class Peer:
     """Receives and keeps every frame; acknowledges those that `acknowledges` says yes to."""
 
     def __init__(self, folder: Path, acknowledges: Callable[[FromWorker], bool]) -> None:
+        frames, its_frames = connected_pair(str(folder))
+        pulse, its_pulse = connected_pair(str(folder))
+        self._its_ends = (its_frames, its_pulse)
         self.fork = Fork(
             epoch=7,
             seat=3,
             incarnation=41,
-            identity="w-41",
-            endpoint=str(folder / "frames"),
-            pulse_endpoint=str(folder / "pulse"),
             log_path="",
             cell=CellSpec("sweep"),
+            frames=its_frames.fileno(),
+            pulse=its_pulse.fileno(),
         )
         self.frames: list[FromWorker] = []
         self.numbers: list[int] = []
@@ -78,9 +82,8 @@ class Peer:
         self._acknowledges = acknowledges
         self._decoder: Decoder[FromWorker] = Decoder(FromWorker)
         self._arrived = asyncio.Event()
-        self._wire = Wire()
-        self._router = self._wire.router(self.fork.endpoint, self._receive)
-        self._pulse = self._wire.router(self.fork.pulse_endpoint, self._receive_echo)
+        self._frames = Channel(frames, self._receive, lambda reason: None, UNSENT_BYTES_MAX)
+        self._pulse = Channel(pulse, self._receive_echo, lambda reason: None, UNSENT_BYTES_MAX)
 
     async def start(self, module: str, start: "type[subprocess.Popen[bytes]]") -> None:
         process = self.process = start(
@@ -88,8 +91,11 @@ class Peer:
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            pass_fds=(self.fork.frames, self.fork.pulse),
             start_new_session=True,
         )
+        for end in self._its_ends:
+            end.close()
         assert process.stdin is not None
         with process.stdin as orders:
             orders.write(encode(self.fork))
@@ -108,18 +114,19 @@ class Peer:
             # With what it forked: a child that lives on would hold the pipe open.
             os.killpg(self.process.pid, signal.SIGKILL)
             await asyncio.to_thread(self.process.communicate)
-        self._router.close()
+        for end in self._its_ends:
+            end.close()
+        self._frames.close()
         self._pulse.close()
-        self._wire.close()
 
     def send(self, message: Message) -> None:
-        assert self._router.send([self.fork.identity.encode(), encode(message)]) is Sent.SENT
+        assert self._frames.send([encode(message)]) is Sent.SENT
 
     def send_bytes(self, content: bytes) -> None:
-        assert self._router.send([self.fork.identity.encode(), content]) is Sent.SENT
+        assert self._frames.send([content]) is Sent.SENT
 
     def ping(self, content: bytes) -> Sent:
-        return self._pulse.send([self.fork.identity.encode(), content])
+        return self._pulse.send([content])
 
     async def until(self, found: Callable[[], _Found]) -> _Found:
         """What `found` gives, as soon as it gives something."""
@@ -152,8 +159,7 @@ class Peer:
         return text
 
     def _receive(self, parts: list[bytes]) -> None:
-        identity, number, content = parts
-        assert identity.decode() == self.fork.identity
+        number, content = parts
         frame = self._decoder.decode(content)
         self.frames.append(frame)
         self.numbers.append(int.from_bytes(number, "big"))
@@ -162,7 +168,7 @@ class Peer:
             self.send(Ack(self.numbers[-1]))
 
     def _receive_echo(self, parts: list[bytes]) -> None:
-        self.echoes.append(parts[1])
+        self.echoes.append(parts[0])
         self._arrived.set()
 
 

@@ -23,7 +23,7 @@ from ipc.messages import (
     Retire,
     Steer,
 )
-from ipc.sockets import Sent
+from ipc.zmtp import Sent
 from tests.fake_model import FakeModel
 from tests.worker.peer import Peer, assign, worker
 from worker.outbox import UNACKNOWLEDGED_FRAMES_MAX
