@@ -68,13 +68,22 @@ class CellSpec(Part, frozen=True):
     files_max: int = 0
 
 
+class User(Part, frozen=True):
+    """Numbers as the supervisor sees them; inside of a cell they are the same."""
+
+    uid: int
+    gid: int
+
+
 class Boundary(Part, frozen=True):
     """What is the same for all cells of a supervisor.
 
-    `home` is the home folder of the supervisor's user, `workspaces` the folder of the sessions' workspaces.
-    The filter is a seccomp program.
+    `user` is whom their processes belong to, None for the supervisor's own user. `home` is the home folder of
+    the supervisor's user, `workspaces` the folder of the sessions' workspaces. The filter is a seccomp
+    program.
     """
 
+    user: User | None = None
     home: str = ""
     workspaces: str = ""
     cell_filter: bytes = b""

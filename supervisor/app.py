@@ -41,6 +41,7 @@ from supervisor.model_source import NAME as MODEL
 from supervisor.model_source import ModelSource
 from supervisor.notify import Notifier, Watch
 from supervisor.overview import Parts, make_views
+from supervisor.processes.agent_user import choose
 from supervisor.processes.host import Processes
 from supervisor.reload import Reload
 from supervisor.rooms import ProcessRoom
@@ -123,7 +124,9 @@ class App:
         self._switchboard = Switchboard(
             known=self._processes, feed=self._feed, brief=briefing, contain=self._contain
         )
-        self._workspaces = Workspaces(places.workspaces, self._folders.check)
+        self._workspaces = Workspaces(
+            places.workspaces, self._folders.check, choose(places.state, settings.workers.cell)
+        )
         assignment = Assignment(
             self._workspaces, self._processes.bind, self._switchboard, self._post, self._contain
         )
@@ -276,6 +279,7 @@ class App:
 
     async def _open(self) -> None:
         self._folders.take(self._handed.folders if self._handed else None)
+        await asyncio.to_thread(self._workspaces.take_over)
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._broke)
         signals.listen(self._asked_to_stop, lambda: self._reload_asked(lambda answer: None))

@@ -15,6 +15,7 @@ from ipc import interpreter
 from ipc.children import FromZygote
 from ipc.endpoints import Places, add_options, chosen_places
 from supervisor import key_remedies
+from supervisor.processes.agent_user import AgentUser, choose
 from supervisor.processes.boundary import boundary
 from supervisor.processes.cells import Limits
 from supervisor.processes.leftovers import Record
@@ -45,7 +46,7 @@ def main() -> None:
         facts |= _of_settings(settings)
     except SettingsError as error:
         facts |= {"fault": error.fault, "hint": error.hint}
-    facts["cell"] = asyncio.run(_cell(settings))
+    facts["cell"] = asyncio.run(_cell(settings, choose(places.state, settings.workers.cell)))
     print(json.dumps(facts))
 
 
@@ -86,7 +87,7 @@ def _endpoint(settings: Settings, holder: Model | Stt) -> _Facts:
     return facts
 
 
-async def _cell(settings: Settings) -> _Facts:
+async def _cell(settings: Settings, user: AgentUser) -> _Facts:
     """The choice the service would make, by the same trial."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
@@ -96,7 +97,7 @@ async def _cell(settings: Settings) -> _Facts:
             limits=Limits(),
             sandbox=lambda: sandbox(settings, "default"),
             hide=lambda: (folder,),
-            boundary=partial(boundary, places),
+            boundary=partial(boundary, places, user),
             program=Program(),
             environment=interpreter.environment(),
             check=lambda: None,
@@ -109,7 +110,7 @@ async def _cell(settings: Settings) -> _Facts:
             return {"kind": nursery.cell.name, "fault": fault.fault, "hint": fault.hint}
         return {
             "kind": nursery.cell.name,
-            "description": nursery.cell.description,
+            "description": f"{nursery.cell.description}; agents {user.sentence}",
             "shortcomings": nursery.shortcomings,
         }
 

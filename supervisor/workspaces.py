@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ipc.errors import PlaceError
+from supervisor.processes.agent_user import OWN, AgentUser
 
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:@+=,-")
 # The limit of a folder name is 255 bytes on every file system in use here.
@@ -35,11 +36,21 @@ def folder_name(session: str) -> str:
 
 
 class Workspaces:
-    """The folder of all workspaces. `check` raises PlaceError when it is not the one it was."""
+    """The folder of all workspaces; `user` is whom what is in them belongs to.
 
-    def __init__(self, folder: Path, check: Callable[[Path], None]) -> None:
+    `check` raises PlaceError when it is not the folder that it was.
+    """
+
+    def __init__(self, folder: Path, check: Callable[[Path], None], user: AgentUser = OWN) -> None:
         self._folder = folder
         self._check = check
+        self._user = user
+
+    def take_over(self) -> None:
+        """Gives to the agents what was made while they ran as another user. Call it in a thread."""
+        for path in self._folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                self._user.give(path)
 
     def path(self, session: str) -> Path:
         return self._folder / folder_name(session)
@@ -53,6 +64,7 @@ class Workspaces:
                 os.mkdir(path, 0o700)
             except FileExistsError:
                 os.close(os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC))
+            self._user.give(path)
         except OSError as error:
             raise PlaceError(
                 f"the workspace {path} cannot be used: {error.strerror}",

@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from ipc.children import Boundary, CellSpec
 from worker import cgroup_leaf, kernel, mounts
-from worker.view import Agent, View, enter
+from worker.view import Agent, View, enter, programs
 
 _WATCHED = frozenset({signal.SIGCHLD, signal.SIGTERM})
 # A sweep waits this long for a death, then looks again: a list of children may miss some while others die.
@@ -26,6 +26,10 @@ _OOM_SCORE = "800"
 _SEED_BYTES = 32
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _IPC_SETTINGS = "/proc/sys/kernel"
+# What the kernel limits by user, and so for the supervisor and all cells together: a user namespace may have
+# less, all cells this part of it and each cell that part.
+_WATCHES = {"max_user_instances": "max_inotify_instances", "max_user_watches": "max_inotify_watches"}
+_WATCHES_OF_ALL, _WATCHES_OF_ONE = (3, 4), (1, 4)
 # Message queues of 16 KiB; semaphores in a set, of all sets, in one operation, and sets.
 _IPC_LIMITS = {"msgmni": "64", "sem": "250 32000 100 128"}
 
@@ -45,6 +49,7 @@ def set_up_workshop() -> None:
     kernel.unshare(kernel.CLONE_NEWNS)
     mounts.separate("/", wholly=False)
     mounts.mount("proc", "/proc", mounts.NO_SUID | mounts.NO_DEVICES | mounts.NO_EXEC)
+    _limit_watches("/proc/sys", _WATCHES_OF_ALL)
 
 
 def fork_keeper(spec: CellSpec, own_namespace: int, leaf: str = "") -> int:
@@ -79,7 +84,9 @@ def become_keeper(made: Enclosure, zygote: int) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
         kernel.adopt_orphans()
     _limit(spec)
-    kernel.drop_privileges()
+    # A keeper that stays above a worker of another user needs the right to end it.
+    if made.view is not None or made.boundary.user is None:
+        kernel.drop_privileges()
     # The kernel ends the others together with the first process of a namespace; elsewhere it must sweep.
     kernel.die_with_parent(signal.SIGKILL if spec.kind == "pidns" else signal.SIGTERM)
     if spec.kind != "pidns" and os.getppid() != zygote:
@@ -96,6 +103,10 @@ def fork_worker(spec: CellSpec) -> int:
 
 def become_worker(made: Enclosure) -> None:
     """What a worker changes about itself, last of all: from here on it can change no more."""
+    if made.view is None and made.boundary.user is not None:
+        kernel.give_up_regaining()
+        kernel.become_user(made.agent.uid, made.agent.gid)
+        kernel.drop_privileges()
     kernel.die_with_parent(signal.SIGKILL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _WATCHED)
     # OpenSSL knows a fork by its new pid; zygote and worker are both number 1 of their namespaces, so every
@@ -103,8 +114,11 @@ def become_worker(made: Enclosure) -> None:
     ssl.RAND_add(os.urandom(_SEED_BYTES), _SEED_BYTES)
     if made.view is not None:
         os.environ["HOME"] = made.view.home
-        os.environ["USER"] = os.environ["LOGNAME"] = made.agent.name
         os.environ.pop("TMPDIR", None)
+    elif made.boundary.user is not None:
+        os.environ["HOME"] = "/"
+    if made.view is not None or made.boundary.user is not None:
+        os.environ["USER"] = os.environ["LOGNAME"] = made.agent.name
     if kernel.landlock_version() >= kernel.LANDLOCK_WITH_SCOPES:
         kernel.scope_sockets_and_signals()
     if made.boundary.cell_filter:
@@ -118,6 +132,14 @@ def go_home() -> None:
     os.chdir(home if os.path.isdir(home) else "/")
 
 
+def check_programs(made: Enclosure) -> None:
+    """In a cell that is complete: OSError when the agent's user cannot read what it is to run."""
+    for path in sorted(programs(made.spec.sandbox.level)):
+        if not os.access(path, os.R_OK | os.X_OK):
+            uid = made.agent.uid
+            raise OSError(0, f"agents run as uid {uid}, which cannot read {path}: run `chmod -R a+rX {path}`")
+
+
 def shortcomings(made: Enclosure, leaf: str) -> list[str]:
     """In a cell that is complete: what this kernel cannot hold it to, in sentences."""
     found = []
@@ -126,6 +148,9 @@ def shortcomings(made: Enclosure, leaf: str) -> list[str]:
         found.append(f"{reached} can be reached from inside: that needs Landlock of Linux 6.12")
     if made.view is None:
         return found
+    for path in made.spec.sandbox.write:
+        if not os.access(path, os.W_OK):
+            found.append(f"[sandbox] write names {path}, which uid {made.agent.uid} may not write to")
     if Path(_IPC_SETTINGS, "msgmni").read_text().strip() != _IPC_LIMITS["msgmni"]:
         found.append("shared memory of System V is not limited: that needs Linux 6.9")
     if made.spec.memory_bytes_max and not cgroup_leaf.limits_memory(leaf):
@@ -201,14 +226,28 @@ def _enter_namespaces(made: Enclosure, view: View) -> None:
     agent = made.agent
     # That of the cell will be read-only.
     own = os.open("/proc/self", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    settings = os.open("/proc/sys", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     kernel.unshare(kernel.CLONE_NEWIPC)
     _limit_shared_memory(made.spec.memory_bytes_max)
     enter(view, agent, made.spec.memory_bytes_max)
+    if made.boundary.user is not None:
+        kernel.become_user(agent.uid, agent.gid)
     # A second user namespace owns none of the mounts above, so nothing in it can undo them, and the kernel
     # counts its processes apart from those of other cells.
     kernel.unshare(kernel.CLONE_NEWUSER)
     kernel.map_user(agent.uid, agent.gid, own)
+    _limit_watches(f"/proc/self/fd/{settings}", _WATCHES_OF_ONE)
+    os.close(settings)
     os.close(own)
+
+
+def _limit_watches(settings: str, part: tuple[int, int]) -> None:
+    """In a user namespace just made; `settings` is a /proc/sys that can be written."""
+    for of_host, of_namespace in _WATCHES.items():
+        # A kernel without inotify has neither.
+        with contextlib.suppress(FileNotFoundError):
+            most = int(Path(settings, "fs/inotify", of_host).read_text()) * part[0] // part[1]
+            Path(settings, "user", of_namespace).write_text(str(most))
 
 
 def _limit_shared_memory(bytes_max: int) -> None:

@@ -13,7 +13,7 @@ class Enclosures:
 
     def __init__(self, boundary: Boundary) -> None:
         self._boundary = boundary
-        self._agent = _agent()
+        self._agent = _agent(boundary)
         self._views: dict[tuple[Sandbox, tuple[str, ...]], View] = {}
 
     def of(self, spec: CellSpec) -> Enclosure:
@@ -36,8 +36,10 @@ class Enclosures:
             view.close()
 
 
-def _agent() -> Agent:
+def _agent(boundary: Boundary) -> Agent:
     """The user that workers run as."""
+    if boundary.user is not None:
+        return Agent("agent", boundary.user.uid, boundary.user.gid)
     uid, gid = os.geteuid(), os.getegid()
     try:
         name = pwd.getpwuid(uid).pw_name

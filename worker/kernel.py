@@ -93,11 +93,27 @@ def name_process(name: str) -> None:
     check(libc.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0), "prctl(NAME)")
 
 
-def drop_privileges() -> None:
-    """Gives up every capability, for this process and for whatever it executes."""
+def become_user(uid: int, gid: int) -> None:
+    """This user and group for good, without other groups; takes the capabilities to do so, and all are lost.
+
+    The kernel forgets the signal of `die_with_parent`, and lets nobody inspect the process until told again.
+    """
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    refuse_inspection(False)
+
+
+def give_up_regaining() -> None:
+    """What is executed from here on gains no capability from its file; needs CAP_SETPCAP, or does nothing."""
     for capability in range(_CAPABILITIES_MAX):
         if libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0) < 0:
             break
+
+
+def drop_privileges() -> None:
+    """Gives up every capability, for this process and for whatever it executes."""
+    give_up_regaining()
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     nothing = (ctypes.c_uint32 * 6)()
     check(libc.capset(header, nothing), "capset")
@@ -140,7 +156,22 @@ def map_user(uid: int, gid: int, process: int) -> None:
 
     `process` is a descriptor of the caller's own folder in a /proc that can be written.
     """
-    for name, line in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+    lines = {"setgroups": "deny", "uid_map": f"{uid} {uid} 1", "gid_map": f"{gid} {gid} 1"}
+    _write_maps(process, lines)
+
+
+def map_users(uids: tuple[int, ...], gids: tuple[int, ...], process: int) -> None:
+    """For another process in a user namespace just made: these users and groups are themselves, no others.
+
+    Takes CAP_SETUID, CAP_SETGID and CAP_SETFCAP in the namespace around it. `process` is as for `map_user`.
+    """
+    maps = {"uid_map": uids, "gid_map": gids}
+    lines = {name: "".join(f"{each} {each} 1\n" for each in them) for name, them in maps.items()}
+    _write_maps(process, lines)
+
+
+def _write_maps(process: int, lines: dict[str, str]) -> None:
+    for name, line in lines.items():
         descriptor = os.open(name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=process)
         try:
             os.write(descriptor, line.encode())

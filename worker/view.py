@@ -18,6 +18,7 @@ only.
 """
 
 import os
+import stat
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -120,8 +121,9 @@ def enter(view: View, agent: Agent, memory_bytes_max: int) -> None:
 
 
 def home_of(sandbox: Sandbox, boundary: Boundary) -> str:
-    """The agent's HOME, in which it starts."""
-    return WORKSPACE if sandbox.level == "workspace" or not boundary.home else boundary.home
+    """The agent's HOME, in which it starts. That of another user is not the agent's."""
+    is_shown = sandbox.level != "workspace" and boundary.home and boundary.user is None
+    return boundary.home if is_shown else WORKSPACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +148,13 @@ class _Builder:
         self._hidden = {path: origin(path, table) for path in hidden if os.path.exists(path)}
         self._links: dict[str, str] = {}
         self._own = [self._show(path, _RESTRICTED) for path in programs(spec.sandbox.level)]
+        # Folders that an agent of another user cannot enter hold nothing for it, except what it is made of.
+        own = self._own if boundary.user is not None else []
+        closed = {folder for each in own for folder in _closed_above(each.path)}
+        self._closed = {each for each in closed if not any(is_in(each, path) for path in self._hidden)}
+        self._covers: list[str] = []
         named = [each for each in self._named(boundary) if not _is_in_any(each.path, self._own)]
-        self._shown = _without_repetition([*named, *self._own])
+        self._shown = _without_repetition([*named, *self._own], self._closed)
 
     def build(self) -> View:
         trees = {shown: self._clone(shown) for shown in self._shown if os.path.exists(shown.path)}
@@ -157,6 +164,7 @@ class _Builder:
         os.chdir(place)
         covered = {}
         for shown, tree in sorted(trees.items(), key=lambda item: item[0].path):
+            self._open_way(shown.path)
             if any(is_in(shown.path, path) for path in self._hidden):
                 covered[shown] = tree
             else:
@@ -229,21 +237,29 @@ class _Builder:
         # Of the zygote's pid namespace; without it the kernel allows no cell to mount one.
         mounts.mount("proc", "proc", NO_SUID | NO_DEVICES | NO_EXEC)
 
+    def _open_way(self, path: str) -> None:
+        """Puts something empty over the closed folders above a path that is attached next."""
+        for folder in sorted(each for each in self._closed if is_in(path, each) and path != each):
+            self._closed.remove(folder)
+            place = folder.lstrip("/")
+            if os.path.lexists(place):
+                _cover(place)
+                self._covers.append(folder)
+
     def _cover(self, covered: dict[_Shown, int]) -> None:
         """Puts something empty over all that is hidden, then attaches what is shown in spite of that."""
         table = mounted()
         own = {each.path for each in self._own}
         covers = sorted({way for hidden in self._hidden.values() for way in ways_to(hidden, table)} - own)
         _pin({*covers, *own}, {each.at for each in table})
-        done = []
         for path in covers:
             # One below another is no longer there when its turn comes.
             if os.path.lexists(path):
                 _cover(path)
-                done.append(path)
+                self._covers.append(path)
         for each, tree in covered.items():
             _attach(tree, each.path)
-        for path in done:
+        for path in self._covers:
             _make_read_only(path)
 
     def _fresh(self) -> dict[str, list[str]]:
@@ -272,15 +288,28 @@ def programs(level: str) -> set[str]:
     return {path for path in found if os.path.isdir(path) and path != "/"}
 
 
-def _without_repetition(wanted: list[_Shown]) -> list[_Shown]:
-    """Leaves out what is shown by a folder above in the same way; the last mention of a path counts."""
+def _without_repetition(wanted: list[_Shown], closed: set[str]) -> list[_Shown]:
+    """Leaves out what is shown by a folder above in the same way; the last mention of a path counts.
+
+    What lies in a closed folder is not shown by one above that.
+    """
     by_path = {shown.path: shown for shown in wanted}
     kept: list[_Shown] = []
     for shown in sorted(by_path.values(), key=lambda each: each.path):
         above = [each for each in kept if is_in(shown.path, each.path)]
-        if not above or above[-1].attributes & READ_ONLY != shown.attributes & READ_ONLY:
+        is_closed = above and any(
+            is_in(shown.path, path) and shown.path != path and is_in(path, above[-1].path) for path in closed
+        )
+        if not above or is_closed or above[-1].attributes & READ_ONLY != shown.attributes & READ_ONLY:
             kept.append(shown)
     return kept
+
+
+def _closed_above(path: str) -> set[str]:
+    """The folders on the way there that others than their owner may not pass through."""
+    parts = path.split("/")[1:-1]
+    folders = ["/" + "/".join(parts[: depth + 1]) for depth in range(len(parts))]
+    return {each for each in folders if not os.stat(each).st_mode & stat.S_IXOTH}
 
 
 def _is_in_any(path: str, folders: list[_Shown]) -> bool:

@@ -75,7 +75,7 @@ def main(arguments: list[str]) -> None:
     if not isinstance(order, Prepare):
         return
     try:
-        separate(order.cell, pair)
+        separate(order, pair)
         zygote = Zygote(pair, order)
         shortcomings = zygote.try_cell()
     except OSError as error:
@@ -136,6 +136,7 @@ class Zygote:
             try:
                 cell.become_keeper(made, self._pid)
                 cell.become_worker(made)
+                cell.check_programs(made)
                 cell.children()
                 os.write(writing, "\n".join(cell.shortcomings(made, leaf)).encode())
             except OSError as error:

@@ -6,13 +6,15 @@ from pathlib import Path
 
 from ipc.children import Boundary
 from ipc.endpoints import Places, credentials
+from supervisor.processes.agent_user import AgentUser
 from supervisor.processes.cells import BEST, CellUnavailable
 from supervisor.processes.seccomp import cell_filter
 
 
-def boundary(places: Places, kind: str) -> Boundary:
+def boundary(places: Places, user: AgentUser, kind: str) -> Boundary:
     """For cells of one kind; CellUnavailable where they need filters that cannot be compiled."""
     return Boundary(
+        user=user.other,
         home=os.path.expanduser("~"),
         workspaces=str(places.workspaces.resolve()),
         cell_filter=_filter(kind),

@@ -19,7 +19,7 @@ from ipc.errors import PlaceError
 from supervisor.clock import monotonic
 from supervisor.core.events import WorkerDied, WorkerStarted
 from supervisor.core.model import DEFAULT_AGENT, Proof
-from supervisor.processes import tree
+from supervisor.processes import agent_user, tree
 from supervisor.processes.binding import Bindings, Done
 from supervisor.processes.boundary import boundary, hidden
 from supervisor.processes.cells import CellUnavailable, Held, Limits, leaf
@@ -71,6 +71,7 @@ class Processes:
         """`check` raises PlaceError when one of these folders is not the one it was."""
         self._epoch = epoch
         self._places = places
+        self._user = agent_user.choose(places.state, cell)
         self._limits = limits
         self._sandbox = sandbox
         self._report = report
@@ -88,7 +89,7 @@ class Processes:
             limits=limits,
             sandbox=lambda: sandbox(DEFAULT_AGENT),
             hide=lambda: hidden(places, key_files()),
-            boundary=partial(boundary, places),
+            boundary=partial(boundary, places, self._user),
             program=program or Program(),
             environment=os.environ if environment is None else environment,
             check=self._check,
@@ -171,7 +172,8 @@ class Processes:
         """What holds agents, and what the kernel cannot hold them to; or why no agent can be started."""
         if self._nursery.state is NurseryState.UNAVAILABLE:
             return f"none, so no agent starts: {self._nursery.detail}"
-        return "; ".join([self._nursery.cell.description, *self._nursery.shortcomings])
+        agents = f"agents {self._user.sentence}"
+        return "; ".join([self._nursery.cell.description, agents, *self._nursery.shortcomings])
 
     @property
     def state(self) -> NurseryState:

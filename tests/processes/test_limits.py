@@ -17,6 +17,7 @@ from tests.processes.asking import asked
 from tests.processes.lone_supervisor import UNAVAILABLE
 from tests.processes.stage import PATIENCE_SECONDS, Stage, play, script
 
+_INOTIFY = Path("/proc/sys/fs/inotify/max_user_instances")
 _NOBODY = pwd.getpwnam("nobody")
 _HOARDS = "hoard = bytearray(b'x') * (200 << 20); import time; time.sleep(1000)"
 
@@ -89,6 +90,21 @@ def test_h10_what_lives_without_a_process_is_bounded_and_goes_with_the_cell(tmp_
             assert found["seen"] == ["did", "800"]
             again = await asked(stage, segment="called('shmget', 0x4831, 1, 0)")
             assert again["segment"] == ["refused", "No such file or directory"]
+
+    play(act())
+
+
+def test_h10_one_cell_leaves_inotify_to_the_others_and_to_the_host(tmp_path: Path) -> None:
+    """The kernel counts instances by the user outside, that is for the supervisor and all its cells."""
+
+    most = int(_INOTIFY.read_text())
+
+    async def act() -> None:
+        async with Stage(tmp_path, "pidns") as stage:
+            opened = await asked(stage, count=f"sum(libc.inotify_init() >= 0 for _ in range({most + 1}))")
+            assert 0 < opened["count"][1] <= most // 4
+            again = await asked(stage, count="sum(libc.inotify_init() >= 0 for _ in range(2))")
+            assert again["count"] == ["did", 2]
 
     play(act())
 

@@ -2,9 +2,11 @@
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -128,6 +130,7 @@ def test_the_settings_show_more_and_links_lead_where_they_do_outside(tmp_path: P
     async def act() -> None:
         for name in ("read", "write", "beyond"):
             (tmp_path / name).mkdir()
+            (tmp_path / name).chmod(0o777)  # agents of root are another user
             (tmp_path / name / "file").write_text(name)
         (tmp_path / "link").symlink_to("read")
         (tmp_path / "write" / "kept").mkdir()
@@ -194,6 +197,15 @@ def test_h7_program_and_interpreter_cannot_be_written_at_any_level(tmp_path: Pat
     play(act())
 
 
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that an agent of another user can reach and write to: those of pytest are closed to others."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o777)
+    yield folder
+    shutil.rmtree(folder)
+
+
 @pytest.mark.parametrize("level", ["workspace", "home", "host"])
 def test_h6_what_leads_to_the_environment_cannot_be_renamed_at_any_level(tmp_path: Path, level: str) -> None:
     """An agent may write to the folder in which the environment lies, as in a checkout.
@@ -230,10 +242,13 @@ def test_h6_what_leads_to_the_environment_cannot_be_renamed_at_any_level(tmp_pat
 
 
 @pytest.mark.parametrize("level", ["workspace", "home", "host"])
-def test_h8_h9_no_path_leads_to_the_state_or_to_a_key_at_any_level(tmp_path: Path, level: str) -> None:
+def test_h8_h9_no_path_leads_to_the_state_or_to_a_key_at_any_level(open_folder: Path, level: str) -> None:
+    tmp_path = open_folder
+
     async def act() -> None:
         key = tmp_path / "beside" / "api.key"
         key.parent.mkdir()
+        key.parent.chmod(0o777)  # agents of root are another user
         key.write_text("sk-secret")
         (tmp_path / "link.key").symlink_to(key)
         sandbox = Sandbox(level=level, write=(str(tmp_path),))  # type: ignore[arg-type]
