@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 # A person has pressed Tab and looks at the line: later than this, nothing is better than something.
 _ANSWER_SECONDS = 1.0
 _ROWS_MAX = 200
-_Table = Literal["sessions", "turns", "questions"]
+_Table = Literal["sessions", "turns", "questions", "workers"]
 
 
 def sessions(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
@@ -34,6 +34,14 @@ def unhappy_turns(
 
 def questions(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
     return _offer((_item(row, "question", "kind") for row in _rows(ctx, "questions")), incomplete)
+
+
+def agents(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Those that have a worker: no table lists the others."""
+    from click.shell_completion import CompletionItem
+
+    names = sorted({str(row.get("agent")) for row in _rows(ctx, "workers")})
+    return _offer(map(CompletionItem, names), incomplete)
 
 
 def weights(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ipc import messages as wire
+from supervisor import trials
 from supervisor.core.effects import AssignTurn
 from supervisor.journal.budget import Budget, told_within
 from supervisor.journal.past import AttemptPast, ToolPast, TurnPast
@@ -51,7 +52,9 @@ class Briefing:
             turn=effect.turn,
             attempt=effect.attempt,
             say=_say(effect),
-            agent=settings.agent(effect.agent) or wire.AgentSpec(effect.agent, "builtin"),
+            agent=trials.spec(settings, effect.session)
+            or settings.agent(effect.agent)
+            or wire.AgentSpec(effect.agent, "builtin"),
             model=self._endpoint() or wire.ModelEndpoint("", ""),
             history=self._history(effect.session, number),
             tried=self._tried(effect),

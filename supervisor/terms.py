@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from ipc.children import Sandbox
 from ipc.interpreter import without_code
+from ipc.isolation import tried_agent
 from supervisor.core.model import Policy
 from supervisor.processes.cells import Limits
 from supervisor.settings import Settings
@@ -16,7 +17,7 @@ def policy(settings: Settings) -> Policy:
     """The settings the rules depend on."""
     turns = settings.turns
     return Policy(
-        agent_of=lambda session: settings.for_session(session).agent,
+        agent_of=lambda session: tried_agent(session) or settings.for_session(session).agent,
         busy_seats=settings.workers.seats,
         spares=settings.workers.spares,
         turns_per_worker_max=settings.workers.turns_max,

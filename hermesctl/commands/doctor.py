@@ -1,11 +1,13 @@
-"""`hermesctl doctor`: what is wrong and how to mend it, one line each; it changes nothing."""
+"""`hermesctl doctor`: what is wrong and how to mend it, or what an agent can reach; one line each."""
 
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
+from hermesctl import completing
 from hermesctl.exits import Exit
+from hermesctl.parameters import name
 from hermesctl.render import folded, one_line, paint
 from hermesctl.rows import as_json, print_json
 from ipc.endpoints import Places
@@ -25,18 +27,42 @@ Examples:
   hermesctl doctor
   hermesctl doctor --json
   hermesctl --home ./trial doctor && hermesctl --home ./trial start
+  hermesctl doctor --isolation
+  hermesctl doctor --isolation --agent builder --json
 
 \b
 ✔ is well, ! works but deserves a look, ✘ is wrong.
+With --isolation: ✔ is held, ! is open as the settings or the host have it,
+✘ is open and should be held, – has nothing to be tried on here.
 Exit codes: 0 nothing is ✘, 5 something is.
 """
 
 
 @click.command(epilog=_EXAMPLES)
+@click.option(
+    "--isolation",
+    "subject",
+    flag_value="isolation",
+    default="host",
+    help="Try harmless forms of the known attacks from inside a cell of the running service.",
+)
+@click.option(
+    "--agent", **name("NAME"), shell_complete=completing.agents, help="Whose cells to try [default: default]."
+)
 @as_json
 @click.pass_obj
-def doctor(places: Places, form: str) -> int:
-    """Look for what is wrong on this host, and say how to mend it."""
+def doctor(places: Places, subject: str, agent: str | None, form: str) -> int:
+    """Look for what is wrong on this host, and say how to mend it.
+
+    With --isolation: try what an agent can reach. The attacks run as a turn of the session isolation:NAME, in
+    the cell that agent NAME has, without asking a model; `hermesctl why` tells of it. They change nothing.
+    """
+    if subject == "isolation":
+        from hermesctl.doctor.isolation import examine_isolation
+
+        return examine_isolation(places, agent or "default", form)
+    if agent is not None:
+        raise click.UsageError("--agent belongs to --isolation")
     from hermesctl.doctor.checkup import examine
 
     found = []
@@ -46,7 +72,7 @@ def doctor(places: Places, form: str) -> int:
             print(_line(finding), flush=True)
     if form == "json":
         fields = ("check", "verdict", "fact", "remedy")
-        print_json([{name: getattr(finding, name) for name in fields} for finding in found])
+        print_json([{field: getattr(finding, field) for field in fields} for finding in found])
     else:
         print(_summary(found))
     return Exit.REFUSED if any(finding.verdict == "bad" for finding in found) else Exit.DONE

@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from ipc.isolation import KIND
 from ipc.messages import AgentSpec
 from worker.agents.builtin import Builtin
+from worker.agents.isolation import Isolation
 from worker.attempt import Attempt
 from worker.errors import AgentError
 from worker.model import Model
@@ -17,11 +19,13 @@ class Agent(Protocol):
 
 
 _KINDS: dict[str, Callable[[AgentSpec, Model], Agent]] = {"builtin": Builtin}
+# Of the sessions of `hermesctl doctor --isolation`; no settings name it.
+_HIDDEN: dict[str, Callable[[AgentSpec, Model], Agent]] = {KIND: Isolation}
 
 
 def find_agent(spec: AgentSpec, model: Model) -> Agent:
     """The agent of that kind; AgentError names the kinds there are."""
-    make = _KINDS.get(spec.kind)
+    make = (_KINDS | _HIDDEN).get(spec.kind)
     if make is None:
         raise AgentError(
             f"there is no agent of kind {spec.kind!r}",

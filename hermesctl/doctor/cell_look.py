@@ -1,0 +1,57 @@
+"""What only an observer outside can say of a cell: whose its processes are, and what the kernel limits."""
+
+from pathlib import Path
+
+from ipc.isolation import Result
+
+LOOKS = ("root", "other user", "memory")
+
+
+def look(worker: int, supervisor: int) -> list[Result]:
+    """At the worker of a trial while it runs; the result of each of LOOKS."""
+    return [_root(_uid(worker)), _other_user(_uid(worker), _uid(supervisor)), memory(_cgroup(worker))]
+
+
+def _root(uid: int | None) -> Result:
+    if uid is None:
+        return Result("root", "broken", "its process cannot be seen from here")
+    return Result("root", "open" if uid == 0 else "held", f"its processes belong to uid {uid}")
+
+
+def _other_user(uid: int | None, supervisor: int | None) -> Result:
+    if uid is None or supervisor is None:
+        return Result("other user", "broken", "its process cannot be seen from here")
+    seen = f"uid {uid}, the supervisor has uid {supervisor}"
+    return Result("other user", "open" if uid == supervisor else "held", seen)
+
+
+def memory(folder: Path | None) -> Result:
+    """By the cgroup of the process; None where there is none of version 2."""
+    try:
+        limit = (folder / "memory.max").read_text().strip() if folder else "max"
+    except OSError:
+        limit = "max"
+    if limit == "max":
+        return Result("memory", "open", "measured twice a second, not limited by the kernel")
+    return Result("memory", "held", f"limited by the kernel to {limit} bytes")
+
+
+def _uid(pid: int) -> int | None:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) for line in lines if line.startswith("Uid:")), None)
+
+
+def _cgroup(pid: int) -> Path | None:
+    """The leaf of the process, where cgroups of version 2 are mounted."""
+    try:
+        own = [line[3:] for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines() if line[:3] == "0::"]
+    except OSError:
+        return None
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        fields, _, kind = line.partition(" - ")
+        if own and kind.startswith("cgroup2 "):
+            return Path(fields.split()[4]) / own[0].lstrip("/")
+    return None

@@ -1,0 +1,96 @@
+"""A trial: a turn in the session of `ipc/isolation.py`, followed to its end, and what it has found."""
+
+import os
+from dataclasses import dataclass
+
+import msgspec
+
+from hermesctl.ctrlc import CtrlC
+from hermesctl.doctor.baits import laid
+from hermesctl.doctor.cell_look import look
+from hermesctl.errors import CommandError
+from hermesctl.exits import Exit
+from hermesctl.feed import Feed
+from hermesctl.render import aside
+from hermesctl.rows import read
+from hermesctl.sending import Sending
+from ipc.endpoints import Places
+from ipc.isolation import ATTACKS, SESSIONS, Result, Targets, Trial
+from ipc.messages import Delta, Event, Noted, Show, Submit
+
+# How `status` begins to tell of a cell that cannot be had.
+_NO_CELL = "none"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a trial has come to, and in what kind of cell."""
+
+    turn: str
+    level: str
+    cell: str
+    network: str
+    results: tuple[Result, ...]
+
+
+def run(places: Places, agent: str) -> Found:
+    """Runs the attacks in a cell of that agent; CommandError says why that could not be done."""
+    (status,) = read(places, Show("status"))
+    if str(status["cell"]).startswith(_NO_CELL):
+        raise CommandError(f"no cell can be tried: {status['cell']}", "hermesctl doctor", Exit.REFUSED)
+    workers, services = read(places, Show("workers")), read(places, Show("services"))
+    with laid(places, int(status["pid"]), workers, services) as targets:
+        heard = _Heard(int(status["pid"]))
+        _follow(places, f"{SESSIONS}{agent}", targets, heard)
+    trial = _trial(heard.text)
+    order = [attack.name for attack in ATTACKS]
+    found = [*trial.results, *heard.looks]
+    results = tuple(sorted(found, key=lambda result: order.index(result.name)))
+    return Found(heard.turn, heard.level, trial.cell, trial.network, results)
+
+
+class _Heard:
+    """What the trial's turn tells; and when its worker is known, a look at it."""
+
+    def __init__(self, supervisor: int) -> None:
+        self._supervisor = supervisor
+        self.turn = self.level = self.text = ""
+        self.looks: list[Result] = []
+
+    def show(self, item: Event | Delta | Noted) -> None:
+        if not isinstance(item, Event):
+            return
+        if item.type == "attempt.opened":
+            self.turn, self.level = item.fields["turn"], item.fields["level"]
+            self.looks = look(item.fields["pid"], self._supervisor)
+        elif item.type == "turn.done":
+            self.text = str(item.fields.get("text") or "")
+
+    def remark(self, text: str) -> None:
+        aside(text)
+
+    def join_at(self, offset: int) -> None:
+        """Only the whole answer counts."""
+
+
+def _follow(places: Places, session: str, targets: Targets, heard: _Heard) -> None:
+    text = msgspec.json.encode(targets).decode()
+    request = Submit(session, text, f"hermesctl-{os.urandom(12).hex()}", "queue")
+    with CtrlC() as ctrl_c:
+        feed = Feed(places, session, None, ctrl_c.wake)
+        try:
+            sending = Sending(feed, session, request, heard, ctrl_c)
+            sending.submit()
+            ending = sending.follow_to_the_end()
+        finally:
+            feed.close()
+    if ending is not Exit.DONE:
+        raise CommandError("the trial was interrupted", "run it again", ending)
+
+
+def _trial(text: str) -> Trial:
+    try:
+        return msgspec.json.decode(text, type=Trial)
+    except msgspec.DecodeError:
+        hint = "restart the service, if it is of another version"
+        raise CommandError("the trial's answer cannot be read", hint, Exit.REFUSED) from None

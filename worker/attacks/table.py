@@ -1,0 +1,56 @@
+"""The attacks that run inside a cell, by the names that ipc/isolation.py lists."""
+
+from collections.abc import Callable
+
+from ipc.isolation import Targets
+from worker.attacks import files, limits, powers, processes, sockets
+from worker.attacks.outcome import Outcome
+
+FUNCTIONS: dict[str, Callable[[Targets], Outcome]] = {
+    "systemd": sockets.systemd,
+    "D-Bus": sockets.buses,
+    "containers": sockets.containers,
+    "key agents": sockets.key_agents,
+    "display": sockets.displays,
+    "tmux": sockets.terminals,
+    "Unix sockets": sockets.unix,
+    "abstract sockets": sockets.abstract,
+    "loopback": sockets.loopback,
+    "embedded model": sockets.model,
+    "user namespace": powers.user_namespace,
+    "mount": powers.mount,
+    "cgroups": powers.cgroups,
+    "privileges": powers.privileges,
+    "keyrings": powers.keyrings,
+    "BPF": powers.bpf,
+    "perf": powers.perf,
+    "userfaultfd": powers.userfaultfd,
+    "io_uring": powers.io_uring,
+    "worker sockets": sockets.worker_sockets,
+    "parent folders": files.parents,
+    "interpreter": files.interpreters,
+    "pth file": files.pth_file,
+    "program": files.program,
+    "settings": files.settings,
+    "state": files.state,
+    "keys": files.keys,
+    "environment": files.environment,
+    "worker memory": processes.worker_memory,
+    "home folder": files.home,
+    "host files": files.host_file,
+    "/proc roots": files.proc_roots,
+    "second mounts": files.second_mounts,
+    "file handles": files.file_handles,
+    "devices": files.devices,
+    "kernel log": files.kernel_log,
+    "processes": limits.processes,
+    "open files": limits.open_files,
+    "memory files": limits.memory_files,
+    "shared memory": limits.shared_memory,
+    "OOM score": limits.oom_score,
+    "keeper": processes.keeper,
+    "signals": processes.signals,
+    "tracing": processes.tracing,
+    "control socket": sockets.control,
+    "other workspaces": files.workspaces,
+}
