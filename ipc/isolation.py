@@ -63,7 +63,7 @@ class Targets(Part, frozen=True):
     terminals: Paths = ()
     unix: Paths = ()
     abstract: Name = ""
-    worker_sockets: FilePath = ""
+    runtime: FilePath = ""
     control: Paths = ()
     port: Number = 0
     model: FilePath = ""
@@ -132,8 +132,8 @@ BPF | H3 | bpf | kernel code that is often faulty can be reached
 perf | H3 | perf_event_open | kernel code that is often faulty can be reached
 userfaultfd | H3 | userfaultfd | faults of the kernel are easier to exploit
 io_uring | H3 | io_uring_setup | kernel code that no filter sees can be reached
-worker sockets | H4 | connect to the sockets of workers | tools can load the supervisor
-parent folders | H6 | write beside the settings and the state | an agent can swap those folders
+worker sockets | H4 | find a socket that leads to the supervisor | tools can load the supervisor
+parent folders | H6 | rename a folder above settings and state | an agent puts other settings in their place
 interpreter | H7 | write into the interpreter's folders | an agent's code runs in the supervisor
 pth file | H7 | write a .pth file into site-packages | an agent's code runs at the next start
 program | H7 | write into the program's folders | an agent's code runs in the supervisor

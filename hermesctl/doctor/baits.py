@@ -48,7 +48,7 @@ def laid(
             unix=(named,),
             abstract=abstract,
             port=port,
-            worker_sockets=str(places.runtime),
+            runtime=str(places.runtime),
             control=(places.control, places.services),
             model=str(next(addresses, "") or ""),
             outside=tuple(_running(each) for each in (pid, os.getpid(), *others[:_FOUND_MAX])),

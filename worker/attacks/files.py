@@ -1,5 +1,6 @@
 """Files that a cell should not see or change: secrets, the program's own code, the home and the host."""
 
+import errno
 import os
 import secrets
 import stat
@@ -44,7 +45,7 @@ def workspaces(targets: Targets) -> Outcome:
 
 
 def keys(targets: Targets) -> Outcome:
-    return any_of(targets.keys, _read, "the settings name no key file")
+    return any_of(targets.keys, _read_something, "the settings name no key file")
 
 
 def environment(targets: Targets) -> Outcome:
@@ -88,11 +89,11 @@ def file_handles(targets: Targets) -> Outcome:
 
 
 def parents(targets: Targets) -> Outcome:
-    """Who can write a folder can rename what lies in it."""
-    folders = [spot.path for spot in targets.parents if is_there(spot)]
-    if not folders:
-        return held("none of them is in sight")
-    return any_of(folders, _create, "")
+    """On the way to settings and state, each folder whose own parent is the host's."""
+    ways = {folder for spot in (*targets.settings, *targets.state) for folder in Path(spot.path).parents}
+    above = {spot.path for spot in targets.parents if is_there(spot)}
+    found = sorted(str(folder) for folder in ways if str(folder.parent) in above)
+    return any_of(found, _replace, "") if found else held("none of them is in sight")
 
 
 def interpreters(targets: Targets) -> Outcome:
@@ -136,17 +137,33 @@ def _secret(targets: Targets) -> tuple[Spot, ...]:
 
 def _read(path: str) -> None:
     if os.path.isdir(path):
-        # Something empty lies over a hidden folder.
-        if not os.listdir(path):
-            raise OSError(0, "it is empty here")
+        os.listdir(path)
     else:
         os.close(os.open(path, os.O_RDONLY))
+
+
+def _read_something(path: str) -> None:
+    """Something empty lies over a hidden folder."""
+    if os.path.isdir(path) and not os.listdir(path):
+        raise OSError(0, "it is empty here")
+    _read(path)
 
 
 def _create(folder: str, ending: str = "") -> None:
     path = os.path.join(folder, f".hermes-isolation-{secrets.token_hex(8)}{ending}")
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     os.unlink(path)
+
+
+def _replace(folder: str) -> None:
+    """Renames it to a folder that is not empty, which fails last: any other error came before that."""
+    with tempfile.TemporaryDirectory(prefix=".hermes-isolation-", dir=os.path.dirname(folder)) as other:
+        Path(other, "file").touch()
+        try:
+            os.rename(folder, other)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
 
 
 def _nodes() -> Iterable[str]:

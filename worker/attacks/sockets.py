@@ -54,13 +54,14 @@ def control(targets: Targets) -> Outcome:
 
 
 def worker_sockets(targets: Targets) -> Outcome:
-    """How many take a connection of a tool: the worker itself is connected already."""
-    if not targets.worker_sockets:
+    """How many take a connection of a tool, or are open in it: the worker itself is connected already."""
+    if not targets.runtime:
         return absent("no folder was named")
-    found = [path for path in _files(targets.worker_sockets) if stat.S_ISSOCK(os.lstat(path).st_mode)]
+    found = [path for path in _files(targets.runtime) if stat.S_ISSOCK(os.lstat(path).st_mode)]
     taken = [path for path in found if any_of((path,), _connect, "").verdict == "open"]
-    seen = f"{len(taken)} of the {len(found)} that are in sight take a connection"
-    return opened(seen) if taken else held(seen)
+    inherited = [descriptor for descriptor in map(int, os.listdir("/proc/self/fd")) if _is_socket(descriptor)]
+    seen = f"{len(taken)} of the {len(found)} in sight take a connection, {len(inherited)} are inherited"
+    return opened(seen) if taken or inherited else held(seen)
 
 
 def loopback(targets: Targets) -> Outcome:
@@ -102,8 +103,12 @@ def _connect(address: str) -> None:
                 return
 
 
-def _files(folder: str) -> list[str]:
+def _is_socket(descriptor: int) -> bool:
     try:
-        return [entry.path for entry in os.scandir(folder)]
+        return stat.S_ISSOCK(os.fstat(descriptor).st_mode)
     except OSError:
-        return []
+        return False
+
+
+def _files(folder: str) -> list[str]:
+    return [os.path.join(above, name) for above, _, names in os.walk(folder) for name in names]
