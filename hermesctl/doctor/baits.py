@@ -13,6 +13,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
+from hermesctl.doctor.cell_look import uid_of
 from ipc.endpoints import Places
 from ipc.isolation import Running, Spot, Targets
 
@@ -25,7 +26,8 @@ def laid(
     places: Places, pid: int, workers: Iterable[Mapping[str, Any]], services: Iterable[Mapping[str, Any]]
 ) -> Iterator[Targets]:
     """The baits lie there as long as the context lasts. `pid` is the supervisor's."""
-    uid = _owner(pid)
+    found = uid_of(pid)
+    uid = os.getuid() if found is None else found
     runtime = [os.environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{uid}"]
     addresses = (row.get("address") for row in services if row.get("name") == "model")
     others = [int(row["pid"]) for row in workers if row.get("pid")]
@@ -107,14 +109,6 @@ def _terminals(uid: int) -> list[str]:
     folders = {os.environ.get("TMUX_TMPDIR") or "/tmp", "/tmp"}
     users = {uid, os.getuid()}
     return [path for folder in folders for user in users for path in glob(f"{folder}/tmux-{user}/*")]
-
-
-def _owner(pid: int) -> int:
-    """Of a process that must not be traced, /proc belongs to root: its status tells the user."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("Uid:"):
-            return int(line.split()[1])
-    return os.getuid()
 
 
 def _running(pid: int) -> Running:

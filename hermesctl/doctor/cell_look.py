@@ -9,7 +9,7 @@ LOOKS = ("root", "other user", "memory")
 
 def look(worker: int, supervisor: int) -> list[Result]:
     """At the worker of a trial while it runs; the result of each of LOOKS."""
-    return [_root(_uid(worker)), _other_user(_uid(worker), _uid(supervisor)), memory(_cgroup(worker))]
+    return [_root(uid_of(worker)), _other_user(uid_of(worker), uid_of(supervisor)), memory(_cgroup(worker))]
 
 
 def _root(uid: int | None) -> Result:
@@ -36,7 +36,8 @@ def memory(folder: Path | None) -> Result:
     return Result("memory", "held", f"limited by the kernel to {limit} bytes")
 
 
-def _uid(pid: int) -> int | None:
+def uid_of(pid: int) -> int | None:
+    """As its status tells: the folder in /proc of a process that refuses to be inspected belongs to root."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

@@ -1,6 +1,7 @@
 """A trial: a turn in the session of `ipc/isolation.py`, followed to its end, and what it has found."""
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -43,10 +44,15 @@ def run(places: Places, agent: str) -> Found:
         heard = _Heard(int(status["pid"]))
         _follow(places, f"{SESSIONS}{agent}", targets, heard)
     trial = _trial(heard.text)
-    order = [attack.name for attack in ATTACKS]
-    found = [*trial.results, *heard.looks]
-    results = tuple(sorted(found, key=lambda result: order.index(result.name)))
+    results = in_order([*trial.results, *heard.looks])
     return Found(heard.turn, heard.level, trial.cell, trial.network, results)
+
+
+def in_order(found: Iterable[Result]) -> tuple[Result, ...]:
+    """One for each attack. What a worker leaves out is no better than an attack that broke."""
+    by_name = {result.name: result for result in found}
+    missing = "the trial says nothing of it"
+    return tuple(by_name.get(attack.name) or Result(attack.name, "broken", missing) for attack in ATTACKS)
 
 
 class _Heard:

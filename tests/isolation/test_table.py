@@ -4,6 +4,7 @@ import pytest
 
 from hermesctl.doctor.cell_look import LOOKS
 from hermesctl.doctor.promises import COLUMNS, Column, column, judge, promise
+from hermesctl.doctor.trial import in_order
 from ipc.interpreter import OURS, PACKAGES
 from ipc.isolation import ATTACKS, Result
 from tests.house import PRODUCT
@@ -32,6 +33,13 @@ def test_what_is_open_in_spite_of_a_promise_is_a_fault() -> None:
     let_through = judge(attack, kinds["open"], "weaker", "host")
     assert not let_through.is_fault
     assert "no view" in let_through.why
+
+
+def test_a_trial_that_leaves_an_attack_out_has_not_tried_it() -> None:
+    told = in_order([Result("state", "held"), Result("no such attack", "held")])
+    assert [result.name for result in told] == [attack.name for attack in ATTACKS]
+    assert [result.name for result in told if result.verdict == "held"] == ["state"]
+    assert {result.verdict for result in told if result.name != "state"} == {"broken"}
 
 
 def test_network_none_is_a_promise_in_every_cell() -> None:
