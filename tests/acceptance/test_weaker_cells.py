@@ -15,6 +15,9 @@ def test_h11_no_weaker_cell_is_taken_silently(make_service: Callable[..., Servic
     until(lambda: all(row["state"] in ("resting", "failed") for row in service.show("workers")))
     until(lambda: "none can be started" in service.say("demo", "hello", busy="queue").note)
     assert "Operation not permitted" in service.hermesctl("status").stdout
+    tried = service.hermesctl("doctor", "--isolation")
+    assert tried.returncode == 5
+    assert "no cell can be tried: none, so no agent starts" in tried.stderr
     assert model.requests() == []
     service.stop()
     settings = settings_for(model, workers='count = 1\ncell = "sweep"')
