@@ -27,7 +27,8 @@ _TOKENS_MAX = 1_000_000_000
 # As the API allows; an agent gives a call with another id one of its own.
 _CALL_ID = re.compile(r"[A-Za-z0-9_.:|-]{1,128}")
 _NAME_CHARACTERS_MAX = 128
-_RETURNED_REASONING = ("reasoning_content", "reasoning")
+# Fields of a message with tool calls in which the reasoning that came with them goes back.
+RETURNED_REASONING = ("reasoning_content", "reasoning")
 _FINISH = re.compile(r"[A-Za-z0-9_.-]{1,40}")
 # One word for one ending, whatever a server calls it. Calls that are not there have ended nothing.
 _FINISHES = {
@@ -151,11 +152,11 @@ class Assembly:
 
     def _take_reasoning(self, delta: object) -> None:
         """A server may send the same thought under two names: it is counted once and returned as it came."""
-        named = {name: getattr(delta, name, None) for name in (*_RETURNED_REASONING, "thinking")}
+        named = {name: getattr(delta, name, None) for name in (*RETURNED_REASONING, "thinking")}
         thoughts = {name: value for name, value in named.items() if isinstance(value, str) and value}
         for name, thought in thoughts.items():
             self._spend(thought)
-            if name in _RETURNED_REASONING:
+            if name in RETURNED_REASONING:
                 self._reasoning.setdefault(name, []).append(thought)
         self.thought += max(map(len, thoughts.values()), default=0)
 

@@ -104,8 +104,8 @@ def test_a_model_that_spoke_before_its_tool_may_end_without_words(fake: FakeMode
 
 def test_a_model_that_spoke_in_a_lost_attempt_may_end_without_words(fake: FakeModel) -> None:
     fake.set_mode("empty")
-    assert isinstance(end(fake, (PastAttempt("All was said.", cut="the worker died"),)), Finished)
-    assert isinstance(end(fake, (PastAttempt("", cut="the worker died"),)), Failed)
+    assert isinstance(end(fake, (PastAttempt("All was said."),)), Finished)
+    assert isinstance(end(fake, (PastAttempt(""),)), Failed)
 
 
 def test_a_failure_counts_what_the_replies_before_it_cost(fake: FakeModel) -> None:

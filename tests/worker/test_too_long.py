@@ -144,7 +144,7 @@ def test_long_arguments_stay_json_and_reasoning_is_shortened() -> None:
 
 def test_what_earlier_attempts_at_the_turn_did_is_shortened_too() -> None:
     tools = tuple(ToolTrace(f"c{n}", "read", "{}", "pure", "z" * 8_000, True) for n in range(10))
-    tried = (PastAttempt("So far.", tools, "the worker died"),)
+    tried = (PastAttempt("So far.", tools),)
     window = Window(assign("http://127.0.0.1:1/v1", "go", attempt=2, tried=tried), "system", 200_000)
     cuts = 0
     while window.cut():

@@ -6,6 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ipc.messages import Assign, PastAttempt, PastTurn, ToolTrace
+from worker.model_answer import RETURNED_REASONING
 
 ChatMessage = dict[str, Any]
 
@@ -16,8 +17,6 @@ UNKNOWN_OUTCOME = (
 )
 # A long listing is worth its beginning to a later turn; the newest result was seen whole when it came.
 _RESULT_CHARACTERS_MAX = 8_000
-# Where a message that calls tools has the reasoning that came with the calls, if it is to go back.
-REASONING = ("reasoning_content", "reasoning")
 # What a message costs beside its text: role, ids, separators.
 _MESSAGE_CHARACTERS = 20
 
@@ -140,7 +139,7 @@ def size(messages: Sequence[ChatMessage]) -> int:
     """What the messages cost of a limit in characters, with all that is sent of them."""
     return sum(
         _MESSAGE_CHARACTERS
-        + sum(len(message.get(name) or "") for name in ("content", *REASONING))
+        + sum(len(message.get(name) or "") for name in ("content", *RETURNED_REASONING))
         + sum(
             len(call["function"]["name"]) + len(call["function"]["arguments"])
             for call in message.get("tool_calls", ())

@@ -18,7 +18,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from ipc.messages import Assign
-from worker.agents.history import REASONING, ChatMessage, conversation, size
+from worker.agents.history import ChatMessage, conversation, size
+from worker.model_answer import RETURNED_REASONING
 
 # As much as a result is still recognised by.
 _KEPT_CHARACTERS = 200
@@ -49,18 +50,23 @@ class Window:
         was = size(self.messages)
         goal = was // 2
         self._leave_out(goal)
+        surplus = size(self.messages) - goal
         newest = self._newest_round()
         for index in range(1, newest):
-            if size(self.messages) <= goal:
+            if surplus <= 0:
                 break
-            self._current[index] = _shortened(self._current[index], _KEPT_CHARACTERS)
-        if size(self.messages) > goal:
-            for index in range(max(newest, 1), len(self._current)):
-                message = self._current[index]
-                kept = max(_KEPT_CHARACTERS, size([message]) // 2)
-                self._current[index] = _shortened(message, kept)
+            surplus -= self._shorten(index, _KEPT_CHARACTERS)
+        if surplus > 0:
+            for index in range(newest, len(self._current)):
+                self._shorten(index, max(_KEPT_CHARACTERS, size(self._current[index : index + 1]) // 2))
         self.is_cut = size(self.messages) < was
         return self.is_cut
+
+    def _shorten(self, index: int, characters: int) -> int:
+        """Shortens a message of the current turn; gives how much less it is."""
+        message = self._current[index]
+        self._current[index] = _shortened(message, characters)
+        return size([message]) - size([self._current[index]])
 
     def _leave_out(self, characters_max: int) -> None:
         """System prompt and earlier turns, within what the current turn leaves of the limit."""
@@ -81,12 +87,9 @@ def _shortened(message: ChatMessage, characters: int) -> ChatMessage:
         return message | {"content": _excerpt(message["content"], characters)}
     if not message.get("tool_calls"):
         return message
-    reasoning = {name: _excerpt(message[name], characters) for name in REASONING if name in message}
-    return (
-        message
-        | reasoning
-        | {"tool_calls": [_short_call(each, characters) for each in message["tool_calls"]]}
-    )
+    reasoning = {name: _excerpt(message[name], characters) for name in RETURNED_REASONING if name in message}
+    calls = [_short_call(each, characters) for each in message["tool_calls"]]
+    return message | reasoning | {"tool_calls": calls}
 
 
 def _short_call(call: dict[str, Any], characters: int) -> dict[str, Any]:
