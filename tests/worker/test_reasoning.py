@@ -1,6 +1,8 @@
 """What a model thinks, and writes into a tool call, is progress: told as a count, bounded, never history."""
 
 import asyncio
+import base64
+import json
 import time
 from dataclasses import replace
 from typing import Any
@@ -57,8 +59,12 @@ def test_h15_thoughts_without_end_are_cut_off(fake: FakeModel) -> None:
     fake.wait(lambda requests: requests[0].disconnected)
 
 
-def test_a_stream_that_breaks_off_in_a_thought_is_tried_again(fake: FakeModel) -> None:
-    fake.set_mode("drop", tokens=0, thoughts=3, times=1)
+@pytest.mark.parametrize("how", ["drop", "content"])
+def test_a_stream_that_breaks_off_in_a_thought_is_tried_again(fake: FakeModel, how: str) -> None:
+    """The connection is cut, or the stream ends in order and without a word about its end."""
+    thought = {"choices": [{"index": 0, "delta": {"reasoning": "so"}, "finish_reason": None}]}
+    events = base64.b64encode(json.dumps([thought]).encode()).decode()
+    fake.set_mode(how, tokens=0, thoughts=3, events=events, times=1)
     heard = say(fake.base_url)
     assert heard.text == f"You said: {WORDS}"
     assert len(fake.requests()) == 2

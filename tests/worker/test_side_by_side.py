@@ -52,7 +52,7 @@ class Gate:
         while not any(other >= arguments.get("after", 0) for other in self.begun):
             self._changed.clear()
             await self._changed.wait()
-        for _ in range(10):
+        for _ in range(arguments.get("ticks", 10)):
             await asyncio.sleep(0)
         self.inside -= 1
         if arguments.get("fails") == "call":
@@ -147,7 +147,7 @@ def test_a_failed_call_does_not_stop_the_others(fake: FakeModel) -> None:
 
 
 def test_a_call_that_ends_the_attempt_lets_the_others_come_to_a_result(fake: FakeModel) -> None:
-    desk, _ = play(fake, gate(1, fails="attempt"), gate(2, after=2))
+    desk, _ = play(fake, gate(1, fails="attempt"), gate(2, after=2, ticks=500))
     last = desk.last()
     assert isinstance(last, Failed)
     assert last.error == "the gate is shut"
@@ -175,7 +175,7 @@ def test_a_command_that_runs_is_not_let_go_of_for_many_that_have_ended(tmp_path:
         until = f"until test -e {tmp_path}/go; do sleep 0.01; done"
         long = asyncio.create_task(tool.run({"command": f"{until}; echo whole"}, print))
         try:
-            for _ in range(40):
+            for _ in range(36):
                 await tool.run({"command": "sleep 300 & echo left"}, lambda _: None)
             (tmp_path / "go").touch()
             return [getattr(await long, "text", "")]
