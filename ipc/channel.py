@@ -152,7 +152,8 @@ class Channel:
 
     def close(self, flush_seconds: float = 0.0) -> None:
         """What was sent gets so long to be taken by the kernel; this waits for it."""
-        self._flush()
+        if not self._loop.is_closed():
+            self._flush()
         if self.is_closed:
             return
         if self._unsent and flush_seconds > 0:

@@ -168,6 +168,8 @@ class Server:
         self._forget(peer)
 
     def _forget(self, peer: "_Peer") -> None:
+        if peer not in self._peers:
+            return  # closing its channel has found it gone
         del self._peers[peer]
         self._held[peer.process] -= 1
         if not self._held[peer.process]:

@@ -21,8 +21,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import msgspec
-
 from ipc.children import (
     Bind,
     Bound,
@@ -35,19 +33,14 @@ from ipc.children import (
     ForkFailed,
     Prepare,
     Running,
-    ToZygote,
     Warm,
 )
-from ipc.codec import Decoder, encode
-from worker import cell, cgroup_leaf, kernel
+from ipc.codec import encode
+from worker import cell, cgroup_leaf, kernel, orders
 from worker.cell_mounts import CellMounts, hand_over_mounts
 from worker.enclosures import Enclosures
 from worker.separation import separate
 
-# A Fork names a few paths; anything near this size is no Fork.
-_DATAGRAM_BYTES_MAX = 64 * 1024
-# They come with a Fork: the log, and the lines for frames and pulse.
-_DESCRIPTORS = 3
 # What a trial cell says about itself.
 _WORDS_BYTES_MAX = 4096
 # How often what a killed keeper has left is looked at until it is gone; a kill may be waiting for that.
@@ -62,7 +55,6 @@ _PREPARED_MAX = 2
 PREPARED = "hermes-prepared"
 # Incarnations count from 1.
 _NOBODY = 0
-_decoder: Decoder[ToZygote] = Decoder(ToZygote)
 
 
 def main(arguments: list[str]) -> None:
@@ -71,7 +63,7 @@ def main(arguments: list[str]) -> None:
     kernel.die_with_parent(signal.SIGKILL)
     if os.getppid() != _peer(pair):
         return
-    order = _decoder.decode(pair.recv(_DATAGRAM_BYTES_MAX))
+    order = orders.decoder.decode(pair.recv(orders.DATAGRAM_BYTES_MAX))
     if not isinstance(order, Prepare):
         return
     try:
@@ -176,10 +168,10 @@ class Zygote:
                 self._end_strays()
             order = None
             if self._pair.fileno() in readable:
-                frame, descriptors, _, _ = socket.recv_fds(self._pair, _DATAGRAM_BYTES_MAX, _DESCRIPTORS)
+                frame, descriptors = orders.receive(self._pair)
                 if not frame:
                     return None
-                match _decoder.decode(frame):
+                match orders.decoder.decode(frame):
                     case Fork() as asked:
                         order = self._start(asked, descriptors)
                     case Bind() as asked:
@@ -208,16 +200,17 @@ class Zygote:
             chosen = self._prepared.pop(fork.cell, None) or self._make(fork.cell)
         except OSError as error:
             self._pair.send(encode(ForkFailed(fork.incarnation, str(error.strerror or error))))
-            _close(descriptors)
+            orders.close(descriptors)
             return None
         if isinstance(chosen, Fork):
+            orders.close(descriptors)  # in the worker, which was given its own
             return chosen
         chosen.incarnation = fork.incarnation
         # A cell that has just died cannot take its order; its end is told like any other.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             socket.send_fds(chosen.line, [encode(fork)], descriptors)
         socket.send_fds(self._pair, [encode(Forked(fork.incarnation, chosen.leaf))], [chosen.pidfd])
-        _close(descriptors)
+        orders.close(descriptors)
         self._rest_in(_IDLE_SECONDS)
         return None
 
@@ -299,7 +292,7 @@ class Zygote:
             cell.become_keeper(enclosure, self._pid)
             worker = cell.fork_worker(enclosure.spec)
         except OSError:
-            _take_order(line)  # what went wrong belongs into the log of the one who ordered
+            orders.take(line)  # what went wrong belongs into the log of the one who ordered
             raise
         if worker != 0:
             kernel.name_process("hermes-keeper")
@@ -313,7 +306,7 @@ class Zygote:
         if self._stretch is not None and not select.select([line], [], [], 0)[0]:
             self._stretch()
         kernel.name_process(PREPARED)
-        fork = _take_order(line)
+        fork = orders.take(line)
         own = os.pidfd_open(os.getpid())
         socket.send_fds(self._pair, [encode(Running(fork.incarnation))], [own])
         os.close(own)
@@ -358,26 +351,6 @@ class Zygote:
             if exited.incarnation != _NOBODY:
                 self._pair.send(encode(exited))
         self._ended.clear()
-
-
-def _take_order(line: socket.socket) -> Fork:
-    """Waits for the order and takes its log for standard output; ends with the zygote if none comes."""
-    frame, descriptors, _, _ = socket.recv_fds(line, _DATAGRAM_BYTES_MAX, _DESCRIPTORS)
-    if not frame:
-        os._exit(0)
-    order = _decoder.decode(frame)
-    assert isinstance(order, Fork)
-    log, frames, pulse = descriptors
-    for standard in (1, 2):
-        os.dup2(log, standard)
-    os.close(log)
-    line.close()
-    return msgspec.structs.replace(order, frames=frames, pulse=pulse)
-
-
-def _close(descriptors: list[int]) -> None:
-    for descriptor in descriptors:
-        os.close(descriptor)
 
 
 def _peer(pair: socket.socket) -> int:
