@@ -3,6 +3,7 @@
 Reads `WAY PATH` lines and answers each with the seconds it took and the words, as JSON.
 """
 
+import asyncio
 import json
 import os
 import sys
@@ -11,7 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from stt_service.clips import decode
+from stt_service.containers import sniff
+from stt_service.ears import Clip, OwnEars
 from stt_service.engine import FasterWhisper, Wish, find_speech
+from stt_service.lanes import Lane
 from stt_service.options import Limits
 from stt_service.segments import cut
 
@@ -61,12 +65,15 @@ def _settings(folder: Path) -> Callable[[str], str]:
 
 def _equal(folder: Path) -> Callable[[str], str]:
     """Exactly what the service does with a clip, without the service."""
-    engine = FasterWhisper(folder, threads=0)
+    ears = OwnEars("", FasterWhisper(folder, threads=0))
+    lane = Lane("direct")
 
     def listen(path: str) -> str:
-        sound = decode(Path(path).read_bytes(), Limits())
+        content = Path(path).read_bytes()
+        sound = decode(content, Limits())
+        clip = Clip(content, sniff(content), sound)
         segments = cut(sound, find_speech)
-        return " ".join(engine.listen(segment.samples, Wish("en")).text for segment in segments)
+        return asyncio.run(ears.hear(clip, segments, Wish("en"), lane, lambda *_: None)).text
 
     return listen
 

@@ -3,7 +3,8 @@
 Ours lasts from the answer "accepted" until a client of the control socket sees the transcript: journal, STT
 process and decoder process included. Three direct calls take turns with it: faster-whisper with its defaults,
 the same with our settings, and our own code without anything around it. The last tells what isolation and
-journal cost.
+journal cost. Before that, the wrong words of each are counted: over the recorded clips of the tests, and clip
+by clip over long ones with repeats, pauses, counting and music, never more than the defaults being the goal.
 """
 
 import json
@@ -25,6 +26,7 @@ from hermesctl.clips import store
 from ipc.messages import Accepted, Event, Follow, Following, Noted, Submit
 from tests.fake_model import FakeModel
 from tests.service import Service, settings_for
+from tests.stt_service.long_clips import LONG_CLIPS
 from tests.stt_service.sounds import SAID, clip, file_of, samples_of
 from tests.stt_service.wording import errors, words
 from tests.waiting import DEADLINE_SECONDS, until
@@ -160,6 +162,7 @@ def compare(folder: Path, rounds: int) -> list[Outcome]:
     times: Times = defaultdict(list)
     with ours(folder) as whole, direct() as caller:
         compare_words(whole, caller)
+        compare_long_clips(folder, whole, caller)
         for _ in range(rounds):
             for length, path in clips.items():
                 times["ours", length].append(whole.hear(path)[0])
@@ -185,6 +188,23 @@ def compare_words(whole: Ours, caller: Direct) -> None:
     total = sum(len(words(said)) for said in SAID.values())
     rows = [[way, str(count), f"{count / total:.1%}"] for way, count in wrong.items()]
     table(f"Wrong words of {total}", [["", "words", "rate"], *rows])
+
+
+def compare_long_clips(folder: Path, whole: Ours, caller: Direct) -> None:
+    """Each long clip once through the service and once through the library's defaults."""
+    rows = [["", "words", "ours", "defaults", "time", "goal"]]
+    path = folder / "long.ogg"
+    for name, make in LONG_CLIPS.items():
+        content, said = make()
+        path.write_bytes(content)
+        ours_ms, ours_text = whole.hear(path)
+        whole.rest()
+        defaults_ms, defaults_text = caller.hear("defaults", path)
+        wrong, theirs = errors(said, ours_text), errors(said, defaults_text)
+        met = "met" if wrong <= theirs else "not met"
+        ratio = f"{ours_ms / defaults_ms:.2f}"
+        rows.append([name, str(len(words(said))), str(wrong), str(theirs), ratio, met])
+    table("Wrong words of long clips beside faster-whisper's defaults, and time as a ratio", rows)
 
 
 def outcomes(times: Times) -> list[Outcome]:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from stt_service import guards
 from stt_service.containers import Container
-from stt_service.engine import Engine, Wish
+from stt_service.engine import Engine, Understood, Wish
 from stt_service.lanes import Lane
 from stt_service.segments import Segment
 from stt_service.sound import Sound
@@ -58,8 +58,10 @@ class OwnEars:
         texts: list[str] = []
         language = wish.language or ""
         for segment in segments:
-            found = await lane.run(partial(self._engine.listen, segment.samples, wish))
-            text = guards.without_loops(guards.without_remarks(found.text))
+            found = await self._hear_segment(segment, wish, lane)
+            text = guards.without_remarks(found.text)
+            if guards.overflows(text, found.language, segment.spoken_seconds):
+                text = guards.without_loops(text)
             if not guards.is_invented(text, found.confidence, found.no_speech, wish.prompt):
                 texts.append(text)
                 # One clip has one language: a later segment may be too short to tell.
@@ -67,6 +69,16 @@ class OwnEars:
                 wish = replace(wish, language=language)
             tell(segment.until_seconds, " ".join(texts))
         return Transcript(" ".join(texts), language)
+
+    async def _hear_segment(self, segment: Segment, wish: Wish, lane: Lane) -> Understood:
+        """Fast, and again in full when the text is doubtful."""
+        samples, spoken_seconds = segment.samples, segment.spoken_seconds
+        found = await lane.run(partial(self._engine.listen, samples, wish))
+        if guards.is_doubtful(found.text, found.language, spoken_seconds):
+            again = await lane.run(partial(self._engine.listen_fully, samples, wish))
+            if guards.fits(again.text, again.language, spoken_seconds):
+                return again
+        return found
 
     def release(self) -> None:
         self._engine.release()

@@ -1,7 +1,9 @@
 """The only place that touches faster-whisper: up to thirty seconds of speech in, words out, repeatable.
 
-The encoder is given as much sound as there is and a margin, instead of always thirty seconds; what looks like
-a loop or a missing end is heard again with the full window. Nothing is drawn at random.
+There are two ways. The fast one gives the encoder as much sound as there is and a margin, instead of always
+thirty seconds, and lets the decoder write without time stamps. The full one does as the library would: the
+full window, a beam, and time stamps, which hold a decoder to its place in the sound. Nothing is drawn at
+random.
 """
 
 import os
@@ -34,6 +36,8 @@ WINDOW_SECONDS_MAX = 30.0
 _WINDOW_SECONDS_MIN = 15.0
 _MARGIN_SECONDS = 3.0
 _FRAMES_PER_SECOND = 100
+# Between two phrases; words follow each other faster.
+_PAUSE_MS_MIN = 200
 _CAREFUL_BEAM = 5
 # The fastest speech in the wordiest writing; beyond it the decoder is in a loop.
 _TOKENS_PER_SECOND_MAX = 20
@@ -67,13 +71,21 @@ class Engine(Protocol):
 
     def listen(self, samples: Samples, wish: Wish) -> Understood: ...
 
+    def listen_fully(self, samples: Samples, wish: Wish) -> Understood:
+        """Slower, for sound whose text was doubtful."""
+
     def release(self) -> None:
         """Gives its memory back until it listens again."""
 
 
 def find_speech(samples: Samples, longest_seconds: float) -> list[tuple[int, int]]:
-    """Where somebody speaks, as (first, end) of samples, each part at most so long and cut at a pause."""
-    options = VadOptions(min_speech_duration_ms=120, max_speech_duration_s=longest_seconds)
+    """Where somebody speaks, as (first, end) of samples, without a margin; each part at most so long."""
+    options = VadOptions(
+        min_speech_duration_ms=120,
+        max_speech_duration_s=longest_seconds,
+        min_silence_duration_ms=_PAUSE_MS_MIN,
+        speech_pad_ms=0,
+    )
     return [(int(part["start"]), int(part["end"])) for part in get_speech_timestamps(samples, options)]
 
 
@@ -114,33 +126,33 @@ class FasterWhisper:
             self._model.unload_model()
 
     def listen(self, samples: Samples, wish: Wish) -> Understood:
-        with self._memory:
-            if not self._model.model_is_loaded:
-                self._model.load_model()
+        """One encoding serves to tell the language, to write the words, and to write them again with care."""
         seconds = len(samples) / RATE
         window = min(WINDOW_SECONDS_MAX, max(_WINDOW_SECONDS_MIN, seconds + _MARGIN_SECONDS))
-        found = self._listen_once(samples, wish, window)
-        if window < WINDOW_SECONDS_MAX and _is_doubtful(found, seconds):
-            found = self._listen_once(samples, wish, WINDOW_SECONDS_MAX)
-        return found
-
-    def _listen_once(self, samples: Samples, wish: Wish, window_seconds: float) -> Understood:
-        """One encoding serves to tell the language, to write the words, and to write them again with care."""
-        encoded = self._encode(samples, window_seconds)
+        tokens_max = min(_TOKENS_MAX // 2, _TOKENS_MIN + int(seconds * _TOKENS_PER_SECOND_MAX))
+        encoded = self._encode(samples, window)
         tokenizer = self._tokenizer(encoded, wish.language)
-        tokens_max = min(_TOKENS_MAX // 2, _TOKENS_MIN + int(len(samples) / RATE * _TOKENS_PER_SECOND_MAX))
         prompt = [*_hints(tokenizer, wish), *tokenizer.sot_sequence, tokenizer.no_timestamps]
-        found = self._write(encoded, tokenizer, prompt, tokens_max, {"beam_size": 1})
-        if found.confidence < guards.UNSURE or guards.repeats(found.text):
-            ways = {"beam_size": _CAREFUL_BEAM}
-            if guards.repeats(found.text):
-                ways["no_repeat_ngram_size"] = 3
-            careful = self._write(encoded, tokenizer, prompt, tokens_max, ways)
-            if careful.confidence > found.confidence or guards.repeats(found.text):
+        found = self._write(encoded, tokenizer, prompt, tokens_max, beam=1)
+        if found.confidence < guards.UNSURE:
+            careful = self._write(encoded, tokenizer, prompt, tokens_max, beam=_CAREFUL_BEAM)
+            if careful.confidence > found.confidence:
                 found = careful
         return found
 
+    def listen_fully(self, samples: Samples, wish: Wish) -> Understood:
+        encoded = self._encode(samples, WINDOW_SECONDS_MAX)
+        tokenizer = self._tokenizer(encoded, wish.language)
+        prompt = [*_hints(tokenizer, wish), *tokenizer.sot_sequence]
+        return self._write(encoded, tokenizer, prompt, _TOKENS_MAX // 2, beam=_CAREFUL_BEAM)
+
+    def _load(self) -> None:
+        with self._memory:
+            if not self._model.model_is_loaded:
+                self._model.load_model()
+
     def _encode(self, samples: Samples, window_seconds: float) -> ctranslate2.StorageView:
+        self._load()
         padded = np.zeros(int(window_seconds * RATE), np.float32)
         padded[: len(samples)] = samples[: len(padded)]
         features = self._whisper.feature_extractor(padded, padding=0)
@@ -164,7 +176,7 @@ class FasterWhisper:
         tokenizer: Tokenizer,
         prompt: list[int],
         tokens_max: int,
-        ways: dict[str, int],
+        beam: int,
     ) -> Understood:
         (result,) = self._model.generate(
             encoded,
@@ -172,14 +184,10 @@ class FasterWhisper:
             max_length=min(_TOKENS_MAX, len(prompt) + tokens_max),
             return_scores=True,
             return_no_speech_prob=True,
-            **ways,
+            beam_size=beam,
         )
         text = tokenizer.decode(result.sequences_ids[0]).strip()
         return Understood(text, tokenizer.language_code, result.scores[0], result.no_speech_prob)
-
-
-def _is_doubtful(found: Understood, seconds: float) -> bool:
-    return guards.repeats(found.text) or guards.ends_early(found.text, found.language, seconds)
 
 
 def _hints(tokenizer: Tokenizer, wish: Wish) -> list[int]:

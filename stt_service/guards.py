@@ -1,4 +1,8 @@
-"""Judges what a model says it heard: loops are cut, stock phrases are no words, missing ends are noticed."""
+"""Judges what a model says it heard: doubtful texts, loops, stock phrases.
+
+Words that had their time were said, however often. So a repetition alone is a reason to listen again and
+never a reason to change the text; only words that nobody could have said in that time are cut.
+"""
 
 import re
 import zlib
@@ -7,14 +11,19 @@ import zlib
 _PACKING_MAX = 2.4
 # Shorter texts do not pack, whatever they say.
 _PACKING_CHARACTERS_MIN = 40
-# Said this often in a row, a phrase is the model's and no longer the speaker's.
+# Said more often in a row, a phrase may be the model's and not the speaker's.
 _REPEATS_MAX = 3
 _PHRASE_WORDS_MAX = 12
-# Slow speech has about eight letters a second; below half of that the end may be missing.
+# So many words in the same order twice are no accident.
+_PHRASE_WORDS = 5
+# Slow speech has about eight letters a second, fast speech twenty. With half of eight an end may be missing.
 _LETTERS_PER_SECOND_MIN = 4.0
+_LETTERS_PER_SECOND_MAX = 25.0
 _SIGNS_PER_SECOND_MIN = 1.5
+_SIGNS_PER_SECOND_MAX = 11.0
 _SIGN_LANGUAGES = frozenset({"zh", "ja", "ko", "yue", "th", "lo", "my"})
-_JUDGED_SECONDS_MIN = 4.0
+_LETTERS_OF_A_DIGIT = 4
+_JUDGED_SECONDS_MIN = 3.0
 # A mean logarithm of the tokens' probabilities: speech has more than -0.5, guesses about noise less than -1.
 UNSURE = -0.25
 _GUESS = -1.0
@@ -39,11 +48,13 @@ def without_remarks(text: str) -> str:
 
 
 def repeats(text: str) -> bool:
-    """Whether the text goes round in circles."""
+    """Whether the text says something again, be it the speaker's doing or the model's."""
     packed = text.encode()
     if len(text) >= _PACKING_CHARACTERS_MIN and len(packed) / len(zlib.compress(packed)) > _PACKING_MAX:
         return True
-    return without_loops(text) != text
+    words = _plain(text).split()
+    phrases = [tuple(words[first : first + _PHRASE_WORDS]) for first in range(len(words) - _PHRASE_WORDS + 1)]
+    return len(set(phrases)) < len(phrases) or without_loops(text) != text
 
 
 def without_loops(text: str) -> str:
@@ -72,11 +83,30 @@ def _loop_at(words: list[str], place: int) -> tuple[int, int]:
     return 1, 1
 
 
-def ends_early(text: str, language: str, voiced_seconds: float) -> bool:
-    """Whether there are too few letters for so much speech."""
-    least = _SIGNS_PER_SECOND_MIN if language in _SIGN_LANGUAGES else _LETTERS_PER_SECOND_MIN
-    letters = sum(character.isalnum() for character in text)
-    return voiced_seconds >= _JUDGED_SECONDS_MIN and letters < least * voiced_seconds
+def is_doubtful(text: str, language: str, spoken_seconds: float) -> bool:
+    """Whether to listen again: people repeat themselves, and so does a decoder in a loop."""
+    return repeats(text) or not fits(text, language, spoken_seconds)
+
+
+def fits(text: str, language: str, spoken_seconds: float) -> bool:
+    """Whether that much can be said in so much speech: less misses an end, more is a loop."""
+    if spoken_seconds < _JUDGED_SECONDS_MIN:
+        least = 0.0
+    elif language in _SIGN_LANGUAGES:
+        least = _SIGNS_PER_SECOND_MIN
+    else:
+        least = _LETTERS_PER_SECOND_MIN
+    return _letters(text) >= least * spoken_seconds and not overflows(text, language, spoken_seconds)
+
+
+def overflows(text: str, language: str, spoken_seconds: float) -> bool:
+    """Whether nobody can say so much in that time: a loop writes until it has no more room."""
+    most = _SIGNS_PER_SECOND_MAX if language in _SIGN_LANGUAGES else _LETTERS_PER_SECOND_MAX
+    return _letters(text) > most * (spoken_seconds + 1.0)
+
+
+def _letters(text: str) -> int:
+    return sum(_LETTERS_OF_A_DIGIT if sign.isdigit() else sign.isalnum() for sign in text)
 
 
 def is_invented(text: str, confidence: float, no_speech: float, prompt: str = "") -> bool:

@@ -4,7 +4,7 @@ import pytest
 
 from stt_service.containers import sniff
 from stt_service.errors import CannotHear
-from stt_service.guards import ends_early, is_invented, repeats, without_loops, without_remarks
+from stt_service.guards import fits, is_invented, overflows, repeats, without_loops, without_remarks
 from tests.stt_service.sounds import SAID
 
 
@@ -27,8 +27,9 @@ def test_speech_that_only_insists_is_left_alone(text: str) -> None:
     assert without_loops(text) == text
 
 
-def test_a_text_that_packs_too_well_goes_round_in_circles() -> None:
+def test_a_text_that_says_something_twice_is_noticed() -> None:
     assert repeats("and then we went to the sea and swam. " * 4)
+    assert repeats(f"{SAID['cold_hearted']} {SAID['cold_hearted']}")
 
 
 @pytest.mark.parametrize(
@@ -57,10 +58,19 @@ def test_remarks_about_sounds_are_no_words() -> None:
 
 
 def test_too_few_letters_for_so_much_speech_miss_an_end() -> None:
-    assert ends_early("And so my fellow", "en", 11.0)
-    assert not ends_early(SAID["ask_not"], "en", 11.0)
-    assert not ends_early("Stop", "en", 1.5)
-    assert not ends_early("我们明天去海边游泳吧", "zh", 4.5)
+    assert not fits("And so my fellow", "en", 8.0)
+    assert fits(SAID["ask_not"], "en", 8.0)
+    assert fits("Stop", "en", 1.5)
+    assert fits("我们明天去海边游泳吧", "zh", 4.5)
+    # Each figure is a word.
+    assert fits("1, 2, 3, 4, 5, 6", "en", 4.0)
+
+
+def test_words_that_had_their_time_are_no_loop() -> None:
+    assert not overflows("no, " * 12, "en", 5.0)
+    assert not overflows(f"{SAID['ask_not']} " * 2, "en", 15.0)
+    assert overflows("no, " * 200, "en", 5.0)
+    assert overflows("19, " * 50, "en", 5.0)
 
 
 def test_containers_are_told_by_their_bytes_alone() -> None:

@@ -2,7 +2,8 @@
 
 import re
 
-_SPELLINGS = {"mr": "mister"}
+_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_SPELLINGS = {"mr": "mister"} | {str(number): word for number, word in enumerate(_NUMBERS, start=1)}
 
 
 def words(text: str) -> list[str]:
