@@ -10,7 +10,7 @@ from ipc.channel import Channel, connected_pair
 from ipc.codec import Decoder
 from ipc.endpoints import Places, find_places, make_private
 from ipc.messages import FromWorker, Ready
-from supervisor.core.events import WorkerDied, WorkerStarted
+from supervisor.core.events import WorkerDied, WorkerStarted, WorkerStuck
 from supervisor.lines import UNSENT_BYTES_MAX
 from supervisor.processes.cells import Limits
 from supervisor.processes.host import Processes
@@ -25,7 +25,7 @@ class Host:
 
     def __init__(self, places: Places, program: Program) -> None:
         self.places = places
-        self._events: asyncio.Queue[WorkerStarted | WorkerDied] = asyncio.Queue()
+        self._events: asyncio.Queue[WorkerStarted | WorkerDied | WorkerStuck] = asyncio.Queue()
         self._ready = asyncio.Event()
         self._incarnation = 0
         # The limits a worker has by default, as far as they take time to set.

@@ -64,6 +64,13 @@ def proof(fields: _Fields) -> str:
     return f"{count} {noun} ended in {killed.get('ms', '?')} ms, {left} ({how})"
 
 
+def left(fields: _Fields) -> str:
+    """What a kill could not end, from the fields of attempt.stuck."""
+    count = fields.get("processes") or 0
+    noun = "1 process is" if count == 1 else f"{count} processes are"
+    return f"was killed, but {noun} still there: {fields.get('words')}; its session is held until then"
+
+
 def unwritten(done: Done) -> list[str]:
     """What an interrupt did that is not in the journal yet: a line for each turn, then why it is not."""
     killed = {one_line(each.turn): proof({"killed": msgspec.to_builtins(each)}) for each in done.killed}
@@ -156,6 +163,7 @@ _GISTS: dict[str, Callable[[_Fields], str]] = {
     "turn.opened": _opened,
     "turn.joined": lambda fields: f"{_opened(fields)}, too",
     "attempt.opened": _attempt_opened,
+    "attempt.stuck": lambda f: f"{f.get('turn')} {left(f)}",
     "attempt.lost": lambda f: f"{f.get('turn')} attempt {f.get('attempt')}: {f.get('reason')}",
     "tool.started": lambda fields: (
         f"{fields.get('turn')} {fields.get('name')} {arguments(fields.get('summary'))}"

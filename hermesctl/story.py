@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from hermesctl.events import arguments, clock, command_end, finish, proof
+from hermesctl.events import arguments, clock, command_end, finish, left, proof
 from hermesctl.render import counted, one_line
 
 _Fields = dict[str, Any]
@@ -96,6 +96,7 @@ _SENTENCES: dict[str, Callable[[_Fields], str]] = {
     "turn.opened": lambda e: f"turn {e['turn']} opened to answer {', '.join(e['messages'])}{_agent(e)}",
     "turn.joined": lambda e: f"before it began, turn {e['turn']} took in {', '.join(e['messages'])} as well",
     "attempt.opened": lambda e: f"attempt {e['attempt']} began on worker {e['worker']} ({_process(e)})",
+    "attempt.stuck": lambda e: f"attempt {e['attempt']} {left(e)}",
     "attempt.lost": _attempt_lost,
     "tool.started": _tool_started,
     "tool.finished": _tool_finished,

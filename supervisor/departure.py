@@ -72,6 +72,10 @@ class Departure:
         except PlaceError as error:
             reply(Refused(error.fault, f"{error.hint}; nothing was changed"))
             return
+        if stuck := len(self._engine.state.stuck):
+            fault = f"of {stuck} killed worker{'s' * (stuck > 1)} a process is left that cannot be ended"
+            reply(Refused(fault, "restart when it is gone: `hermesctl workers` shows it", 5.0))
+            return
         if fault := await fault_of_next_image(self._again):
             reply(Refused(f"the next start would fail: {fault}", "mend that; nothing was changed"))
             return

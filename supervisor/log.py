@@ -28,6 +28,7 @@ _PRIORITIES = {
     "folder.replaced": 3,
     "turn.failed": 4,
     "attempt.lost": 4,
+    "attempt.stuck": 4,
     "transcript.failed": 4,
 }
 

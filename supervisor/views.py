@@ -261,8 +261,14 @@ class Views:
             "age_seconds": self._clock.now() - worker.since,
             "turns": worker.turns,
             **self._signs_of_life(worker, session),
-            "words": worker.words or worker.why,
+            "words": self._words(worker),
         }
+
+    def _words(self, worker: Worker) -> str:
+        if worker.stuck_since is None:
+            return worker.words or worker.why
+        seconds = self._clock.now() - worker.stuck_since
+        return f"killed, and still there after {seconds:.0f} s: {worker.words}"
 
     def _signs_of_life(self, worker: Worker, session: Session | None) -> Row:
         """Seconds since each kind of life was last seen: the process, its loop, its progress."""

@@ -33,6 +33,7 @@ from supervisor.core.records import (
     AttemptOpened,
     AttemptSpoke,
     AttemptStopped,
+    AttemptStuck,
     CursorMoved,
     MessageAccepted,
     MessageDropped,
@@ -52,6 +53,11 @@ from supervisor.core.records import (
     TurnOpened,
     TurnSteered,
 )
+
+# What belongs to an attempt that runs, or has just been stopped.
+_OF_AN_ATTEMPT = (
+    AttemptSpoke, AttemptLost, AttemptStopped, AttemptStuck, ToolCallStarted, ToolCallFinished,
+)  # fmt: skip
 
 
 @dataclass
@@ -194,7 +200,7 @@ class Witness:
                 assert self.open_turns[record.session] == record.turn
                 if record.message:
                     self._takes(record.session, record.turn, record.message)
-            case AttemptSpoke() | AttemptLost() | AttemptStopped() | ToolCallStarted() | ToolCallFinished():
+            case _ if isinstance(record, _OF_AN_ATTEMPT):
                 assert record.session not in self.questions, f"while a human is waited for: {record}"
             case TurnDone() | TurnFailed() | TurnInterrupted():
                 withdrawn = self.questions.pop(record.session, None)

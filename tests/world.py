@@ -125,6 +125,10 @@ class World(Clockwork):
         proof = Proof(processes=2, all_dead=all_dead, ms=4.0, how="pretend")
         self.tell(events.WorkerDied(seat, who.incarnation, proof, words))
 
+    def sticks(self, seat: int) -> None:
+        """The process in the seat was killed, and the kernel cannot end it yet."""
+        self.tell(events.WorkerStuck(seat, self.process(seat).who.incarnation, 1, "it waits in the kernel"))
+
     def falls_silent(self, seat: int) -> None:
         self.process(seat).is_mute = True
 

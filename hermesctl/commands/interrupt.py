@@ -8,7 +8,7 @@ import msgspec
 
 from hermesctl import completing
 from hermesctl.errors import CommandError
-from hermesctl.events import proof, unwritten
+from hermesctl.events import left, proof, unwritten
 from hermesctl.existence import no_such_session
 from hermesctl.exits import Exit
 from hermesctl.feed import Feed
@@ -100,6 +100,12 @@ def _endings(feed: Feed, missing: set[str]) -> Iterator[Event]:
     deadline = time.monotonic() + _PROOF_SECONDS
     while missing and time.monotonic() < deadline:
         item = feed.next()
+        if isinstance(item, Event) and item.type == "attempt.stuck" and item.fields.get("turn") in missing:
+            raise CommandError(
+                f"{item.fields['turn']} {left(item.fields)}",
+                "what waits is answered when it is gone; `hermesctl workers` shows it",
+                Exit.REFUSED,
+            )
         if isinstance(item, Event) and item.type in _ENDS and item.fields.get("turn") in missing:
             missing.discard(item.fields["turn"])
             yield item

@@ -25,6 +25,7 @@ _COLOURS = {
     "turn.done": "green",
     "turn.failed": "red",
     "attempt.lost": "red",
+    "attempt.stuck": "red",
     "turn.interrupted": "magenta",
     "turn.opened": "cyan",
     "question.asked": "yellow",

@@ -59,6 +59,7 @@ from supervisor.core.events import (
     WorkerKept,
     WorkerReady,
     WorkerStarted,
+    WorkerStuck,
     WorkerUnreachable,
 )
 from supervisor.core.ledger import Ledger
@@ -117,8 +118,8 @@ def _handle(ledger: Ledger, event: Event) -> None:
             pool.ready(ledger, event)
         case WorkerStarted():
             pool.started(ledger, event)
-        case WorkerDied():
-            _worker_died(ledger, event)
+        case WorkerDied() | WorkerStuck():
+            _worker_ended(ledger, event)
         case WorkerUnreachable():
             _worker_unreachable(ledger, event)
         case ModelChanged():
@@ -157,13 +158,20 @@ def _model_changed(ledger: Ledger, event: ModelChanged) -> None:
     ledger.state.model = Model(event.state, event.error, event.hint, since)
 
 
-def _worker_died(ledger: Ledger, event: WorkerDied) -> None:
-    """First what it means for the turn, then what it means for the seat."""
+def _worker_ended(ledger: Ledger, event: WorkerDied | WorkerStuck) -> None:
+    """First what it means for the turn, then what it means for the seat.
+
+    Of one that is stuck the turn stays open and the session has no other worker; its seat is made good.
+    """
     worker = ledger.state.workers.get(event.seat)
     if worker is None or worker.incarnation != event.incarnation or worker.is_empty:
         return
-    turns.worker_gone(ledger, worker, event.proof, event.words)
-    pool.emptied(ledger, worker, event)
+    if isinstance(event, WorkerStuck):
+        turns.worker_stuck(ledger, worker, event)
+        pool.stuck(ledger, worker, event)
+    else:
+        turns.worker_gone(ledger, worker, event.proof, event.words)
+        pool.emptied(ledger, worker, event)
 
 
 def _worker_unreachable(ledger: Ledger, event: WorkerUnreachable) -> None:

@@ -144,6 +144,16 @@ class WorkerDied:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerStuck:
+    """A killed cell has not become empty in time: so many processes are left, and why; WorkerDied follows."""
+
+    seat: int
+    incarnation: int
+    processes: int
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerReady:
     who: Who
 
@@ -359,6 +369,7 @@ Event = (
     | Asked
     | WorkerStarted
     | WorkerDied
+    | WorkerStuck
     | WorkerReady
     | WorkerAlive
     | WorkerKept

@@ -244,6 +244,7 @@ class Worker:
     loop_at: float = 0.0
     away_since: float | None = None  # it was of use and is not now: since when a spare may be needed for it
     why: str = ""  # why it is being killed
+    stuck_since: float | None = None  # it was killed, and the kernel cannot end what `words` says
     words: str = ""  # its last words, kept for whoever asks what went wrong
 
     @property
@@ -330,6 +331,7 @@ class State:
     idle: dict[int, None] = field(default_factory=dict)
     busy: dict[int, None] = field(default_factory=dict)  # at work on a turn
     dying: dict[int, None] = field(default_factory=dict)
+    stuck: dict[int, None] = field(default_factory=dict)  # of the dying, those that the kernel cannot end
     empty: dict[int, None] = field(default_factory=dict)  # resting after a failed start, or given up
     unbound: dict[str, dict[int, None]] = field(default_factory=dict)  # idle ones without a session, by agent
     bound: dict[int, None] = field(default_factory=dict)  # idle or not, as long as it is not dying

@@ -5,7 +5,14 @@ from itertools import count, islice
 
 from supervisor.core import line, spares
 from supervisor.core.effects import BindWorker, Carried, KillWorker, StartWorker
-from supervisor.core.events import ScaleAsked, WorkerAlive, WorkerDied, WorkerReady, WorkerStarted
+from supervisor.core.events import (
+    ScaleAsked,
+    WorkerAlive,
+    WorkerDied,
+    WorkerReady,
+    WorkerStarted,
+    WorkerStuck,
+)
 from supervisor.core.ledger import Ledger
 from supervisor.core.model import State, Who, Worker, WorkerState
 from supervisor.core.reminders import LifeDue, ReadyDue, RestDue
@@ -56,7 +63,7 @@ def scale_asked(ledger: Ledger, event: ScaleAsked) -> None:
 def fit(ledger: Ledger) -> None:
     """Make every seat that is wanted, at the lowest free numbers, and let go what is not."""
     state, workers = ledger.state, ledger.state.workers
-    missing = wanted(state) - len(workers)
+    missing = wanted(state) - len(workers) + len(state.stuck)
     free = (seat for seat in count() if seat not in workers)
     for seat in list(islice(free, max(0, missing))):
         workers[seat] = Worker(seat)
@@ -76,6 +83,7 @@ def vacate(state: State, worker: Worker) -> None:
 
 def _remove(state: State, worker: Worker) -> None:
     del state.workers[worker.seat]
+    state.stuck.pop(worker.seat, None)
     state.vacant.pop(worker.seat, None)
     state.empty.pop(worker.seat, None)
 
@@ -99,7 +107,9 @@ def _surplus(state: State) -> int:
 def index(state: State, worker: Worker) -> None:
     """Keep the sets of seats: to be called after every change of a worker's state, session, turn or agent."""
     seat = worker.seat
-    for seats in (state.starting, state.idle, state.busy, state.dying, state.empty, state.bound):
+    for seats in (
+        state.starting, state.idle, state.busy, state.dying, state.stuck, state.empty, state.bound,
+    ):  # fmt: skip
         seats.pop(seat, None)
     for seats in state.unbound.values():
         seats.pop(seat, None)
@@ -114,6 +124,8 @@ def index(state: State, worker: Worker) -> None:
             state.busy[seat] = None
         case WorkerState.DYING:
             state.dying[seat] = None
+            if worker.stuck_since is not None:
+                state.stuck[seat] = None
         case WorkerState.RESTING | WorkerState.FAILED:
             state.empty[seat] = None
     if worker.session is not None and worker.state in _LIVING:
@@ -137,6 +149,7 @@ def start(ledger: Ledger, worker: Worker, agent: str) -> None:
     worker.incarnation, worker.agent, worker.level = ledger.state.incarnations, agent, ""
     worker.state, worker.since = WorkerState.STARTING, ledger.now
     worker.turns, worker.pid, worker.why, worker.is_ready_early = 0, 0, "", False
+    worker.stuck_since = None
     index(ledger.state, worker)
     ledger.perform(StartWorker(worker.seat, worker.incarnation, agent))
     expect_ready(ledger, worker)
@@ -209,6 +222,18 @@ def kill(ledger: Ledger, worker: Worker, why: str) -> None:
     ledger.perform(KillWorker(worker.seat, worker.incarnation, why, worker.turn or ""))
 
 
+def stuck(ledger: Ledger, worker: Worker, event: WorkerStuck) -> None:
+    """Whoever waits for a seat does not wait for this one: there is another until the process is gone."""
+    if worker.stuck_since is None:
+        worker.stuck_since = ledger.now
+    worker.state, worker.words = WorkerState.DYING, event.words
+    worker.away_since = None  # another seat stands in for it, not a spare
+    index(ledger.state, worker)
+    if worker.session is not None:
+        ledger.state.own.pop(worker.session, None)
+    fit(ledger)
+
+
 def recycle(ledger: Ledger, worker: Worker) -> None:
     """End an idle worker, so that a fresh one takes its seat."""
     worker.away_since = ledger.now
@@ -226,7 +251,7 @@ def emptied(ledger: Ledger, worker: Worker, event: WorkerDied) -> None:
     if worker.turn is not None and worker.away_since is None:
         worker.away_since = ledger.now
     _unbind(state, worker)
-    if len(state.workers) > wanted(state):
+    if len(state.workers) - len(state.stuck) > wanted(state):
         _remove(state, worker)
         return
     worker.words = event.words

@@ -155,6 +155,21 @@ class AttemptStopped(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptStuck(Record):
+    """It was killed, and the kernel cannot end all of its processes yet: its turn stays open until then."""
+
+    type: ClassVar[str] = "attempt.stuck"
+    turn: str
+    attempt: int
+    processes: int
+    words: str
+
+    def fields(self) -> dict[str, Any]:
+        told = {"turn": self.turn, "attempt": self.attempt, "processes": self.processes}
+        return told | {"words": self.words}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptLost(Record):
     """The attempt ended without a word. `losses` is the turn's count of losses that weigh against it."""
 

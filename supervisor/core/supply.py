@@ -62,7 +62,7 @@ def provide(ledger: Ledger) -> None:
         return
     for worker in _of_another_agent(state):
         pool.recycle(ledger, worker)
-    for need in needs[len(state.dying) :]:
+    for need in needs[len(state.dying) - len(state.stuck) :]:
         replaced = _replaceable(state, need, fresh)
         if replaced is None:
             return

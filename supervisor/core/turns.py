@@ -5,7 +5,16 @@ from itertools import takewhile
 
 from supervisor.core import line, pool
 from supervisor.core.effects import AssignTurn, SteerTurn
-from supervisor.core.events import Failed, Finished, Frame, Spoke, Steered, ToolFinished, ToolStarted
+from supervisor.core.events import (
+    Failed,
+    Finished,
+    Frame,
+    Spoke,
+    Steered,
+    ToolFinished,
+    ToolStarted,
+    WorkerStuck,
+)
 from supervisor.core.ledger import Ledger
 from supervisor.core.model import (
     NOTHING_TO_KILL,
@@ -27,6 +36,7 @@ from supervisor.core.records import (
     AttemptOpened,
     AttemptSpoke,
     AttemptStopped,
+    AttemptStuck,
     ToolCallFinished,
     ToolCallStarted,
     TurnDone,
@@ -254,6 +264,22 @@ def worker_gone(ledger: Ledger, worker: Worker, proof: Proof, words: str) -> Non
         close(ledger, session, turn, turn.attempt.verdict, proof)
     else:
         lose(ledger, session, turn, worker.why or words)
+
+
+def worker_stuck(ledger: Ledger, worker: Worker, event: WorkerStuck) -> None:
+    """Told once: the turn closes when the last process is gone."""
+    session = ledger.state.sessions.get(worker.session) if worker.session is not None else None
+    turn = session.turn if session else None
+    if session is None or turn is None or turn.attempt is None or worker.stuck_since is not None:
+        return
+    ledger.tell(
+        session,
+        AttemptStuck,
+        turn=turn.id,
+        attempt=turn.attempt.number,
+        processes=event.processes,
+        words=event.words,
+    )
 
 
 def lose(ledger: Ledger, session: Session, turn: Turn, reason: str) -> None:

@@ -67,6 +67,15 @@ class Lateness:
         yield from self._of_turns(now)
         for name, strain in self._state.strains.items():
             yield name, strain.since, strain.error
+        for seat in list(self._state.stuck)[:_WORKERS_NAMED_MAX]:
+            worker = self._state.workers[seat]
+            if worker.stuck_since is not None:
+                held = f"session {worker.session} is held: " if worker.session is not None else ""
+                yield (
+                    f"worker {seat}",
+                    worker.stuck_since,
+                    f"{held}it was killed and is there: {worker.words}",
+                )
         failed = [each for each in self._state.workers.values() if each.state is WorkerState.FAILED]
         for worker in failed[:_WORKERS_NAMED_MAX]:
             yield f"worker {worker.seat}", worker.since, f"it cannot start: {worker.words}"

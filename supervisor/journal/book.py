@@ -87,6 +87,8 @@ class Book:
                 _fence(attempt is not None and attempt["state"] == "open", record)
                 assert attempt is not None
                 self._update(attempt, state="stopped", verdict=record.verdict)
+            case told.AttemptStuck():
+                pass  # only told: what is stuck is fleeting
             case told.AttemptLost():
                 self._attempt_lost(record)
             case told.QuestionAsked():

@@ -11,6 +11,7 @@ from supervisor.core.records import (
     AttemptOpened,
     AttemptSpoke,
     AttemptStopped,
+    AttemptStuck,
     CursorMoved,
     MessageAccepted,
     MessageDropped,
@@ -204,6 +205,8 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
                WHERE turn = :turn AND number = :attempt AND state = 'open'""",
         ),
     ),
+    # Only told: what is stuck is fleeting.
+    AttemptStuck: (),
     AttemptLost: (
         Write(
             "attempt.lost",

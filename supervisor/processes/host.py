@@ -17,7 +17,7 @@ from ipc.children import Bound, Exited, Forked, ForkFailed, FromZygote, Running,
 from ipc.endpoints import Places, make_private
 from ipc.errors import PlaceError
 from supervisor.clock import monotonic
-from supervisor.core.events import WorkerDied, WorkerStarted
+from supervisor.core.events import WorkerDied, WorkerStarted, WorkerStuck
 from supervisor.core.model import DEFAULT_AGENT, Proof
 from supervisor.processes import agent_user, tree
 from supervisor.processes.binding import Bindings, Done
@@ -28,11 +28,12 @@ from supervisor.processes.incarnation import Phase, Worker
 from supervisor.processes.leftovers import Record, sweep_leftovers
 from supervisor.processes.nursery import Nursery, NurseryState, Wishes
 from supervisor.processes.readings import Reading
+from supervisor.processes.unkillable import left
 from supervisor.processes.watch import Watch
 from supervisor.processes.words import how_it_ended, sentence, too_large
 from supervisor.processes.zygote import Program
 
-# A cell that the kernel has not emptied by then holds a process it cannot end; the proof says so.
+# A cell that is not empty by then holds a process that the kernel cannot end yet: that is reported.
 _PROOF_SECONDS_MAX = 5.0
 # The zygote's word on how a worker ended comes right behind its death, unless the zygote has died too.
 _STATUS_SECONDS_MAX = 0.25
@@ -47,7 +48,7 @@ _LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC 
 
 # Seat and incarnation of a worker, and the supervisor's ends of its lines for frames and pulse.
 Connected = Callable[[int, int, socket.socket, socket.socket], None]
-Report = Callable[[WorkerStarted | WorkerDied], None]
+Report = Callable[[WorkerStarted | WorkerDied | WorkerStuck], None]
 
 
 class Processes:
@@ -203,7 +204,7 @@ class Processes:
 
     async def hand_over(self, staying: Collection[int], deadline_seconds: float) -> HandedProcesses:
         """Ends every worker but these incarnations; nothing is reported from here on."""
-        self._report = _say_nothing
+        self._report = lambda event: None
         self._watch.stop()
         for incarnation in self._workers.keys() - set(staying):
             self.kill(incarnation)
@@ -365,13 +366,15 @@ class Processes:
         ending.add_done_callback(self._endings.discard)
 
     async def _finish(self, worker: Worker, held: Held, processes: int, began: float) -> None:
-        all_dead = True
+        cell = worker.nursery.cell
         try:
             async with asyncio.timeout(_PROOF_SECONDS_MAX):
-                await worker.nursery.cell.finish(held)
+                await cell.finish(held)
         except TimeoutError:
-            all_dead = False
-        all_dead = all_dead and held.is_certain
+            # Without the proof nobody else gets what it had: its end is waited for, however long that takes.
+            self._report(WorkerStuck(worker.seat, worker.incarnation, *left(cell, held)))
+            await cell.finish(held)
+        all_dead = held.is_certain
         ms = (monotonic() - began) * 1000
         words = worker.kill_words
         if worker.kill_asked_at is None:
@@ -384,10 +387,10 @@ class Processes:
                 words = too_large(worker.memory_bytes_max)
             leaf.remove(held.leaf)
         self._forget(worker)
-        worker.nursery.cell.clear(worker.incarnation)
+        cell.clear(worker.incarnation)
         if all_dead:
             self._record.remove(held.keeper)
-        proof = Proof(processes=processes, all_dead=all_dead, ms=ms, how=worker.nursery.cell.name)
+        proof = Proof(processes=processes, all_dead=all_dead, ms=ms, how=cell.name)
         self._report(WorkerDied(worker.seat, worker.incarnation, proof, words))
 
     def _forget(self, worker: Worker) -> None:
@@ -397,7 +400,3 @@ class Processes:
             asyncio.get_running_loop().remove_reader(worker.held.pidfd)
             os.close(worker.held.pidfd)
         self._end_unused()
-
-
-def _say_nothing(event: WorkerStarted | WorkerDied) -> None:
-    """Takes reports after the close."""

@@ -28,7 +28,7 @@ _PEOPLE = (
     "has_read",
 )
 _VOICE = ("speaks_clip", "understands", "does_not_understand")
-_PROCESSES = ("starts", "ready", "worker_ready", "dies", "falls_silent", "beats", "unreachable")
+_PROCESSES = ("starts", "ready", "worker_ready", "dies", "sticks", "falls_silent", "beats", "unreachable")
 _FRAMES = ("speaks", "begins_tool", "ends_tool", "notes", "takes_in", "finishes", "fails", "asks")
 _HOUSE = ("model_is", "crash", "restart_in_place", "stops", "passes", "scales", "host_has", "agents_are")
 _SENTENCES = frozenset((*_PEOPLE, *_VOICE, *_PROCESSES, *_FRAMES, *_HOUSE))

@@ -20,6 +20,7 @@ from supervisor.core.events import (
     ToolStarted,
     Transcribed,
     VoiceArrived,
+    WorkerStuck,
 )
 from supervisor.core.model import BusyMode, ModelState, Policy, Question
 from supervisor.journal.contract import Keeper
@@ -78,8 +79,9 @@ def live_through_a_day(journal: Keeper) -> Life:
     who = life.who(life.busy_seat())
     life.tell(Spoke(who, "s/2", 1, "a long ans"))
     life.tell(InterruptAsked("s", "me"))
+    life.tell(WorkerStuck(who.seat, who.incarnation, 1, "it waits in the kernel"))
     life.died(who.seat)
-    life.ready(1)
+    life.ready(max(life.state.workers))
     life.say("m6", "go on")
     who = life.who(life.busy_seat())
     life.tell(Failed(who, "s/3", 1, "no credit", "pay", again=False))

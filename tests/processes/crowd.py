@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 
 from ipc.endpoints import find_places
-from supervisor.core.events import WorkerDied, WorkerStarted
+from supervisor.core.events import WorkerDied, WorkerStarted, WorkerStuck
 from supervisor.processes.cells import Limits
 from supervisor.processes.host import Processes
 from tests.processes.lone_supervisor import UNAVAILABLE
@@ -34,7 +34,7 @@ def _interpreter() -> str:
 
 
 async def main(home: str, processes_max: int) -> None:
-    events: asyncio.Queue[WorkerStarted | WorkerDied] = asyncio.Queue()
+    events: asyncio.Queue[WorkerStarted | WorkerDied | WorkerStuck] = asyncio.Queue()
     places = find_places(home)
     processes = Processes(
         epoch=1,

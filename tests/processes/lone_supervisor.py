@@ -5,7 +5,7 @@ import os
 import sys
 
 from ipc.endpoints import find_places
-from supervisor.core.events import WorkerDied, WorkerStarted
+from supervisor.core.events import WorkerDied, WorkerStarted, WorkerStuck
 from supervisor.processes.cells import Limits
 from supervisor.processes.host import Processes
 from tests.processes.stage import STAND_IN
@@ -18,7 +18,7 @@ UNAVAILABLE = "unavailable: "
 
 
 async def main(home: str, kind: str) -> None:
-    events: asyncio.Queue[WorkerStarted | WorkerDied] = asyncio.Queue()
+    events: asyncio.Queue[WorkerStarted | WorkerDied | WorkerStuck] = asyncio.Queue()
     places = find_places(home)
     script = (places.state / SCRIPT).read_text()
     processes = Processes(

@@ -11,7 +11,7 @@ import pytest
 
 from ipc.children import Sandbox
 from ipc.endpoints import Places, find_places
-from supervisor.core.events import WorkerDied, WorkerStarted
+from supervisor.core.events import WorkerDied, WorkerStarted, WorkerStuck
 from supervisor.processes import tree
 from supervisor.processes.cells import Limits
 from supervisor.processes.host import Processes
@@ -26,7 +26,7 @@ PATIENCE_SECONDS = 20.0
 MARK = "HERMES_TEST_MARK"
 # What the processes of a cell are called before it has its worker; "" is one that ended just now.
 _AHEAD = frozenset({"hermes-zygote", "hermes-keeper", PREPARED, ""})
-_Event = TypeVar("_Event", WorkerStarted, WorkerDied)
+_Event = TypeVar("_Event", WorkerStarted, WorkerDied, WorkerStuck)
 
 
 def play(act: Coroutine[None, None, None]) -> None:
@@ -92,7 +92,7 @@ class Stage:
         self.mark = secrets.token_hex(8)
         # Of workers that are started from now on.
         self.sandbox = sandbox or Sandbox()
-        self.events: asyncio.Queue[WorkerStarted | WorkerDied] = asyncio.Queue()
+        self.events: asyncio.Queue[WorkerStarted | WorkerDied | WorkerStuck] = asyncio.Queue()
         self.processes = Processes(
             epoch=7,
             places=self.places,

@@ -95,6 +95,11 @@ class Cruelty(People):
         for process in [each for each in self._processes() if each.is_killed]:
             self.world.dies(process.who.seat, "killed")
 
+    @rule()
+    def a_kill_is_not_proven_in_time(self) -> None:
+        for process in [each for each in self._processes() if each.is_killed][:1]:
+            self.world.sticks(process.who.seat)
+
     @precondition(lambda self: self._processes())
     @rule(data=st.data())
     def falls_silent(self, data: st.DataObject) -> None:

@@ -54,7 +54,17 @@ MUTANTS_OF_SCALE: tuple[Mutant, ...] = (
         ("surplus_seats_stay", "    if _surplus(state) <= 0:\n        return []\n", "    return []\n"),
         ("the_busy_are_retired", "if each.state in _AT_LEISURE)", "if each.state is not WorkerState.DYING)"),
         ("the_low_seats_leave_first", "-worker.seat)", "worker.seat)"),
-        ("retired_seats_are_filled_again", "    if len(state.workers) > wanted(state):\n", "    if False:\n"),
+        (
+            "retired_seats_are_filled_again",
+            "    if len(state.workers) - len(state.stuck) > wanted(state):\n",
+            "    if False:\n",
+        ),
+        ("the_stuck_have_their_seats", "len(workers) + len(state.stuck)", "len(workers)"),
+        (
+            "seats_of_the_stuck_retire_others",
+            "len(state.workers) - len(state.stuck) > ",
+            "len(state.workers) > ",
+        ),
         ("the_dying_count_as_staying", " - len(state.dying) - wanted(state)", " - wanted(state)"),
         (
             "killed_workers_are_not_missed",

@@ -72,7 +72,7 @@ MUTANTS_OF_SUPPLY: tuple[Mutant, ...] = (
             "found: _Seats = dict.fromkeys(state.unbound, 0)",
         ),
         ("starting_workers_are_not_counted", "found[agent] = found.get(agent, 0) + 1", "pass"),
-        ("dying_workers_are_not_counted", "needs[len(state.dying) :]", "needs"),
+        ("dying_workers_are_not_counted", "needs[len(state.dying) - len(state.stuck) :]", "needs"),
         ("drained_services_recycle", "    if state.draining:\n        return\n", ""),
         (
             "other_agents_keep_their_session",

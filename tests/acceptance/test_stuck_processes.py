@@ -1,0 +1,90 @@
+"""A process that no kill ends: its session waits for it, visibly, and nobody else does."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hermesctl.errors import CommandError
+from ipc.messages import Done, HandOver
+from tests.acceptance.sight import alive, check_one_owner, shell, state_of, worker_of
+from tests.acceptance.stuck_disk import StuckDisk
+from tests.fake_model import FakeModel
+from tests.service import Service
+from tests.waiting import until
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[StuckDisk]:
+    (tmp_path / "shown").mkdir()
+    disk = StuckDisk(tmp_path / "shown" / "disk")
+    yield disk
+    disk.let_go()
+
+
+def reader_of(service: Service, folder: Path) -> int:
+    """The pid of the command that reads there."""
+
+    def found() -> int:
+        for each in Path("/proc").glob("[0-9]*"):
+            try:
+                if (each / "cmdline").read_bytes().split(b"\0")[:2] == [b"cat", str(folder).encode()]:
+                    return int(each.name)
+            except OSError:
+                continue
+        return 0
+
+    return until(found)
+
+
+@pytest.mark.timeout(120)
+def test_h18_a_process_that_cannot_be_ended_holds_its_session_and_nobody_else(
+    make_service: Callable[..., Service], model: FakeModel, disk: StuckDisk, tmp_path: Path
+) -> None:
+    """The disk lies below the folder that is shown: whoever only looks at that one does not wait for it."""
+    file = tmp_path / "shown" / "disk" / "file"
+    service = make_service(workers="count = 1\nspares = 0", sandbox=f'read = ["{tmp_path}/shown"]')
+    service.say("held", shell(f"cat {file}"))
+    listener = service.listen("held")
+    assert disk.was_asked.wait(30)
+    worker, reader = worker_of(service, "held"), reader_of(service, file)
+
+    told = service.hermesctl("interrupt", "held")
+    assert told.returncode == 5
+    assert "1 process is still there" in told.stderr
+    assert "cat" in told.stderr
+    assert state_of(reader) == "D"
+
+    # It can be seen from everywhere, with what it is and since when.
+    (row,) = [row for row in service.show("workers") if row["session"] == "held"]
+    assert (row["state"], row["pid"]) == ("dying", worker)
+    assert "still there after" in row["words"]
+    assert f"cat (pid {reader}) waits in the kernel" in row["words"]
+    (late,) = [each for each in service.status()["late"] if "session held is held" in each["detail"]]
+    assert late["seconds"] >= 0
+    assert "session held is held" in service.hermesctl("status").stdout
+    assert "1 process is still there" in service.hermesctl("why", "held/1").stdout
+
+    # Others go on, though there is one seat only; what is said to this session waits.
+    service.say("other", "hello")
+    assert service.listen("other").ending("other/1").type == "turn.done"
+    service.say("held", "and now?")
+    (waiting,) = json.loads(service.hermesctl("queue", "held", "--json").stdout)
+    assert (waiting["text"], waiting["state"]) == ("and now?", "waiting")
+    with pytest.raises(CommandError) as refused:
+        service.client().ask(HandOver(), Done, 60)
+    assert "cannot be ended" in refused.value.fault
+    assert listener.of_type("turn.interrupted") == []
+    assert alive([reader]) == {reader}
+
+    disk.let_go()
+    ended = listener.ending("held/1")
+    assert ended.type == "turn.interrupted"
+    assert ended.fields["killed"]["all_dead"] is True
+    assert ended.fields["killed"]["ms"] > 4500
+    assert alive([reader, worker]) == set()
+    assert listener.ending("held/2").type == "turn.done"
+    check_one_owner(listener.events)
+    until(lambda: len(service.show("workers")) == 1)
+    assert service.status()["late"] == []
