@@ -9,14 +9,12 @@ from typing import Any
 from ipc.budgets import PROCESSES_END_SECONDS
 from ipc.codec import encode
 from ipc.endpoints import Places, remove_stand_in
-from ipc.messages import Delta, Noted, Refused
+from ipc.messages import Noted, Refused
 from ipc.server import Server
 from supervisor import log_file, signals
 from supervisor.applying import Applying
 from supervisor.assignment import Assignment
 from supervisor.briefing import Briefing
-from supervisor.care import Care
-from supervisor.clips import ClipStore, clips_in_use
 from supervisor.clock import Clock, monotonic
 from supervisor.containment import Containment, Fault
 from supervisor.control import Control, Reply
@@ -51,6 +49,7 @@ from supervisor.settings import Settings, key_files, model_endpoint
 from supervisor.storage import Storage
 from supervisor.switchboard import Switchboard
 from supervisor.terms import limits, policy, prices, sandbox, worker_environment
+from supervisor.upkeep import Upkeep
 from supervisor.views import Views, in_short
 from supervisor.welcome import welcome
 from supervisor.workspaces import Workspaces
@@ -119,7 +118,9 @@ class App:
         )
         services = self._services.rows
         self._ending = Ending(self._notifier, self._processes.readings, services)
-        self._feed = Feed(self._journal.read, self._spoken, self._contain)
+        self._feed = Feed(
+            self._journal.read, lambda session: self._switchboard.spoken(session), self._contain
+        )
         briefing = Briefing(self._journal.read, self._live, lambda: self._model.endpoint)
         self._switchboard = Switchboard(
             known=self._processes, feed=self._feed, brief=briefing, contain=self._contain
@@ -150,30 +151,21 @@ class App:
         observe = self._metrics.lag.observe
         self._health = Health(self._engine, self._clock, services, observe, self._contain)
         self._interrupts = Interrupts(self._engine, self._processes.kill, self._log)
-        self._make_upkeep(state)
+        self._make_upkeep()
         self._make_control()
 
-    def _make_upkeep(self, state: State) -> None:
+    def _make_upkeep(self) -> None:
         """Work on schedule or on request that no turn waits for."""
         places = self._places
-        self._clips = ClipStore(
-            folder=places.clips,
-            check=self._folders.check,
-            live=self._live,
-            known=self._journal.read,
-            in_use=lambda: clips_in_use(state),
-            clock=self._clock,
-            log=self._log,
-            contain=self._contain,
-        )
-        self._care = Care(
+        self._upkeep = Upkeep(
+            places=places,
+            folders=self._folders,
+            workspaces=self._workspaces,
             journal=self._journal,
-            path=places.journal,
-            check=self._folders.check,
+            engine=self._engine,
             live=self._live,
             clock=self._clock,
             log=self._log,
-            pruned=self._clips.prune,
             contain=self._contain,
         )
         self._reload = Reload(
@@ -205,8 +197,8 @@ class App:
 
     def _make_control(self) -> None:
         self._control = Control(
-            care=self._care,
-            clip_fault=self._clips.fault,
+            care=self._upkeep.journal,
+            clip_fault=self._upkeep.clips.fault,
             engine=self._engine,
             interrupts=self._interrupts,
             trouble=self._storage.trouble,
@@ -230,7 +222,9 @@ class App:
             live=self._live,
             clips=places.clips,
             post=self._post,
-            progress=self._heard_so_far,
+            progress=lambda session, message, text: self._feed.delta(
+                session, encode(Noted(message, 0, text))
+            ),
         )
         self._services = Services(
             [spec for spec in wanted if spec is not None],
@@ -303,8 +297,7 @@ class App:
         self._switchboard.ask_recalled()
         self._take_pulse()
         self._health.open()
-        self._care.open()
-        self._clips.open()
+        self._upkeep.open()
         self._notifier.ready()
         self._watch.open()
         self._log.wrote = log_file.LogFile(self._places.logs / log_file.NAME).wrote
@@ -338,12 +331,6 @@ class App:
             self._hearing.service_changed(changed)
         elif changed.service == MODEL:
             self._model.service_changed(changed)
-
-    def _spoken(self, session: str) -> Delta | None:
-        return self._switchboard.spoken(session)
-
-    def _heard_so_far(self, session: str, message: str, text: str) -> None:
-        self._feed.delta(session, encode(Noted(message, 0, text)))
 
     def _asked_to_stop(self) -> None:
         self._is_stopping = True
@@ -394,7 +381,7 @@ class App:
     async def _close(self) -> None:
         self._log.write("service.stopping")
         self._ending.tell()
-        for part in (self._watch, self._care, self._health, self._clips):
+        for part in (self._watch, self._upkeep, self._health):
             part.close()
         ends = (room.close(PROCESSES_END_SECONDS) for room in (self._processes, self._services))
         await asyncio.gather(*ends)

@@ -12,7 +12,9 @@ either.
 import hashlib
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from urllib.parse import unquote_to_bytes
 
 from ipc.errors import PlaceError
 from supervisor.processes.agent_user import OWN, AgentUser
@@ -35,6 +37,14 @@ def folder_name(session: str) -> str:
     return f"{name[: _NAME_BYTES_MAX - len(digest) - 1]}~{digest}"
 
 
+def session_of_folder(name: str) -> str | None:
+    """The session whose workspace has this name; None when the name is cut, or no workspace's."""
+    with suppress(UnicodeDecodeError):
+        session = "" if name == "%" else unquote_to_bytes(name).decode()
+        return session if folder_name(session) == name else None
+    return None
+
+
 class Workspaces:
     """The folder of all workspaces; `user` is whom what is in them belongs to.
 
@@ -42,22 +52,26 @@ class Workspaces:
     """
 
     def __init__(self, folder: Path, check: Callable[[Path], None], user: AgentUser = OWN) -> None:
-        self._folder = folder
+        self.folder = folder
         self._check = check
         self._user = user
 
     def take_over(self) -> None:
         """Gives to the agents what was made while they ran as another user. Call it in a thread."""
-        for path in self._folder.iterdir():
+        for path in self.folder.iterdir():
             if path.is_dir() and not path.is_symlink():
                 self._user.give(path)
 
+    def check(self) -> None:
+        """PlaceError when the folder is not the one it was."""
+        self._check(self.folder)
+
     def path(self, session: str) -> Path:
-        return self._folder / folder_name(session)
+        return self.folder / folder_name(session)
 
     def make(self, session: str) -> Path:
         """The session's workspace, made if it is not there yet. A symbolic link in its place is refused."""
-        self._check(self._folder)
+        self.check()
         path = self.path(session)
         try:
             try:

@@ -99,6 +99,7 @@ _CORE_READERS = (
     "model_source",
     "terms",
     "views",
+    "workspace_care",
     "core",
 )
 _CATCHES_ALL = ("worker/attempt.py", "hermesctl/main.py", "supervisor/containment.py")

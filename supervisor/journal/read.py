@@ -25,6 +25,10 @@ EVENTS_AFTER = """
     SELECT session, seq, type, at, body FROM events
     WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?"""
 SESSION_SEQ = "SELECT seq FROM sessions WHERE name = ?"
+FORGOTTEN = """
+    SELECT 1 FROM sessions
+    WHERE name = ? AND NOT EXISTS (SELECT 1 FROM events WHERE session = sessions.name)"""
+LONG_NAMES = "SELECT name FROM sessions WHERE length(name) >= ?"
 MESSAGE_KNOWN = "SELECT seq, kind, text FROM messages WHERE id = ?"
 _TURN_COLUMNS = """
     id, session, number, agent, state, messages, opened_at, ended_at, attempts, losses, error, hint,
@@ -99,6 +103,14 @@ class Reads:
         """The session's last durable event; 0 when nothing was ever said to it."""
         row = self._rows.one(SESSION_SEQ, (session,))
         return int(row["seq"]) if row else 0
+
+    def is_forgotten(self, session: str) -> bool:
+        """Whether it was pruned whole: it is known, and nothing of what was said is left."""
+        return self._rows.one(FORGOTTEN, (session,)) is not None
+
+    def long_names(self, characters_min: int) -> list[str]:
+        """Of sessions whose names are at least that long."""
+        return [row["name"] for row in self._rows.all(LONG_NAMES, (characters_min,))]
 
     def known(self, message: str) -> Known | None:
         """Where a message stands in its feed, and its text; the text of a spoken one is not what was sent."""

@@ -308,12 +308,10 @@ class Processes:
             self._tell_started(worker)
 
     def _running(self, worker: Worker | None, pidfd: int) -> None:
-        if worker is None:
-            os.close(pidfd)
-            return
-        worker.pid = tree.pid_of(pidfd)
+        if worker is not None:
+            worker.pid = tree.pid_of(pidfd)
+            self._tell_started(worker)
         os.close(pidfd)
-        self._tell_started(worker)
 
     def _tell_started(self, worker: Worker) -> None:
         """The word of the keeper and that of the zygote may come in either order; both are needed."""

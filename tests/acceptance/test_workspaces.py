@@ -1,5 +1,6 @@
 """One worker, one session: what a session leaves is found by that session again and by no other."""
 
+import json
 import secrets
 import stat
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from supervisor.workspaces import folder_name
 from tests.acceptance.sight import shell
 from tests.fake_model import FakeModel
 from tests.service import Service
+from tests.waiting import until
 
 # Leaves its mark wherever a process can: files, shared memory of both kinds, environments, a daemon.
 _LEAVES = """
@@ -114,3 +116,47 @@ def test_agents_with_other_sandboxes_have_workers_of_their_own(
     levels = {row["turn"]: (row["agent"], row["level"]) for row in service.show("turns")}
     assert levels == {"o:1/1": ("open", "host"), "closed/1": ("default", "workspace")}
     assert "sandbox level host" in service.hermesctl("why", "o:1/1").stdout
+
+
+def test_a_workspace_goes_when_the_journal_forgets_its_session(
+    make_service: Callable[..., Service], model: FakeModel
+) -> None:
+    service = make_service(workers="count = 1\nspares = 0")
+    long = "é" * 100
+    for name in ("forgotten", "a/b", long):
+        assert "made" in ran(
+            service, model, f"{name}/1", "mkdir -p ~/deep/er && echo 1 > ~/deep/er/file && echo made"
+        )
+    stranger = service.places.workspaces / "never-said-anything"
+    stranger.mkdir()
+    pruned = json.loads(service.hermesctl("journal", "prune", "--keep-bytes", "1KiB", "--json").stdout)
+    assert pruned["turns"] == 3
+    # The last one has a worker still, which is bound to it; the others are over.
+    until(
+        lambda: (
+            {path.name for path in service.places.workspaces.iterdir()} == {folder_name(long), stranger.name}
+        )
+    )
+    assert "made" in ran(service, model, "forgotten/2", "ls ~/deep 2> /dev/null || echo made anew")
+    service.hermesctl("journal", "prune", "--keep-bytes", "1KiB")
+    until(lambda: {path.name for path in service.places.workspaces.iterdir()} == {"forgotten", stranger.name})
+    assert "workspaces.removed" in service.log()
+
+
+def test_a_turn_that_outgrows_its_quota_fails_by_name_and_the_next_may_tidy_up(
+    make_service: Callable[..., Service], model: FakeModel
+) -> None:
+    service = make_service(workers="count = 1\nspares = 0", sandbox='quota = "20MiB"')
+    writes = "i=0; while true; do i=$((i+1)); head -c 4000000 /dev/urandom > ~/file$i; sleep 0.2; done"
+    service.say("big", shell(writes))
+    ending = service.listen("big").ending("big/1", 60)
+    assert ending.type == "turn.failed"
+    assert "its workspace holds" in ending.fields["error"]
+    assert "the quota is 20 MiB" in ending.fields["error"]
+    assert "[sandbox] quota" in ending.fields["hint"]
+    workspace = service.places.workspaces / "big"
+    kept = sorted(path.name for path in workspace.iterdir())
+    assert "tidy" in ran(service, model, "big/2", "rm ~/file*; sleep 5; echo tidy")
+    assert kept
+    assert list(workspace.iterdir()) == []
+    assert "workspace.full" in service.log()

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.errors import PlaceError
-from supervisor.workspaces import Workspaces, folder_name
+from supervisor.workspace_care import size_of
+from supervisor.workspaces import Workspaces, folder_name, session_of_folder
 
 _HOSTILE = [
     "..",
@@ -43,6 +44,17 @@ def test_a_folder_lies_in_the_workspaces_whatever_the_session_is_called(name: st
     assert not folder.startswith(".")
     assert folder.isascii()
     assert len(folder) <= 255
+
+
+@given(st.text(max_size=300))
+def test_a_folder_name_is_read_back_unless_it_was_cut(name: str) -> None:
+    folder = folder_name(name)
+    assert session_of_folder(folder) == (None if "~" in folder else name)
+
+
+@pytest.mark.parametrize("name", [".gone-1234", "%zz", "%e9", "a b", "é", "a%2Db"])
+def test_a_name_that_is_no_workspaces_belongs_to_nobody(name: str) -> None:
+    assert session_of_folder(name) is None
 
 
 @given(st.sets(st.text(max_size=300), min_size=2, max_size=20))
@@ -82,3 +94,26 @@ def test_what_is_no_folder_is_refused_and_not_followed(tmp_path: Path, kind: str
     with pytest.raises(PlaceError, match="cannot be used") as refused:
         workspaces.make("demo")
     assert "Not a directory" in refused.value.fault or "Too many levels" in refused.value.fault
+
+
+def test_a_size_counts_each_file_once_and_follows_no_link(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "file").write_bytes(b"x" * 1_000_000)
+    once = size_of(tmp_path)
+    os.link(tmp_path / "sub" / "file", tmp_path / "again")
+    (tmp_path / "link").symlink_to("/usr")
+    (tmp_path / "loop").symlink_to(tmp_path)
+    assert 1_000_000 <= once <= size_of(tmp_path) < 1_100_000
+    assert size_of(tmp_path / "absent") == 0
+
+
+def test_folders_nested_without_end_are_too_large(tmp_path: Path) -> None:
+    """Deeper than any project, and not so deep that the test could not be cleared away."""
+    place = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(250):
+        os.mkdir("d" * 10, dir_fd=place)
+        inner = os.open("d" * 10, os.O_RDONLY, dir_fd=place)
+        os.close(place)
+        place = inner
+    os.close(place)
+    assert size_of(tmp_path) >= 2**63

@@ -1,0 +1,68 @@
+"""Work on schedule that no turn waits for: the journal, the clips and the workspaces are kept in bounds."""
+
+from ipc.endpoints import Places
+from supervisor.care import Care
+from supervisor.clips import ClipStore, clips_in_use
+from supervisor.clock import Clock
+from supervisor.containment import Containment
+from supervisor.engine import Engine
+from supervisor.folders import Folders
+from supervisor.journal.journal import Journal
+from supervisor.live import Live
+from supervisor.log import Log
+from supervisor.workspace_care import WorkspaceCare
+from supervisor.workspaces import Workspaces
+
+
+class Upkeep:
+    """What the journal forgets takes along what only that needed."""
+
+    def __init__(
+        self,
+        *,
+        places: Places,
+        folders: Folders,
+        workspaces: Workspaces,
+        journal: Journal,
+        engine: Engine,
+        live: Live,
+        clock: Clock,
+        log: Log,
+        contain: Containment,
+    ) -> None:
+        self.clips = ClipStore(
+            folder=places.clips,
+            check=folders.check,
+            live=live,
+            known=journal.read,
+            in_use=lambda: clips_in_use(engine.state),
+            clock=clock,
+            log=log,
+            contain=contain,
+        )
+        self._workspaces = WorkspaceCare(
+            workspaces=workspaces, known=journal.read, live=live, engine=engine, log=log, contain=contain
+        )
+        self.journal = Care(
+            journal=journal,
+            path=places.journal,
+            check=folders.check,
+            live=live,
+            clock=clock,
+            log=log,
+            pruned=self._pruned,
+            contain=contain,
+        )
+
+    def open(self) -> None:
+        self.journal.open()
+        self.clips.open()
+        self._workspaces.open()
+
+    def close(self) -> None:
+        self.journal.close()
+        self.clips.close()
+
+    def _pruned(self) -> None:
+        self.clips.prune()
+        self._workspaces.prune()
