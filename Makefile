@@ -14,7 +14,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check soak lint compiled bench clean
+.PHONY: help run test check soak lint compiled programs bench clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -23,7 +23,7 @@ run: $(INSTALLED) ## install, fetch the weights that the settings want, run the 
 	@for weights in $$($(BIN)/python -P -E -s -m supervisor.weights 2>/dev/null); do $(BIN)/hermesctl models pull $$weights; done
 	@exec $(BIN)/hermesctl run
 
-test: lint compiled ## lint, types and all tests
+test: lint compiled programs ## lint, types and all tests
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 check: lint ## what a change is tried with while it is made: lint, types, rules, a short simulation
@@ -40,6 +40,12 @@ lint: $(INSTALLED_DEV) ## lint and types only
 # Where the environment forbids to write bytecode, each of hundreds of processes would compile all modules.
 compiled: $(INSTALLED_DEV)
 	@$(BIN)/python -m compileall -q ipc supervisor worker stt_service model_service hermesctl tests
+
+# What agents do ordinary work with, for tests/acceptance/test_real_work.py. Without them those tests are skipped by name.
+programs:
+	@missing=$$(for each in git:git cc:gcc,libc6-dev node:nodejs tmux:tmux; do command -v $${each%%:*} >/dev/null || echo $${each#*:} | tr ',' ' '; done); \
+	[ -z "$$missing" ] || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update && apt-get install -y --no-install-recommends $$missing; } || \
+	echo "These are not installed, and what needs them is not tested:" $$missing
 
 bench: $(INSTALLED_DEV) ## the measurements of bench/
 	$(BIN)/python -m bench
