@@ -34,6 +34,8 @@ _RESULTS = {"turn.done": Exit.DONE, "turn.interrupted": Exit.INTERRUPTED}
 _LABEL_WIDTH = 40
 # The tool by which an agent asks: the question itself follows at once.
 _ASKING = "ask"
+# Events by which a turn takes a message.
+_TAKEN = frozenset({"turn.opened", "turn.joined", "turn.steered", "question.answered"})
 # Events that end a message without a turn.
 _GIVEN_UP = frozenset({"message.refused", "message.dropped", "transcript.failed"})
 
@@ -106,7 +108,8 @@ class Voice:
             case "turn.failed":
                 self._speech.end_line()
             case "attempt.lost":
-                self._speech.lose(int(fields.get("attempt") or 0))
+                if (said := fields.get("said")) is not None:
+                    self._speech.cut_to(int(said))
                 self.remark(f"attempt {fields.get('attempt')} was lost: {fields.get('reason')}")
             case "question.asked":
                 self._speech.end_line()
@@ -214,11 +217,9 @@ class Sending:
     def _take_event(self, event: Event) -> None:
         fields = event.fields
         is_ours = self._message in (fields.get("message"), *(fields.get("messages") or ()))
-        if is_ours and event.type in ("turn.opened", "turn.joined", "turn.steered"):
+        if is_ours and event.type in _TAKEN and fields["turn"] != self._turn:
             self._turn = fields["turn"]
             self._shown.join_at(self._spoken.get(fields["turn"], 0))
-        elif is_ours and event.type == "question.answered":
-            self._turn = fields["turn"]  # what it says from here on, it says in a new attempt
         if self._turn is not None and fields.get("turn") == self._turn:
             self._note_question(event)
         if is_ours or (self._turn is not None and fields.get("turn") == self._turn):

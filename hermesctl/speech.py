@@ -15,7 +15,6 @@ class Speech:
     """Prints one turn's words to stdout. After a gap it waits for a piece that closes it, or for the end."""
 
     def __init__(self) -> None:
-        self._attempt = 0
         self._begin = 0
         self._said = ""
         self._is_gapped = False
@@ -28,12 +27,6 @@ class Speech:
         self._begin = offset
 
     def take(self, delta: Delta) -> None:
-        if delta.attempt > self._attempt:
-            self._attempt = delta.attempt
-            if self._said or self._is_gapped:
-                self._start_afresh()
-        if delta.attempt < self._attempt:
-            return
         position = self._begin + len(self._said)
         if delta.offset <= position:
             self._is_gapped = False
@@ -42,13 +35,16 @@ class Speech:
             self._is_gapped = True
             self.aside("part of the stream was missed; it is shown as soon as it is known")
 
-    def lose(self, attempt: int) -> None:
-        """The attempt counts no more; what still arrives of it is an echo."""
-        self._attempt = max(self._attempt, attempt + 1)
-        self._start_afresh()
+    def cut_to(self, offset: int) -> None:
+        """The answer stands up to here; words beyond were shown and then lost, so it is shown again."""
+        if self._begin + len(self._said) > offset:
+            begin, kept = min(self._begin, offset), self._said[: max(0, offset - self._begin)]
+            self._start_afresh()
+            self._begin = begin
+            self._say(kept)
 
     def _start_afresh(self) -> None:
-        """Another attempt says it all again, from the beginning."""
+        """On a new line, as if nothing had been shown."""
         self.end_line()
         self._begin = 0
         self._said = ""

@@ -25,6 +25,8 @@ ROWS_MAX = 10_000
 
 # Counts, times in milliseconds, sequence numbers, process ids.
 Number = Annotated[int, Meta(ge=0, le=NUMBER_MAX)]
+# Of a model, for one attempt: more than any has cost, and the sums over attempts stay within 63 bits.
+Tokens = Annotated[int, Meta(ge=0, le=10**12)]
 # Seconds of audio, seats per CPU: nothing measured here is larger, and infinity is no measure.
 Amount = Annotated[float, Meta(ge=0, le=1e9)]
 # An exit status as os.waitstatus_to_exitcode gives it.

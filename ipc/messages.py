@@ -51,7 +51,7 @@ class Beat(Message, frozen=True, tag="beat"):
 
 
 class Delta(Message, frozen=True, tag="d"):
-    """Words as they are spoken. Goes to clients byte for byte as the worker made it."""
+    """Words as they are spoken; clients get these bytes. `offset` counts over all attempts at the turn."""
 
     session: Name
     turn: Id
@@ -70,7 +70,8 @@ class ToolStarted(Message, frozen=True, tag="tool"):
     summary: Sentence
     arguments: Text
     repeat: ToolClass
-    offset: Number = 0
+    offset: Number = 0  # characters that this attempt had said before
+    usage: Usage = Usage()  # what the attempt has cost until now
 
 
 class ToolFinished(Message, frozen=True, tag="toolend"):
@@ -176,6 +177,7 @@ class Assign(Message, frozen=True, tag="assign"):
     model: ModelEndpoint
     history: tuple[PastTurn, ...] = ()
     tried: tuple[PastAttempt, ...] = ()
+    offset: int = 0  # characters that those have said: this one goes on there
 
 
 class Ack(Message, frozen=True, tag="ack"):

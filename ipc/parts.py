@@ -4,10 +4,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from ipc.bounds import Number
+from ipc.bounds import Tokens
 
 # What repeating a tool call would do to the world: nothing, the same again, or harm.
 ToolClass = Literal["pure", "idempotent", "unsafe"]
+
+
+# How an attempt ended that did not end by itself.
+Cut = Literal["", "lost", "interrupted", "failed"]
 
 
 class Message(msgspec.Struct, frozen=True, tag_field="t", omit_defaults=True):
@@ -52,14 +56,16 @@ class ToolTrace(Part, frozen=True):
 
 
 class PastAttempt(Part, frozen=True):
-    """What one attempt said and did, in order; `cut` says why it did not finish.
+    """What one attempt said and did, in order; `cut` says how it ended, if not by itself.
 
-    It is "" when it did, and when it asked a human: then the answer is the result of its last call.
+    It is "" when the attempt finished, and when it asked a human: then the answer is the result of its last
+    call. A "lost" one was cut off by something that is nobody's business but the host's: the next attempt
+    goes on where it stopped. An "interrupted" or "failed" one is the end of its turn.
     """
 
     text: str
     tools: tuple[ToolTrace, ...] = ()
-    cut: str = ""
+    cut: Cut = ""
 
 
 class PastTurn(Part, frozen=True):
@@ -87,7 +93,7 @@ class Said(Part, frozen=True):
 
 
 class Usage(Part, frozen=True):
-    """Tokens a turn has cost, as the model server counted them."""
+    """Tokens an attempt has cost so far, as the model server counted them."""
 
-    input_tokens: Number = 0
-    output_tokens: Number = 0
+    input_tokens: Tokens = 0
+    output_tokens: Tokens = 0

@@ -58,6 +58,7 @@ class Briefing:
             model=self._endpoint() or wire.ModelEndpoint("", ""),
             history=self._history(effect.session, number),
             tried=self._tried(effect),
+            offset=effect.said_before,
         )
 
     def _history(self, session: str, number: int) -> tuple[wire.PastTurn, ...]:

@@ -121,7 +121,7 @@ class Metrics:
             "hermes_stt_clips_total", "Voice clips ended.", ("outcome",), ("words", "failed")
         )
         self.tokens = Counter(
-            "hermes_tokens_total", "Tokens of turns that were done.", ("model", "direction")
+            "hermes_tokens_total", "Tokens of turns that have ended.", ("model", "direction")
         )
         self.cost = Counter(
             "hermes_cost_total", "What those tokens cost by [model] price_in and price_out.", ("model",)
@@ -215,13 +215,6 @@ class Metrics:
 
     def _done(self, record: records.TurnDone) -> None:
         self._ended(record, "done")
-        model = self._models.pop(record.turn, None) or self._model()
-        self.tokens.add(model, "in", amount=record.input_tokens)
-        self.tokens.add(model, "out", amount=record.output_tokens)
-        price_in, price_out = self._prices()
-        if price_in or price_out:
-            spent = record.input_tokens * price_in + record.output_tokens * price_out
-            self.cost.add(model, amount=spent / 1_000_000)
 
     def _failed(self, record: records.TurnFailed) -> None:
         self._ended(record, "failed")
@@ -237,13 +230,24 @@ class Metrics:
             if not record.killed.all_dead:
                 self.survivors.add()
 
-    def _ended(self, record: Any, outcome: str) -> None:
+    def _ended(
+        self, record: records.TurnDone | records.TurnFailed | records.TurnInterrupted, outcome: str
+    ) -> None:
         self.turns.add(outcome)
         began = self._turns.pop(record.turn, None)
         if began is not None:
             self.turn_seconds.observe(record.at - began)
-        if outcome != "done":
-            self._models.pop(record.turn, None)
+        model = self._models.pop(record.turn, None) or self._model()
+        if record.input_tokens or record.output_tokens:
+            self._spent(model, record.input_tokens, record.output_tokens)
+
+    def _spent(self, model: str, read: int, written: int) -> None:
+        """Tokens of all attempts at a turn, counted under the model of the last one."""
+        self.tokens.add(model, "in", amount=read)
+        self.tokens.add(model, "out", amount=written)
+        price_in, price_out = self._prices()
+        if price_in or price_out:
+            self.cost.add(model, amount=(read * price_in + written * price_out) / 1_000_000)
 
     def _await(self, session: str, stopped_at: float, what: str) -> None:
         self._awaited[session] = (stopped_at, what)

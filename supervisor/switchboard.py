@@ -6,9 +6,9 @@ kept here until the engine takes it to the journal, a few times a second.
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from ipc import messages as wire
 from ipc.channel import CLOSED_BY_PEER
@@ -33,13 +33,24 @@ _NUDGED_AT = 256
 _CLOSED_SECONDS_MAX = 10.0
 # A kept worker answers within milliseconds; one that is starved gets this long.
 RECALL_SECONDS_MAX = 10.0
-# Frames that the rules know by the same fields in the same order; a test compares them.
+# Frames that the rules know by the same fields in the same order, `usage` as its two; a test compares them.
 _SAME_WORDS: dict[type[wire.FromWorker], Callable[..., events.Event]] = {
     wire.ToolStarted: events.ToolStarted,
     wire.ToolFinished: events.ToolFinished,
     wire.Steered: events.Steered,
     wire.Asked: events.Asked,
+    wire.Finished: events.Finished,
+    wire.Failed: events.Failed,
 }
+
+
+def _flat(message: wire.FromWorker) -> Iterator[Any]:
+    """Its values in their order, those of its parts in the place of the part."""
+    for value in values(message):
+        if isinstance(value, wire.Usage):
+            yield from values(value)
+        else:
+            yield value
 
 
 class Engine(Protocol):
@@ -191,16 +202,8 @@ class Switchboard:
                 if found is not None:
                     self._feed.delta(found[0].name, frame)
                 event = events.Noted(who, message.turn, message.attempt)
-            case wire.Finished():
-                usage = message.usage
-                ending = (message.turn, message.attempt, message.text)
-                spent = (usage.input_tokens, usage.output_tokens)
-                event = events.Finished(who, *ending, *spent, message.finish)
-            case wire.Failed():
-                why = (message.error, message.hint, message.again)
-                event = events.Failed(who, message.turn, message.attempt, *why)
             case _:
-                event = _SAME_WORDS[type(message)](who, *values(message))
+                event = _SAME_WORDS[type(message)](who, *_flat(message))
         self._engine.post(event)
 
     # --- across a restart in place ----------------------------------------------------------------------
@@ -255,14 +258,13 @@ class Switchboard:
         return "".join(text for words in self._undecided.get(who, ()) for text in words.texts)
 
     def spoken(self, session_name: str) -> wire.Delta | None:
-        """All that the running attempt of a session has said so far, for a client that joins now."""
+        """All that the open turn of a session has said so far, for a client that joins now."""
         session = self._engine.state.sessions.get(session_name)
         turn = session.turn if session else None
-        attempt = turn.attempt if turn else None
-        if turn is None or attempt is None or attempt.verdict is not None:
+        if turn is None or (turn.attempt is not None and turn.attempt.verdict is not None):
             return None
-        said = attempt.said + self.said(attempt.who)
-        return wire.Delta(session_name, turn.id, attempt.number, 0, said) if said else None
+        said = turn.said + (self.said(turn.attempt.who) if turn.attempt else "")
+        return wire.Delta(session_name, turn.id, turn.attempts, 0, said) if said else None
 
     # --- to workers -------------------------------------------------------------------------------------
 

@@ -62,15 +62,13 @@ class History:
     def counts(self) -> dict[str, int]:
         """How much there was, and how it ended."""
         ends = Counter(f"turns {turn['state']}" for turn in self.turns)
-        dropped = sum(message["state"] == "dropped" for message in self.messages)
-        lost = sum(attempt["state"] == "lost" for attempt in self.attempts)
         return {
             "sessions": len(self.sessions),
             "messages": len(self.messages),
-            "messages dropped": dropped,
+            "messages dropped": sum(message["state"] == "dropped" for message in self.messages),
             **dict(sorted(ends.items())),
             "attempts": len(self.attempts),
-            "attempts lost": lost,
+            "attempts lost": sum(attempt["state"] == "lost" for attempt in self.attempts),
             "events": len(self.events),
         }
 
@@ -115,6 +113,7 @@ def check_history(journal: Path, sights: Iterable[Sight] = ()) -> History:
     _check_messages(history, lives)
     _check_turns(history, lives)
     _check_words(history)
+    _check_tokens(history)
     _check_tools(history)
     for sight in sights:
         _check_sight(history, sight)
@@ -185,11 +184,7 @@ class _Life:
                 self._opened(body, where)
             case "turn.joined":
                 assert body["turn"] == self.open_turn, f"{where}: {self.open_turn} is open"
-                assert not self.attempts[body["turn"]], f"{where}: it has begun"
-                first = self.waiting[: len(body["messages"])]
-                assert body["messages"] == first, f"{where}: {body['messages']} before {first}"
-                for message in body["messages"]:
-                    self._take(message, body["turn"], where)
+                self._take_first(body, where)
             case "turn.steered":
                 self._check_running(body["turn"], where)
                 self._take(body["message"], body["turn"], where)
@@ -214,10 +209,14 @@ class _Life:
         assert self.open_turn is None, f"{where}: {self.open_turn} is open"
         assert not self.held, f"{where}: the session was held"
         assert body["turn"] == f"{self.name}/{len(self.ended) + 1}", f"{where}: out of order: {body['turn']}"
+        self.open_turn = body["turn"]
+        self._take_first(body, where)
+
+    def _take_first(self, body: dict[str, Any], where: str) -> None:
+        assert not self.attempts[body["turn"]], f"{where}: it has begun"
         first = self.waiting[: len(body["messages"])]
         assert body["messages"] == first, f"{where}: {body['messages']} before {first}"
-        self.open_turn = body["turn"]
-        for message in body["messages"]:
+        for message in first:
             self._take(message, body["turn"], where)
 
     def _question(self, kind: str, body: dict[str, Any], where: str) -> None:
@@ -325,7 +324,7 @@ def _check_attempts(turn: dict[str, Any], attempts: list[dict[str, Any]], life: 
 
 
 def _check_words(history: History) -> None:
-    """What an attempt said is there without a gap; an interrupted turn tells the words of its last."""
+    """What an attempt said is there without a gap; a turn tells the words of all its attempts, in order."""
     said: dict[tuple[str, int], str] = {}
     for piece in history.speech:
         key = (piece["turn"], piece["attempt"])
@@ -335,12 +334,33 @@ def _check_words(history: History) -> None:
         key = (attempt["turn"], attempt["number"])
         if attempt["state"] != "done":
             assert attempt["said"] == len(said.get(key, "")), f"{key} said {attempt['said']} characters"
-    last = {turn["id"]: turn["attempts"] for turn in history.turns}
+    words: dict[str, str] = {}
+    for (name, _), text in sorted(said.items()):
+        words[name] = words.get(name, "") + text
+    for turn in (turn for turn in history.turns if turn["state"] == "done"):
+        before = turn["text"][: turn["said_before"]]
+        assert before == words.get(turn["id"], ""), f"the answer of {turn['id']} has other words than it said"
     for event in history.events:
+        body = json.loads(event["body"])
         if event["type"] == "turn.interrupted":
-            body = json.loads(event["body"])
-            words = said.get((body["turn"], last[body["turn"]]), "")
-            assert body["partial"] == words, f"{body['turn']} was cut with other words than it said"
+            partial = words.get(body["turn"], "")
+            assert body["partial"] == partial, f"{body['turn']} was cut with other words than it said"
+        elif event["type"] == "attempt.lost":
+            until = (said.get((body["turn"], number + 1), "") for number in range(body["attempt"]))
+            assert body["said"] == sum(map(len, until)), f"{body} counts other words than were said"
+
+
+def _check_tokens(history: History) -> None:
+    """A turn that has ended tells the tokens of all its attempts."""
+    spent = Counter[str]()
+    for attempt in history.attempts:
+        spent[attempt["turn"]] += attempt["input_tokens"]
+    cost = {turn["id"]: (turn["input_tokens"], turn["output_tokens"]) for turn in history.turns}
+    for event in history.events:
+        if event["type"] in _ENDINGS and (body := json.loads(event["body"])):
+            read, written = body["usage"]["input_tokens"], body["usage"]["output_tokens"]
+            assert cost[body["turn"]] == (read, written), f"{body['turn']} is told to have cost {body}"
+            assert read >= spent[body["turn"]], f"{body['turn']} cost more than it tells"
 
 
 def _check_tools(history: History) -> None:
@@ -373,9 +393,7 @@ def _check_sight(history: History, sight: Sight) -> None:
         assert kept is not None, f"{sight.session}: a client saw {seen}, which is not in the journal"
         assert (kept["type"], kept["at"]) == (seen.type, seen.at), f"{sight.session}: {kept} seen as {seen}"
         assert json.loads(kept["body"]) == seen.fields, f"{sight.session}: {kept} was seen as {seen}"
-    messages = {
-        message["key"]: message for message in history.messages if message["session"] == sight.session
-    }
+    messages = {each["key"]: each for each in history.messages if each["session"] == sight.session}
     for key, answer in sight.accepted.items():
         kept = messages.get(key)
         assert kept is not None, f"{sight.session}: {key} was accepted and is lost"

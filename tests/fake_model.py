@@ -24,6 +24,7 @@ slow      `word0 word1 …`, a pause before each; interval (0.05), count (100), 
 stall     headers and a few tokens, then silence; tokens (3)
 silent    takes the request and sends nothing, not even headers
 drop      a few tokens, then the connection is cut; tokens (3)
+goon      words that go on behind those already said; count (100), interval (0.02), drop: cut off before it
 429       too many requests; retry_after (0), code (rate_limit_exceeded)
 500       the server's own fault; status (500)
 400       a refused request; code (invalid_request_error), message

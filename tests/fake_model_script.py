@@ -127,6 +127,9 @@ class Script:
             if mode == "drop":
                 raise Cut
             await pause(float("inf"))
+        elif mode == "goon":
+            async for word in self._going_on(pause):
+                yield word
         elif mode == "huge":
             sent, count = 0, self.option("count", 0)
             while count == 0 or sent < count:
@@ -136,6 +139,18 @@ class Script:
         else:
             for word in tokens_of(self._plain()):
                 yield word
+
+    async def _going_on(self, pause: Callable[[float], Awaitable[None]]) -> AsyncIterator[str]:
+        """So many words, going on behind those that the conversation has; cut off before the word `drop`."""
+        since = self._messages[said(self._messages) + 1 :]
+        before = "".join(str(m.get("content") or "") for m in since if m.get("role") == "assistant")
+        whole = " ".join(f"word{number}" for number in range(self.option("count", 100)))
+        first, left = before.count("word"), tokens_of(whole.removeprefix(before))
+        for number, word in enumerate(left, first):
+            if number == self.option("drop", -1) and number > first:
+                raise Cut
+            await pause(self.option("interval", 0.02))
+            yield word
 
     def _plain(self) -> str:
         if self.mode.name == "tools":

@@ -150,9 +150,10 @@ class World(Clockwork):
         who, attempt = self._at_work(turn)
         self.tell(events.Spoke(who, turn, attempt, text))
 
-    def begins_tool(self, turn: str, call: str, name: str = "shell") -> None:
+    def begins_tool(self, turn: str, call: str, name: str = "shell", read: int = 0, written: int = 0) -> None:
+        """`read` and `written` are the tokens that the attempt has cost until now."""
         who, attempt = self._at_work(turn)
-        self.tell(events.ToolStarted(who, turn, attempt, call, name, "ls", "{}", "pure", 0))
+        self.tell(events.ToolStarted(who, turn, attempt, call, name, "ls", "{}", "pure", 0, read, written))
 
     def ends_tool(self, turn: str, call: str) -> None:
         who, attempt = self._at_work(turn)
@@ -185,9 +186,11 @@ class World(Clockwork):
         who, attempt = self._at_work(turn)
         self.tell(events.Finished(who, turn, attempt, text, input_tokens=7, output_tokens=3))
 
-    def fails(self, turn: str, error: str = "no luck", again: bool = False) -> None:
+    def fails(
+        self, turn: str, error: str = "no luck", again: bool = False, read: int = 0, written: int = 0
+    ) -> None:
         who, attempt = self._at_work(turn)
-        self.tell(events.Failed(who, turn, attempt, error, "try later", again))
+        self.tell(events.Failed(who, turn, attempt, error, "try later", again, read, written))
 
     # --- the house and the time -----------------------------------------------------------------------------
 

@@ -59,13 +59,13 @@ class Attempt:
 
     @property
     def text(self) -> str:
-        """All that was said so far."""
+        """All that this attempt has said so far."""
         return "".join(self._spoken)
 
     @property
     def offset(self) -> int:
-        """How many characters (code points) were said so far."""
-        return self._length
+        """How many characters (code points) were said so far, with those of earlier attempts at the turn."""
+        return self.assign.offset + self._length
 
     async def run(self, answer: Answer) -> None:
         """Lets the agent answer and sends how it ended; what no frame can carry ends it as a Failed too."""
@@ -106,7 +106,7 @@ class Attempt:
         """Speaks. What is said within one tick of the loop travels as one Delta."""
         self._check_open()
         text = _clean(text)
-        if self._length + len(text) > TEXT_CHARACTERS_MAX:
+        if self.offset + len(text) > TEXT_CHARACTERS_MAX:
             raise AgentError(
                 f"the answer grew past {TEXT_CHARACTERS_MAX} characters", "ask for less at a time"
             )
@@ -171,6 +171,7 @@ class Attempt:
                 arguments=arguments,
                 repeat=tool.repeat,
                 offset=self._length,
+                usage=self._usage,
             )
         )
         await self._outbox.acknowledged(frame)
@@ -202,7 +203,7 @@ class Attempt:
     def _flush(self) -> None:
         if self._pending:
             text = "".join(self._pending)
-            offset = self._length - self._pending_length
+            offset = self.offset - self._pending_length
             self._pending.clear()
             self._pending_length = 0
             assign = self.assign

@@ -9,7 +9,7 @@ from hermesctl.chat.conversation import Conversation
 from hermesctl.chat.desk import Notice
 from hermesctl.chat.markdown import Line, markdown_lines, plain_lines
 from hermesctl.chat.transcript import Gap, Item, Message, Transcript
-from hermesctl.chat.turn import Attempt, Mark, Question, Steered, Tool, Turn
+from hermesctl.chat.turn import Mark, Question, Steered, Tool, Turn
 from hermesctl.choices import numbered, ways
 from hermesctl.events import arguments, finish, proof
 from hermesctl.neutral import neutral
@@ -99,24 +99,13 @@ def _turn_lines(turn: Turn, transcript: Transcript, look: Look) -> Iterator[Line
     for name in turn.messages:
         yield from _said(transcript.messages.get(name), look)
     yield []
-    for attempt in turn.attempts:
-        is_last = attempt is turn.attempts[-1]
-        for piece in _pieces(attempt, look, is_last):
-            yield from _piece_lines(piece, transcript, look)
-        if attempt.lost:
-            number = f"attempt {attempt.number} was lost: {one_line(attempt.lost)}"
-            again = "; it is tried again" if is_last and turn.is_open else ""
-            yield from _wrapped("  ⟳ ", number + again, look, "dim")
-            yield []
+    for piece in turn.pieces():
+        yield from _piece_lines(piece, transcript, look)
+    if turn.lost:
+        lost = f"attempt {turn.attempt} was lost: {one_line(turn.lost)}; it goes on from here"
+        yield from _wrapped("  ⟳ ", lost, look, "dim")
     yield []
     yield from _ending(turn, look)
-
-
-def _pieces(attempt: Attempt, look: Look, is_last: bool) -> Iterable[str | Mark]:
-    """Words of a lost attempt are said again by the next one; only its tools have left a trace."""
-    if attempt.lost and not (is_last or look.is_unfolded):
-        return [piece for piece in attempt.pieces() if not isinstance(piece, str)]
-    return attempt.pieces()
 
 
 def _piece_lines(piece: str | Mark, transcript: Transcript, look: Look) -> Iterator[Line]:
@@ -181,7 +170,9 @@ def _ending(turn: Turn, look: Look) -> Iterator[Line]:
         case "done":
             tokens = (fields.get("usage") or {}).get("output_tokens")
             spent = [at, age(float(max(0.0, turn.ended_at - turn.opened_at)))] if turn.opened_at else [at]
-            yield [("class:dim", " · ".join([*spent, counted(tokens, "token")] if tokens else spent))]
+            spent += [counted(tokens, "token")] if tokens else []
+            spent += [f"{counted(turn.losses, 'attempt')} lost"] if turn.losses else []
+            yield [("class:dim", " · ".join(spent))]
             if remark := finish(fields):
                 yield from _wrapped("! ", remark, look, "question")
         case "interrupted":

@@ -203,7 +203,9 @@ _FOLDS: dict[str, Callable[[Transcript, Event], None]] = {
     "turn.opened": Transcript._open,
     "turn.joined": Transcript._open,
     "attempt.opened": lambda t, event: t._of(event).begin_attempt(int(event.fields.get("attempt") or 1)),
-    "attempt.lost": lambda t, event: t._of(event).lose(str(event.fields.get("reason") or "")),
+    "attempt.lost": lambda t, event: t._of(event).lose(
+        str(event.fields.get("reason") or ""), event.fields.get("said")
+    ),
     "tool.started": lambda t, event: t._of(event).start_tool(event.fields),
     "tool.finished": lambda t, event: t._of(event).finish_tool(event.fields),
     "question.asked": lambda t, event: t._of(event).ask(event.fields),

@@ -15,11 +15,12 @@ ENDED = frozenset({"done", "failed", "interrupted"})
 
 @dataclass(slots=True)
 class Tool:
-    """A tool call, from being written down to its end."""
+    """A tool call of an attempt, from being written down to its end."""
 
     call: str
     name: str
     summary: str
+    attempt: int = 1
     state: ToolState = "running"
     ms: int = 0
     # How its command ended: a status that is not 0, or a signal.
@@ -60,50 +61,23 @@ _Kind = TypeVar("_Kind", Tool, Question)
 
 
 @dataclass(slots=True)
-class Attempt:
-    """What one worker has said; each mark stands where the text was when it happened."""
-
-    number: int
-    text: str = ""
-    marks: list[tuple[int, Mark]] = field(default_factory=list)
-    # Why what it said counts no more; empty while it counts.
-    lost: str = ""
-
-    def add(self, offset: int, text: str) -> None:
-        """A piece of the stream: nothing is said twice, and after a gap only a piece that closes it fits."""
-        position = len(self.text)
-        if offset <= position:
-            self.text += text[position - offset :]
-
-    def settle(self, whole: str) -> None:
-        """The text as it is written down in the end; marks of another text have lost their places."""
-        if not whole.startswith(self.text):
-            self.marks = [(0, mark) for _, mark in self.marks]
-        self.text = whole
-
-    def pieces(self) -> list[str | Mark]:
-        """Words and marks in the order in which they happened."""
-        found: list[str | Mark] = []
-        begin = 0
-        for offset, mark in self.marks:
-            if self.text[begin:offset].strip():
-                found.append(self.text[begin:offset])
-            found.append(mark)
-            begin = max(begin, offset)
-        if self.text[begin:].strip():
-            found.append(self.text[begin:])
-        return found
-
-
-@dataclass(slots=True)
 class Turn:
-    """The answer owed to some messages. `version` grows with every change, so that drawings can be kept."""
+    """The answer owed to some messages. `version` grows with every change, so that drawings can be kept.
+
+    All attempts together give one text: each goes on where the one before it stopped. Each mark stands where
+    the text was when it happened.
+    """
 
     id: str
     opened_at: float
     messages: tuple[str, ...] = ()
     state: TurnState = "queued"
-    attempts: list[Attempt] = field(default_factory=list)
+    text: str = ""
+    marks: list[tuple[int, Mark]] = field(default_factory=list)
+    # The number of the latest attempt; how many were lost; and why the latest was, until another one begins.
+    attempt: int = 0
+    losses: int = 0
+    lost: str = ""
     ended_at: float = 0.0
     # The fields of the event that ended it.
     ending: Fields = field(default_factory=dict)
@@ -126,23 +100,35 @@ class Turn:
 
     def tools(self) -> Iterator[tuple[int, Tool]]:
         """Every call with the number of its attempt."""
-        for attempt in self.attempts:
-            for _, mark in attempt.marks:
-                if isinstance(mark, Tool):
-                    yield attempt.number, mark
+        return ((mark.attempt, mark) for _, mark in self.marks if isinstance(mark, Tool))
+
+    def pieces(self) -> list[str | Mark]:
+        """Words and marks in the order in which they happened."""
+        found: list[str | Mark] = []
+        begin = 0
+        for offset, mark in self.marks:
+            if self.text[begin:offset].strip():
+                found.append(self.text[begin:offset])
+            found.append(mark)
+            begin = max(begin, offset)
+        if self.text[begin:].strip():
+            found.append(self.text[begin:])
+        return found
 
     def begin_attempt(self, number: int) -> None:
-        self.attempts.append(Attempt(number))
+        self.attempt, self.lost = number, ""
         self.state = "running"
         self.note = ""
 
     def speak(self, attempt: int, offset: int, text: str) -> None:
-        """Words of an attempt that is over, or of a turn that is, are an echo."""
-        if not self.is_open or attempt < self._attempt.number or self._attempt.lost:
+        """A piece of the stream: nothing is said twice, and after a gap only a piece that closes it fits."""
+        if not self.is_open:
             return
-        if attempt > self._attempt.number:
+        if attempt > self.attempt:
             self.begin_attempt(attempt)
-        self._attempt.add(offset, text)
+        position = len(self.text)
+        if offset <= position:
+            self.text += text[position - offset :]
         self.note = ""
 
     def remark(self, text: str, call: str = "") -> None:
@@ -156,6 +142,7 @@ class Turn:
 
     def start_tool(self, fields: Fields) -> None:
         tool = Tool(str(fields.get("call")), str(fields.get("name")), str(fields.get("summary") or ""))
+        tool.attempt = self.attempt
         self._mark(tool)
 
     def finish_tool(self, fields: Fields) -> None:
@@ -169,9 +156,9 @@ class Turn:
 
     def ask(self, fields: Fields) -> None:
         """A question takes the place of the call that asked it."""
-        marks = self._attempt.marks
-        if marks and isinstance(marks[-1][1], Tool) and marks[-1][1].state == "running":
-            marks.pop()
+        last = self.marks[-1][1] if self.marks else None
+        if isinstance(last, Tool) and last.state == "running":
+            self.marks.pop()
         choices = tuple(str(choice) for choice in fields.get("choices") or ())
         kind, text = str(fields.get("kind")), str(fields.get("text"))
         self._mark(Question(str(fields.get("question")), kind, text, choices))
@@ -187,35 +174,41 @@ class Turn:
     def steer(self, message: str) -> None:
         self._mark(Steered(message))
 
-    def lose(self, reason: str) -> None:
-        """The attempt counts no more, but its tools have run; the next one says it all again."""
+    def lose(self, reason: str, said: int | None) -> None:
+        """The attempt is over, and the next one goes on where its words end: `said` tells where that is.
+
+        Words beyond were shown and never written down; events of earlier versions do not tell.
+        """
         self._cut_tools()
-        self._attempt.lost = reason or "no reason was given"
+        self.losses += 1
+        self.lost = reason or "no reason was given"
         self.state = "queued"
+        if said is not None:
+            self.text = self.text[:said]
+            self.marks = [(min(offset, said), mark) for offset, mark in self.marks]
 
     def end(self, state: TurnState, at: float, fields: Fields) -> None:
         whole = fields.get("text") if state == "done" else fields.get("partial")
         if isinstance(whole, str) and (whole or state == "done"):
-            self._attempt.lost = ""
-            self._attempt.settle(whole)
+            self._settle(whole)
+        self.lost = ""
         self._cut_tools()
         if (question := self.question) is not None:
             question.state = "withdrawn"
         self.state, self.ended_at, self.ending, self.note = state, at, fields, ""
 
-    @property
-    def _attempt(self) -> Attempt:
-        if not self.attempts:
-            self.attempts.append(Attempt(1))
-        return self.attempts[-1]
+    def _settle(self, whole: str) -> None:
+        """The text as it is written down in the end; marks of another text have lost their places."""
+        if not whole.startswith(self.text):
+            self.marks = [(0, mark) for _, mark in self.marks]
+        self.text = whole
 
     def _mark(self, mark: Mark) -> None:
-        self._attempt.marks.append((len(self._attempt.text), mark))
+        self.marks.append((len(self.text), mark))
 
     def _marks(self, kind: type[_Kind]) -> list[_Kind]:
         """The newest first."""
-        marks = [mark for attempt in self.attempts for _, mark in attempt.marks]
-        return [mark for mark in reversed(marks) if isinstance(mark, kind)]
+        return [mark for _, mark in reversed(self.marks) if isinstance(mark, kind)]
 
     def _cut_tools(self) -> None:
         for tool in self._marks(Tool):

@@ -43,6 +43,7 @@ class AssignTurn:
     attempt: int
     agent: str
     messages: tuple[Message, ...]
+    said_before: int = 0  # characters that earlier attempts have said: its first word is the next one
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,6 +202,9 @@ class ToolStarted:
     arguments: str
     repeat: str
     offset: int
+    # What the attempt has cost so far.
+    input_tokens: int = 0
+    output_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +271,8 @@ class Failed:
     error: str
     hint: str
     again: bool
+    input_tokens: int = 0
+    output_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

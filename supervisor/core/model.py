@@ -149,8 +149,16 @@ class Attempt:
     said: str = ""
     calls: dict[str, str] = field(default_factory=dict)  # open tool calls: call -> name
     verdict: Verdict | None = None
+    # As far as it has told: what the reply that is under way costs is not known yet.
+    input_tokens: int = 0
+    output_tokens: int = 0
     progress_at: float = 0.0  # fleeting
     offered: set[str] = field(default_factory=set)  # fleeting: messages it may take in
+
+    def spend(self, input_tokens: int, output_tokens: int) -> None:
+        """What it has cost so far. A frame that does not tell takes nothing back."""
+        self.input_tokens = max(self.input_tokens, input_tokens)
+        self.output_tokens = max(self.output_tokens, output_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +188,10 @@ class Turn:
     losses: int = 0
     content_at: float = 0.0
     started_at: float | None = None  # fleeting: the time a turn may take is counted anew in every life
-    said_before: str = ""  # by the latest lost attempt
+    # By all attempts that are over: what they said is the beginning of the answer.
+    said_before: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
     attempt: Attempt | None = None
     question: Question | None = None
     questions: int = 0
@@ -189,6 +200,26 @@ class Turn:
     def has_begun(self) -> bool:
         """Whether a worker was ever given it: before that, nobody has begun to answer its messages."""
         return self.attempts > 0
+
+    @property
+    def said(self) -> str:
+        """The answer so far, over all attempts."""
+        return self.said_before + (self.attempt.said if self.attempt else "")
+
+    @property
+    def spent(self) -> dict[str, int]:
+        """The tokens of all attempts, as records name them."""
+        running = self.attempt
+        return {
+            "input_tokens": self.input_tokens + (running.input_tokens if running else 0),
+            "output_tokens": self.output_tokens + (running.output_tokens if running else 0),
+        }
+
+    def end_attempt(self) -> None:
+        """The attempt is over, and the turn is not: what it said and cost stays."""
+        spent = self.spent
+        self.said_before, self.attempt = self.said, None
+        self.input_tokens, self.output_tokens = spent["input_tokens"], spent["output_tokens"]
 
     @property
     def state(self) -> TurnState:

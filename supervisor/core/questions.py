@@ -17,9 +17,9 @@ def asked(ledger: Ledger, event: Asked) -> None:
     found = turns.running(ledger.state, event.who, event.turn, event.attempt)
     if found is None or event.call not in found[2].calls:
         return
-    session, turn, attempt = found
+    session, turn, _ = found
     turns.give_back(ledger, event.who)
-    turn.said_before, turn.attempt = attempt.said, None
+    turn.end_attempt()
     _ask(ledger, session, turn, event.kind, event.text, event.choices, event.call)
 
 

@@ -171,16 +171,22 @@ class AttemptStuck(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptLost(Record):
-    """The attempt ended without a word. `losses` is the turn's count of losses that weigh against it."""
+    """The attempt ended before its answer did. `losses` is the turn's count of losses that weigh against it.
+
+    `said` counts the characters that all attempts have said: there the next one goes on.
+    """
 
     type: ClassVar[str] = "attempt.lost"
     turn: str
     attempt: int
     reason: str
     losses: int
+    said: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
 
     def fields(self) -> dict[str, Any]:
-        return {"turn": self.turn, "attempt": self.attempt, "reason": self.reason}
+        return {"turn": self.turn, "attempt": self.attempt, "reason": self.reason, "said": self.said}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +200,8 @@ class ToolCallStarted(Record):
     arguments: str
     repeat: str
     offset: int
+    input_tokens: int = 0  # of the attempt until now
+    output_tokens: int = 0
 
     def fields(self) -> dict[str, Any]:
         return {"turn": self.turn, "call": self.call, "name": self.name, "summary": self.summary}
@@ -277,10 +285,11 @@ class TurnDone(Record):
     input_tokens: int
     output_tokens: int
     finish: str = "stop"  # why the model ended its answer
+    said_before: int = 0  # characters of the text that earlier attempts said
 
     def fields(self) -> dict[str, Any]:
-        usage = {"input_tokens": self.input_tokens, "output_tokens": self.output_tokens}
-        return {"turn": self.turn, "text": self.text, "usage": usage, "finish": self.finish}
+        told = {"turn": self.turn, "text": self.text, "usage": _usage(self)}
+        return told | {"finish": self.finish}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,6 +300,8 @@ class TurnInterrupted(Record):
     by: str
     partial: str
     killed: Proof
+    input_tokens: int = 0
+    output_tokens: int = 0
 
     def fields(self) -> dict[str, Any]:
         killed = {
@@ -299,7 +310,8 @@ class TurnInterrupted(Record):
             "ms": round(self.killed.ms, 1),
             "how": self.killed.how,
         }
-        return {"turn": self.turn, "by": self.by, "partial": self.partial, "killed": killed}
+        told = {"turn": self.turn, "by": self.by, "partial": self.partial, "killed": killed}
+        return told | {"usage": _usage(self)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,6 +322,14 @@ class TurnFailed(Record):
     error: str
     hint: str
     poison: bool = False
+    input_tokens: int = 0
+    output_tokens: int = 0
 
     def fields(self) -> dict[str, Any]:
-        return {"turn": self.turn, "error": self.error, "hint": self.hint, "poison": self.poison}
+        told = {"turn": self.turn, "error": self.error, "hint": self.hint, "poison": self.poison}
+        return told | {"usage": _usage(self)}
+
+
+def _usage(ending: TurnDone | TurnInterrupted | TurnFailed) -> dict[str, int]:
+    """What all attempts at the turn have cost."""
+    return {"input_tokens": ending.input_tokens, "output_tokens": ending.output_tokens}

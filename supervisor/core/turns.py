@@ -48,6 +48,8 @@ from supervisor.core.reminders import SilenceDue, TurnDue
 
 # As many messages as a worker keeps for its agent's next boundary: more would only fill the line to it.
 _OFFERED_MAX = 32
+# An answer without a word is none; a worker that knows more about it says so itself.
+_EMPTY = ("the model gave an empty answer", "send the message again, or ask differently")
 
 
 def running(state: State, who: Who, turn_id: str, number: int) -> tuple[Session, Turn, Attempt] | None:
@@ -75,7 +77,8 @@ def open_attempt(ledger: Ledger, session: Session, turn: Turn, worker: Worker) -
     ledger.tell(
         session, AttemptOpened, turn=turn.id, attempt=number, who=who, pid=worker.pid, level=worker.level
     )
-    ledger.perform(AssignTurn(who, session.name, turn.id, number, turn.agent, turn.messages))
+    assigned = (who, session.name, turn.id, number, turn.agent, turn.messages)
+    ledger.perform(AssignTurn(*assigned, said_before=len(turn.said_before)))
     for message in with_words(session.waiting):
         steer(ledger, turn, message)
     watch(ledger, session, turn)
@@ -136,14 +139,21 @@ def frame(ledger: Ledger, event: Frame) -> None:
 def _spoke(ledger: Ledger, session: Session, turn: Turn, text: str) -> None:
     attempt = turn.attempt
     assert attempt is not None
-    offset, limit = len(attempt.said), ledger.state.policy.said_characters_max
-    if offset + len(text) > limit:
-        worker = ledger.state.workers[attempt.who.seat]
-        pool.kill(ledger, worker, f"it said more than {limit} characters")
+    if not _fits(ledger, attempt, len(turn.said_before) + len(attempt.said) + len(text)):
         return
+    offset = len(attempt.said)
     ledger.note(session, AttemptSpoke, turn=turn.id, attempt=attempt.number, offset=offset, text=text)
     attempt.said += text
     turn.content_at = ledger.now
+
+
+def _fits(ledger: Ledger, attempt: Attempt, characters: int) -> bool:
+    """Whether an answer may have so many characters; if not, the worker that gives it is killed."""
+    limit = ledger.state.policy.said_characters_max
+    if characters > limit:
+        worker = ledger.state.workers[attempt.who.seat]
+        pool.kill(ledger, worker, f"it said more than {limit} characters")
+    return characters <= limit
 
 
 def _tool_started(ledger: Ledger, session: Session, turn: Turn, event: ToolStarted) -> None:
@@ -151,6 +161,7 @@ def _tool_started(ledger: Ledger, session: Session, turn: Turn, event: ToolStart
     assert attempt is not None
     attempt.calls[event.call] = event.name
     turn.content_at = ledger.now
+    attempt.spend(event.input_tokens, event.output_tokens)
     ledger.tell(
         session,
         ToolCallStarted,
@@ -162,6 +173,8 @@ def _tool_started(ledger: Ledger, session: Session, turn: Turn, event: ToolStart
         arguments=event.arguments,
         repeat=event.repeat,
         offset=event.offset,
+        input_tokens=attempt.input_tokens,
+        output_tokens=attempt.output_tokens,
     )
 
 
@@ -201,21 +214,32 @@ def _steered(ledger: Ledger, session: Session, turn: Turn, message_id: str) -> N
 
 
 def _finished(ledger: Ledger, session: Session, turn: Turn, event: Finished) -> None:
+    """The answer is what all attempts said, in order: the last one went on where those before it stopped."""
+    attempt, text = turn.attempt, turn.said_before + event.text
+    assert attempt is not None
+    if not _fits(ledger, attempt, len(text)):
+        return
+    attempt.spend(event.input_tokens, event.output_tokens)
     give_back(ledger, event.who)
+    if not text.strip():
+        fail(ledger, session, turn, *_EMPTY)
+        return
     ledger.tell(
         session,
         TurnDone,
         turn=turn.id,
         attempt=event.attempt,
-        text=event.text,
-        input_tokens=event.input_tokens,
-        output_tokens=event.output_tokens,
+        text=text,
         finish=event.finish,
+        said_before=len(turn.said_before),
+        **turn.spent,
     )
     _leave(ledger, session)
 
 
 def _failed(ledger: Ledger, session: Session, turn: Turn, event: Failed) -> None:
+    assert turn.attempt is not None
+    turn.attempt.spend(event.input_tokens, event.output_tokens)
     give_back(ledger, event.who)
     if event.again and turn.losses + 1 < ledger.state.policy.attempts_max:
         lose(ledger, session, turn, event.error)
@@ -283,7 +307,7 @@ def worker_stuck(ledger: Ledger, worker: Worker, event: WorkerStuck) -> None:
 
 
 def lose(ledger: Ledger, session: Session, turn: Turn, reason: str) -> None:
-    """The attempt is gone without a word: try again, before others who have not begun."""
+    """The attempt is gone without an answer: try again, before others who have not begun."""
     if count_loss(ledger, session, turn, reason):
         line.go_first(ledger.state, session.name, ledger.now)
 
@@ -312,17 +336,27 @@ def leave(ledger: Ledger, session: Session, turn: Turn, reason: str) -> None:
 def _put_back(ledger: Ledger, session: Session, turn: Turn, reason: str, losses: int) -> None:
     attempt = turn.attempt
     assert attempt is not None
-    ledger.tell(session, AttemptLost, turn=turn.id, attempt=attempt.number, reason=reason, losses=losses)
-    turn.said_before, turn.losses, turn.attempt = attempt.said, losses, None
+    ledger.tell(
+        session,
+        AttemptLost,
+        turn=turn.id,
+        attempt=attempt.number,
+        reason=reason,
+        losses=losses,
+        said=len(turn.said),
+        input_tokens=attempt.input_tokens,
+        output_tokens=attempt.output_tokens,
+    )
+    turn.losses = losses
+    turn.end_attempt()
 
 
 def fail(
     ledger: Ledger, session: Session, turn: Turn, error: str, hint: str, *, poison: bool = False
 ) -> None:
     """End the turn without an answer. Poison is a turn that has cost too many workers."""
-    ledger.tell(
-        session, TurnFailed, turn=turn.id, attempt=turn.attempts, error=error, hint=hint, poison=poison
-    )
+    told = {"turn": turn.id, "attempt": turn.attempts, "error": error, "hint": hint, "poison": poison}
+    ledger.tell(session, TurnFailed, **told, **turn.spent)
     _leave(ledger, session)
 
 
@@ -331,15 +365,15 @@ def close(ledger: Ledger, session: Session, turn: Turn, verdict: Verdict, proof:
     if verdict.state is TurnState.FAILED:
         fail(ledger, session, turn, verdict.error, verdict.hint)
         return
-    partial = turn.attempt.said if turn.attempt else turn.said_before
     ledger.tell(
         session,
         TurnInterrupted,
         turn=turn.id,
         attempt=turn.attempts,
         by=verdict.by,
-        partial=partial,
+        partial=turn.said,
         killed=proof,
+        **turn.spent,
     )
     _leave(ledger, session)
 

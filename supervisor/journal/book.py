@@ -173,7 +173,7 @@ class Book:
         turn = self._turn(record, record.turn, record.attempt - 1, "queued")
         self._update(turn, state="running", attempts=record.attempt)
         row: Row = {"state": "open", "who": record.who, "opened_at": record.at, "level": record.level}
-        row |= {"said": "", "calls": {}, "verdict": None}
+        row |= {"said": "", "calls": {}, "verdict": None, "spent": (0, 0)}
         self._insert(self.attempts, (record.turn, record.attempt), row, record)
 
     def _open_attempt(self, record: Record, turn: str, attempt: int) -> tuple[Row, Row]:
@@ -191,7 +191,8 @@ class Book:
                 _fence(len(attempt["said"]) == record.offset, record)
                 self._update(attempt, said=attempt["said"] + record.text)
             case told.ToolCallStarted():
-                self._update(attempt, calls=calls | {record.call: record.name})
+                spent = record.input_tokens, record.output_tokens
+                self._update(attempt, calls=calls | {record.call: record.name}, spent=spent)
             case told.ToolCallFinished():
                 _fence(record.call in calls, record)
                 left = {call: name for call, name in calls.items() if call != record.call}
@@ -207,7 +208,8 @@ class Book:
     def _attempt_lost(self, record: told.AttemptLost) -> None:
         turn, attempt = self._open_attempt(record, record.turn, record.attempt)
         _fence(turn["losses"] <= record.losses, record)
-        self._update(attempt, state="lost", calls={})
+        spent = record.input_tokens, record.output_tokens
+        self._update(attempt, state="lost", calls={}, spent=spent)
         self._update(turn, state="queued", losses=record.losses)
 
     def _question_asked(self, record: told.QuestionAsked) -> None:

@@ -10,22 +10,28 @@ from collections import deque
 from dataclasses import replace
 from sqlite3 import Row
 
-from supervisor.journal.budget import Budget, Cut, told_within
+from ipc.parts import Cut
+from supervisor.journal import budget as budgets
+from supervisor.journal.budget import Budget, told_within
 from supervisor.journal.load import TAKEN, said
 from supervisor.journal.past import AttemptPast, ToolPast, TurnPast
 from supervisor.journal.rows import Rows
 
 ENDED_BEFORE = """
-    SELECT id, number, state, messages, attempts, error FROM turns
+    SELECT id, number, state, messages, attempts FROM turns
     WHERE session = ? AND number < ? AND state IN ('done', 'failed', 'interrupted')
     ORDER BY number DESC LIMIT ?"""
-ANSWER = "SELECT text FROM turns WHERE session = ? AND number = ?"
-ATTEMPTS = "SELECT number, state, reason FROM attempts WHERE turn = ? AND number < ? ORDER BY number DESC"
+ANSWER = "SELECT text, said_before FROM turns WHERE session = ? AND number = ?"
+ATTEMPTS = "SELECT number, state FROM attempts WHERE turn = ? AND number < ? ORDER BY number DESC"
 TOOLS = """
     SELECT call, name, arguments, repeat, state, result, ok, "offset" FROM tool_calls
     WHERE turn = ? AND attempt = ? ORDER BY position DESC"""
 TOOLS_COUNTED = "SELECT count(*) AS number FROM tool_calls WHERE turn = ? AND attempt = ?"
 
+# How attempts ended that did not end by themselves.
+_CUTS: dict[str, Cut] = {
+    "lost": "lost", "failed": "failed", "interrupted": "interrupted", "stopped": "interrupted",
+}  # fmt: skip
 # Turns are looked at in pages of this many, so that a small budget does not look at a long past.
 _PAGE_TURNS = 16
 
@@ -55,7 +61,7 @@ def history(
 
 
 def tried(rows: Rows, turn: str, before_attempt: int, bytes_max: int) -> tuple[AttemptPast, ...]:
-    """The attempts at a turn that came before this one: what they said and did, and why they ended."""
+    """The attempts at a turn that came before this one: what they said and did, and how they ended."""
     return told_within(bytes_max, lambda budget: _tried(rows, turn, before_attempt, budget))
 
 
@@ -63,9 +69,8 @@ def _tried(rows: Rows, turn: str, before_attempt: int, budget: Budget) -> tuple[
     told: deque[AttemptPast] = deque()
 
     def enough(row: Row) -> bool:
-        reason = row["reason"] or ("" if row["state"] in ("done", "asked") else row["state"])
         text = said(rows, turn, row["number"])
-        told.appendleft(_attempt(rows, turn, row["number"], text, reason, budget))
+        told.appendleft(_attempt(rows, turn, row["number"], text, _CUTS.get(row["state"], ""), budget))
         return budget.is_spent
 
     found = rows.some(ATTEMPTS, (turn, before_attempt), enough)
@@ -79,15 +84,16 @@ def _turn(rows: Rows, session: str, row: Row, budget: Budget) -> TurnPast:
     texts = _texts(rows, row["messages"], budget)
     if row["state"] == "done":
         answer = rows.one(ANSWER, (session, row["number"]))
-        text = answer["text"] if answer is not None else ""
+        # The words of the attempts before it are told with those, and once.
+        text = answer["text"][answer["said_before"] :] if answer is not None else ""
         final = _attempt(rows, row["id"], row["attempts"], text, "", budget)
         earlier = _tried(rows, row["id"], row["attempts"], budget)
         told = tuple(attempt for attempt in earlier if attempt.text or attempt.tools)
         return TurnPast(row["id"], row["number"], texts, (*told, final))
     attempts = _tried(rows, row["id"], row["attempts"] + 1, budget)
-    if attempts and not attempts[-1].cut:
-        # It ended with a question; whether that was answered or not, the turn ended before it could go on.
-        attempts = (*attempts[:-1], replace(attempts[-1], cut=row["error"] or row["state"]))
+    if attempts:
+        # Also when its last attempt was lost, or ended with a question: the turn ended before it could go on.
+        attempts = (*attempts[:-1], replace(attempts[-1], cut=_CUTS[row["state"]]))
     return TurnPast(row["id"], row["number"], texts, attempts)
 
 
@@ -107,8 +113,8 @@ def _texts(rows: Rows, messages: str, budget: Budget) -> tuple[str, ...]:
     return (*texts, f"[… {more} further messages left out …]")
 
 
-def _attempt(rows: Rows, turn: str, number: int, text: str, reason: str, budget: Budget) -> AttemptPast:
-    budget.spend(reason)
+def _attempt(rows: Rows, turn: str, number: int, text: str, cut: Cut, budget: Budget) -> AttemptPast:
+    budget.spend(cut)
     words = budget.take(text)
     tools: deque[ToolPast] = deque()
 
@@ -123,14 +129,14 @@ def _attempt(rows: Rows, turn: str, number: int, text: str, reason: str, budget:
         counted = rows.one(TOOLS_COUNTED, (turn, number))
         missing = (counted["number"] if counted is not None else 0) - len(tools)
     if not missing:
-        return AttemptPast(words.text, tuple(tools), reason)
+        return AttemptPast(words.text, tuple(tools), cut)
     budget.was_cut = True
     mark = f"[… {missing} earlier tool calls left out …]\n"
     moved = tuple(replace(tool, offset=tool.offset + len(mark)) for tool in tools)
-    return AttemptPast(mark + words.text, moved, reason)
+    return AttemptPast(mark + words.text, moved, cut)
 
 
-def _tool(row: Row, words: Cut, budget: Budget) -> ToolPast:
+def _tool(row: Row, words: budgets.Cut, budget: Budget) -> ToolPast:
     """Arguments that are cut stay an object of JSON: some servers refuse a call without one."""
     budget.spend(row["call"], row["name"])
     result = budget.take(row["result"]).text if row["state"] == "finished" else None

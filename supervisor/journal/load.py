@@ -52,6 +52,9 @@ ATTEMPTS = f"""
 SPOKEN = f"""
     SELECT turn, attempt, text {_LISTED} speech ON turn = listed.value ->> 0 AND attempt = listed.value ->> 1
     ORDER BY turn, attempt, "offset\""""
+SPENT = f"""
+    SELECT turn, sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens
+    {_LISTED} attempts ON turn = listed.value ->> 0 AND number <= listed.value ->> 1 GROUP BY turn"""
 OPEN_CALLS = f"""
     SELECT turn, attempt, call, name {_LISTED} tool_calls INDEXED BY tool_calls_open
         ON turn = listed.value ->> 0 AND attempt = listed.value ->> 1
@@ -115,7 +118,9 @@ def _turns(rows: Rows, found: Sequence[Row]) -> dict[str, Turn]:
     ids = (json.dumps([row["id"] for row in found]),)
     listed = {row["id"]: json.loads(row["messages"]) for row in found}
     taken = {row["id"]: row for row in rows.all(TAKEN, (json.dumps([*chain(*listed.values())]),))}
-    spoken = _said(rows, [(row["id"], number) for row in found for number in _heard_attempts(row)])
+    spoken = _said(rows, [(row["id"], number + 1) for row in found for number in range(row["attempts"])])
+    over = {row["id"]: row["attempts"] - _is_running(row) for row in found}
+    spent = {row["turn"]: row for row in rows.all(SPENT, (json.dumps([*over.items()]),))}
     attempts = _attempts(rows, [row for row in found if _is_running(row)], spoken)
     questions = {row["turn"]: row for row in rows.all(QUESTIONS, ids)}
     asked = {row["turn"]: int(row["number"]) for row in rows.all(QUESTIONS_ASKED, ids)}
@@ -129,7 +134,9 @@ def _turns(rows: Rows, found: Sequence[Row]) -> dict[str, Turn]:
             attempts=row["attempts"],
             losses=row["losses"],
             content_at=row["content_at"],
-            said_before=spoken.get((row["id"], row["attempts"] - _is_running(row)), ""),
+            said_before="".join(spoken.get((row["id"], number + 1), "") for number in range(over[row["id"]])),
+            input_tokens=spent[row["id"]]["input_tokens"] if row["id"] in spent else 0,
+            output_tokens=spent[row["id"]]["output_tokens"] if row["id"] in spent else 0,
             attempt=attempts.get(row["id"]),
             question=_question(questions[row["id"]]) if row["id"] in questions else None,
             questions=asked.get(row["id"], 0),
@@ -140,12 +147,6 @@ def _turns(rows: Rows, found: Sequence[Row]) -> dict[str, Turn]:
 
 def _is_running(turn: Row) -> bool:
     return bool(turn["state"] == TurnState.RUNNING)
-
-
-def _heard_attempts(turn: Row) -> tuple[int, ...]:
-    """The running attempt and the one before it, or the latest lost one."""
-    latest = turn["attempts"]
-    return (latest - 1, latest) if _is_running(turn) else (latest,)
 
 
 def _said(rows: Rows, attempts: Sequence[tuple[str, int]]) -> dict[tuple[str, int], str]:
@@ -172,6 +173,8 @@ def _attempts(rows: Rows, running: Sequence[Row], spoken: dict[tuple[str, int], 
             spoken.get((row["turn"], row["number"]), ""),
             calls[row["turn"]],
             _verdict(row),
+            row["input_tokens"],
+            row["output_tokens"],
         )
         for row in rows.all(ATTEMPTS, listed)
     }

@@ -97,7 +97,7 @@ class MemoryJournal:
     def _turn(self, row: Row) -> Turn:
         attempts = row["attempts"]
         is_running = row["state"] == "running"
-        before = self._book.attempts.get((row["id"], attempts - is_running))
+        over = [self._book.attempts[row["id"], number] for number in range(1, attempts + 1 - is_running)]
         return Turn(
             row["id"],
             row["session"],
@@ -107,7 +107,9 @@ class MemoryJournal:
             attempts=attempts,
             losses=row["losses"],
             content_at=row["content_at"],
-            said_before=before["said"] if before else "",
+            said_before="".join(attempt["said"] for attempt in over),
+            input_tokens=sum(attempt["spent"][0] for attempt in over),
+            output_tokens=sum(attempt["spent"][1] for attempt in over),
             attempt=self._attempt(row["id"], attempts) if is_running else None,
             question=row["question"],
             questions=row["questions"],
@@ -117,4 +119,4 @@ class MemoryJournal:
         row = self._book.attempts[turn, number]
         calls = dict(row["calls"])
         known = row["who"], row["opened_at"], row["level"], row["said"]
-        return Attempt(number, *known, calls, row["verdict"])
+        return Attempt(number, *known, calls, row["verdict"], *row["spent"])

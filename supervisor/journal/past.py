@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from ipc.parts import Cut
+
 
 @dataclass(frozen=True, slots=True)
 class ToolPast:
@@ -18,11 +20,14 @@ class ToolPast:
 
 @dataclass(frozen=True, slots=True)
 class AttemptPast:
-    """What one attempt said and did; `cut` says why it did not finish, "" when it did."""
+    """What one attempt said and did; `cut` says how it ended, "" if by itself.
+
+    Why is told to people: reasons name signals, addresses and lines of logs, which are no part of a talk.
+    """
 
     text: str
     tools: tuple[ToolPast, ...]
-    cut: str
+    cut: Cut
 
 
 @dataclass(frozen=True, slots=True)

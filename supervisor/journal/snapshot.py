@@ -24,6 +24,7 @@ class DurableAttempt:
     said: str
     calls: frozenset[tuple[str, str]]
     verdict: Verdict | None
+    tokens: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class DurableTurn:
     losses: int
     content_at: float
     said_before: str
+    tokens: tuple[int, int]
     attempt: DurableAttempt | None
     question: Question | None
     questions: int
@@ -76,6 +78,7 @@ def _turn(turn: Turn) -> DurableTurn:
         turn.losses,
         turn.content_at,
         turn.said_before,
+        (turn.input_tokens, turn.output_tokens),
         _attempt(turn.attempt) if turn.attempt else None,
         turn.question,
         turn.questions,
@@ -85,4 +88,5 @@ def _turn(turn: Turn) -> DurableTurn:
 def _attempt(attempt: Attempt) -> DurableAttempt:
     calls = frozenset(attempt.calls.items())
     known = attempt.number, attempt.who, attempt.opened_at, attempt.level
-    return DurableAttempt(*known, attempt.said, calls, attempt.verdict)
+    tokens = attempt.input_tokens, attempt.output_tokens
+    return DurableAttempt(*known, attempt.said, calls, attempt.verdict, tokens)

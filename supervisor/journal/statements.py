@@ -210,7 +210,8 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
     AttemptLost: (
         Write(
             "attempt.lost",
-            """UPDATE attempts SET state = 'lost', reason = :reason, ended_at = :at
+            """UPDATE attempts SET state = 'lost', reason = :reason, ended_at = :at,
+                   input_tokens = :input_tokens, output_tokens = :output_tokens
                WHERE turn = :turn AND number = :attempt AND state = 'open'""",
         ),
         Write(
@@ -223,6 +224,11 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
     ),
     ToolCallStarted: (
         _CONTENT,
+        Write(
+            "attempt.spent",
+            """UPDATE attempts SET input_tokens = :input_tokens, output_tokens = :output_tokens
+               WHERE turn = :turn AND number = :attempt""",
+        ),
         Sweep(
             """UPDATE tool_calls SET state = 'unknown'
                WHERE turn = :turn AND attempt = :attempt AND call = :call AND state = 'started'"""
@@ -304,7 +310,7 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
     TurnDone: (
         Write(
             "turn.done",
-            f"""UPDATE turns SET state = 'done', ended_at = :at, text = :text,
+            f"""UPDATE turns SET state = 'done', ended_at = :at, text = :text, said_before = :said_before,
                     input_tokens = :input_tokens, output_tokens = :output_tokens
                 WHERE {_OPEN_ATTEMPT}""",
         ),
@@ -320,7 +326,8 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
     TurnInterrupted: (
         Write(
             "turn.interrupted",
-            f"""UPDATE turns SET state = 'interrupted', ended_at = :at, ended_by = :by, killed = :killed_json
+            f"""UPDATE turns SET state = 'interrupted', ended_at = :at, ended_by = :by, killed = :killed_json,
+                    input_tokens = :input_tokens, output_tokens = :output_tokens
                 WHERE {_THE_TURN} {_AS_ATTEMPT_ALLOWS}
                     AND NOT EXISTS (SELECT 1 FROM attempts WHERE turn = :turn AND number = :attempt
                         AND (state = 'open' OR (state = 'stopped' AND verdict <> 'interrupted')))""",
@@ -337,7 +344,8 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
         Write(
             "turn.failed",
             f"""UPDATE turns
-                SET state = 'failed', ended_at = :at, error = :error, hint = :hint, poison = :poison
+                SET state = 'failed', ended_at = :at, error = :error, hint = :hint, poison = :poison,
+                    input_tokens = :input_tokens, output_tokens = :output_tokens
                 WHERE {_THE_TURN} {_AS_ATTEMPT_ALLOWS}
                     AND NOT EXISTS (SELECT 1 FROM attempts WHERE turn = :turn AND number = :attempt
                         AND state = 'stopped' AND verdict <> 'failed')""",

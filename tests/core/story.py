@@ -117,11 +117,14 @@ def _words(thing: Any) -> str:
 
 # Values that go without saying: "stop" is the ordinary end of an answer.
 _UNSAID: tuple[Any, ...] = ("", None, (), "stop")
+# Counts that are told once there is something to count.
+_UNSAID_AS_ZERO = ("said", "said_before", "input_tokens", "output_tokens")
 
 
 def _fields(thing: Any, hidden: tuple[str, ...]) -> str:
     shown = [(each.name, getattr(thing, each.name)) for each in fields(thing) if each.name not in hidden]
-    return "".join(f" {name}={_print(value)}" for name, value in shown if value not in _UNSAID)
+    told = [(name, value) for name, value in shown if value not in _UNSAID]
+    return "".join(f" {name}={_print(value)}" for name, value in told if value or name not in _UNSAID_AS_ZERO)
 
 
 def _print(value: Any) -> str:

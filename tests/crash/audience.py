@@ -62,7 +62,8 @@ class Role:
 
     def answered(self, answer: Answer) -> None:
         step = self.step
-        if isinstance(answer, Accepted) and isinstance(step, Submit | Retry):
+        is_elsewhere = isinstance(step, Submit) and step.session != self.sight.session
+        if isinstance(answer, Accepted) and isinstance(step, Submit | Retry) and not is_elsewhere:
             self.sight.answered(step.key, answer)
         elif isinstance(answer, Refused):
             self.refused.append(answer)

@@ -16,6 +16,17 @@ def ended(turns: int) -> Condition:
     return lambda events: sum(event.type in ENDINGS for event in events) >= turns
 
 
+def answered(messages: int) -> Condition:
+    """So many messages are part of turns that have ended."""
+
+    def holds(events: list[Event]) -> bool:
+        over = {event.fields["turn"] for event in events if event.type in ENDINGS}
+        taking = [event.fields for event in events if event.type in ("turn.opened", "turn.joined")]
+        return sum(len(each["messages"]) for each in taking if each["turn"] in over) >= messages
+
+    return holds
+
+
 def message_of(answer: object) -> str:
     return answer.message if isinstance(answer, Accepted) else ""
 
@@ -49,6 +60,16 @@ def overtaken(session: str) -> Play:
     yield has("attempt.opened")
     yield Submit(session, "say finish", "second", busy="interrupt")
     yield ended(2)
+
+
+def joined(session: str) -> Play:
+    """The worker is not ready again before a turn in another session rings: the second turn is in line."""
+    yield Submit(session, "say finish linger", "first")
+    yield ended(1)
+    yield Submit(session, "say finish", "second", busy="queue")
+    yield Submit(session, "say finish", "third", busy="interrupt")
+    yield Submit(f"{session}-bell", "finish ring", "bell")
+    yield answered(3)
 
 
 def steered(session: str) -> Play:
@@ -151,7 +172,21 @@ def unwanted(session: str) -> Play:
     yield ended(2)
 
 
-_TYPED = (plain, tools, cut, overtaken, steered, collected, lost, poisoned, failed, refused, asked, read)
+_TYPED = (
+    plain,
+    tools,
+    cut,
+    overtaken,
+    joined,
+    steered,
+    collected,
+    lost,
+    poisoned,
+    failed,
+    refused,
+    asked,
+    read,
+)
 _SPOKEN = (spoken, spoken_over, unheard, unwanted)
 PLAYS = (*_TYPED, *_SPOKEN)
 

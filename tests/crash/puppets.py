@@ -2,7 +2,8 @@
 
 A puppet speaks the real protocol over the real socket. It does what the first message of its turn says, verb
 by verb: `say`, `tool`, `open` (a tool call without an end), `steer` (waits to be steered), `wait` (for ever),
-`ask` (once), `die` (in the first attempt), `perish` (in every attempt), `finish`, `fail`.
+`ask` (once), `die` (in the first attempt), `perish` (in every attempt), `finish`, `fail`; and once it has
+finished, `linger` (is not ready for another turn before some puppet rings) and `ring`.
 """
 
 import asyncio
@@ -28,6 +29,7 @@ from ipc.messages import (
     ToolFinished,
     ToolStarted,
     ToWorker,
+    Usage,
 )
 from ipc.sockets import Wire
 from supervisor.core.events import Event, WorkerDied, WorkerStarted
@@ -109,6 +111,9 @@ class PuppetRoom:
 class Puppet:
     """One worker, without an agent."""
 
+    # For all puppets of this process: those that linger wait for it.
+    _rung = asyncio.Event()
+
     pulse: socket.socket
 
     def __init__(self, wire: Wire, line: int, hello: Hello, die: Callable[[], None]) -> None:
@@ -130,6 +135,8 @@ class Puppet:
             "perish": self._perish,
             "fail": self._fail,
             "finish": self._finish,
+            "linger": self._linger,
+            "ring": self._ring,
         }
 
     def begin(self) -> None:
@@ -165,7 +172,8 @@ class Puppet:
 
     async def _say(self, assign: Assign, number: int) -> None:
         text = f"words {number} of attempt {assign.attempt}. "
-        self._outbox.post(Delta(assign.session, assign.turn, assign.attempt, len(self._said), text))
+        offset = assign.offset + len(self._said)
+        self._outbox.post(Delta(assign.session, assign.turn, assign.attempt, offset, text))
         self._said += text
 
     async def _tool(self, assign: Assign, number: int) -> None:
@@ -183,6 +191,7 @@ class Puppet:
                 arguments="{}",
                 repeat="unsafe",
                 offset=len(self._said),
+                usage=Usage(number + 1, 1),
             )
         )
         await self._outbox.acknowledged(frame)
@@ -217,4 +226,11 @@ class Puppet:
         self._outbox.post(Failed(assign.turn, assign.attempt, "it did not work", "try something else"))
 
     async def _finish(self, assign: Assign, number: int) -> None:
-        self._outbox.post(Finished(assign.turn, assign.attempt, self._said))
+        self._finished = self._outbox.post(Finished(assign.turn, assign.attempt, self._said or "done"))
+
+    async def _linger(self, assign: Assign, number: int) -> None:
+        await self._rung.wait()
+
+    async def _ring(self, assign: Assign, number: int) -> None:
+        await self._outbox.acknowledged(self._finished)
+        self._rung.set()

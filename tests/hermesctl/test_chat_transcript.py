@@ -77,21 +77,21 @@ def talk() -> Talk:
 def test_words_count_once_whatever_the_stream_repeats(talk: Talk) -> None:
     for offset, text in ((0, "one "), (0, "one two "), (4, "two "), (8, "three"), (8, "three")):
         talk.speaks(offset, text)
-    assert talk.turn.attempts[-1].text == "one two three"
+    assert talk.turn.text == "one two three"
 
 
 def test_a_gap_waits_for_the_piece_that_closes_it(talk: Talk) -> None:
     talk.speaks(0, "one ")
     talk.speaks(8, "three")
-    assert talk.turn.attempts[-1].text == "one "
+    assert talk.turn.text == "one "
     talk.speaks(0, "one two three")
-    assert talk.turn.attempts[-1].text == "one two three"
+    assert talk.turn.text == "one two three"
 
 
 def test_an_event_that_comes_twice_changes_nothing(talk: Talk) -> None:
     event = talk.happens("tool.started", turn="demo/1", call="c1", name="shell", summary="ls")
     talk.transcript.take(event)
-    assert len(talk.turn.attempts[-1].marks) == 1
+    assert len(talk.turn.marks) == 1
 
 
 def test_the_whole_text_of_the_end_takes_the_place_of_the_stream(talk: Talk) -> None:
@@ -114,20 +114,37 @@ def test_tools_stand_where_they_happened(talk: Talk) -> None:
     assert drawn.index("before") < drawn.index("✔ shell  ls  12 ms") < drawn.index("after")
 
 
-def test_a_lost_attempt_says_nothing_twice_but_its_tools_have_run(talk: Talk) -> None:
-    talk.speaks(0, "once only")
-    talk.starts()
-    talk.happens("attempt.lost", turn="demo/1", attempt=1, reason="the worker died")
-    assert "it is tried again" in talk.drawn()
+def test_an_answer_goes_on_after_a_lost_attempt_as_if_nothing_had_happened(talk: Talk) -> None:
+    talk.speaks(0, "once on")
+    talk.happens("attempt.lost", turn="demo/1", attempt=1, reason="the worker died", said=7)
+    assert "attempt 1 was lost: the worker died; it goes on from here" in talk.drawn()
     talk.tries(2)
-    talk.speaks(9, "echo of the first", attempt=1)
-    talk.speaks(0, "once only, whole", attempt=2)
-    talk.happens("turn.done", turn="demo/1", text="once only, whole", usage={})
+    talk.speaks(7, "ly, whole", attempt=2)
+    talk.happens("turn.done", turn="demo/1", text="once only, whole", usage={"output_tokens": 4})
     drawn = talk.drawn()
-    assert drawn.count("once only") == 1
-    assert "attempt 1 was lost: the worker died" in drawn
-    assert "■ shell  ls  stopped" in drawn
-    assert talk.drawn(is_unfolded=True).count("once only") == 2
+    assert "\nonce only, whole\n" in drawn
+    assert "· 4 tokens · 1 attempt lost" in drawn
+    assert "died" not in drawn
+
+
+def test_tools_of_a_lost_attempt_keep_their_place(talk: Talk) -> None:
+    talk.speaks(0, "before")
+    talk.starts()
+    talk.happens("attempt.lost", turn="demo/1", attempt=1, reason="the worker died", said=6)
+    talk.tries(2)
+    talk.speaks(6, "\n\nafter", attempt=2)
+    drawn = talk.drawn()
+    assert drawn.index("before") < drawn.index("■ shell  ls  stopped") < drawn.index("after")
+
+
+def test_words_that_were_shown_and_never_written_down_are_taken_back(talk: Talk) -> None:
+    talk.speaks(0, "once only and never")
+    talk.starts()
+    talk.happens("attempt.lost", turn="demo/1", attempt=1, reason="the supervisor ended", said=9)
+    assert talk.turn.text == "once only"
+    talk.tries(2)
+    talk.speaks(0, "once only, whole", attempt=2)
+    assert talk.turn.text == "once only, whole"
 
 
 def test_a_cut_answer_keeps_its_words_and_shows_the_proof(talk: Talk) -> None:
@@ -183,7 +200,7 @@ def test_a_question_takes_the_place_of_the_call_that_asked_it(talk: Talk) -> Non
         "3",
         "green",
     )
-    assert [type(mark) for _, mark in talk.turn.attempts[-1].marks] == [Question]
+    assert [type(mark) for _, mark in talk.turn.marks] == [Question]
     talk.happens(
         "question.answered", turn="demo/1", question="demo/1#1", kind="clarify", text="blue", by="me"
     )
@@ -316,7 +333,7 @@ def test_a_tool_ends_by_its_call(talk: Talk) -> None:
     talk.starts("c1")
     talk.starts("c2")
     talk.happens("tool.finished", turn="demo/1", call="c1", name="shell", ok=False, ms=1234)
-    states = [mark.state for _, mark in talk.turn.attempts[-1].marks if isinstance(mark, Tool)]
+    states = [mark.state for _, mark in talk.turn.marks if isinstance(mark, Tool)]
     assert states == ["failed", "running"]
     assert "✘ shell  ls  1,234 ms" in talk.drawn()
 

@@ -114,17 +114,41 @@ def test_what_the_stream_did_not_show_is_printed_at_the_end(tmp_path: Path) -> N
         assert hermesctl(tmp_path, "send", "demo", "x").out == "Paris\n"
 
 
-def test_a_lost_attempt_is_said_and_the_next_starts_afresh(tmp_path: Path) -> None:
+def lost(story: Story, said: int) -> Event:
+    return story.event("attempt.lost", turn="demo/1", attempt=1, reason="the worker was killed", said=said)
+
+
+def test_after_a_lost_attempt_the_answer_goes_on_where_it_stopped(tmp_path: Path) -> None:
     def feed(story: Story) -> Items:
-        begin = opening(story)
-        lost = story.event("attempt.lost", turn="demo/1", attempt=1, reason="the worker was killed")
-        again = [delta(0, "London"), delta(0, "Par", attempt=2), delta(3, "is", attempt=2)]
-        return [*begin, delta(0, "Lon"), lost, *again, done(story, "Paris")]
+        before: Items = [*opening(story), delta(0, "Pa"), lost(story, 2)]
+        return [*before, delta(2, "ri", attempt=2), delta(4, "s", attempt=2), done(story, "Paris")]
 
     with opened(tmp_path, playing(feed)):
         result = hermesctl(tmp_path, "send", "demo", "x")
-    assert (result.code, result.out) == (0, "Lon\nParis\n")
+    assert (result.code, result.out) == (0, "Paris\n")
     assert "attempt 1 was lost: the worker was killed" in result.err
+
+
+def test_words_that_were_never_written_down_are_not_passed_off_as_the_answer(tmp_path: Path) -> None:
+    """They were shown; on a line of its own the answer is shown again as far as it stands, and goes on."""
+
+    def feed(story: Story) -> Items:
+        before: Items = [*opening(story), delta(0, "Paths of"), lost(story, 2)]
+        return [*before, delta(0, "Par", attempt=2), delta(3, "is", attempt=2), done(story, "Paris")]
+
+    with opened(tmp_path, playing(feed)):
+        result = hermesctl(tmp_path, "send", "demo", "x")
+    assert (result.code, result.out) == (0, "Paths of\nParis\n")
+
+
+def test_an_answer_to_a_question_prints_what_is_said_after_it(tmp_path: Path) -> None:
+    def feed(story: Story) -> Items:
+        question = {"turn": "demo/1", "question": "demo/1#1", "kind": "clarify", "choices": []}
+        taken = story.event("question.answered", **question, text="x", by="m_1", message="m_1")
+        return [delta(0, "Which? "), taken, delta(7, "That.", attempt=2), done(story, "Which? That.")]
+
+    with opened(tmp_path, playing(feed)):
+        assert hermesctl(tmp_path, "send", "demo", "x").out == "That.\n"
 
 
 def test_other_turns_of_the_session_are_not_shown(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ def test_a_left_turn_is_taken_up_with_what_it_had_said(tmp_path: Path) -> None:
     assert (turn.said_before, turn.losses, turn.attempts) == ("half an ans", 0, 1)
     life.ready(0)
     assert [past.text for past in again.read.tried("s/1", 2, 10_000)] == ["half an ans"]
-    assert again.read.tried("s/1", 2, 10_000)[0].cut == "the service was stopped"
+    assert again.read.tried("s/1", 2, 10_000)[0].cut == "lost"
     again.close()
 
 

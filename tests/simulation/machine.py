@@ -251,12 +251,12 @@ class Cruelty(People):
 def _frames(who: Who, turn: str, attempt: int) -> list[Any]:
     return [
         Spoke(who, turn, attempt, "words "),
-        ToolStarted(who, turn, attempt, "c0", "shell", "ls", "{}", "pure", 0),
+        ToolStarted(who, turn, attempt, "c0", "shell", "ls", "{}", "pure", 0, 11, 5),
         ToolFinished(who, turn, attempt, "c0", True, 5, "result"),
         Noted(who, turn, attempt),
         Steered(who, turn, attempt, "m1"),
         Asked(who, turn, attempt, "c0", "clarify", "which?", ()),
         Finished(who, turn, attempt, "answer", 7, 3),
-        Failed(who, turn, attempt, "no luck", "try later", True),
+        Failed(who, turn, attempt, "no luck", "try later", True, 13, 2),
         Failed(who, turn, attempt, "no luck", "try later", False),
     ]

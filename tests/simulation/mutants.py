@@ -1,6 +1,7 @@
 """The guards of the rules, each with what the source would be without it; no test may stay green then."""
 
 from tests.simulation.mutant import Mutant, mutants
+from tests.simulation.mutants_of_answers import MUTANTS_OF_ANSWERS
 from tests.simulation.mutants_of_bounds import MUTANTS_OF_BOUNDS
 from tests.simulation.mutants_of_cursors import MUTANTS_OF_CURSORS
 from tests.simulation.mutants_of_keeping import MUTANTS_OF_KEEPING
@@ -209,6 +210,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ("silence_of_another_attempt", " or attempt.number != due.attempt:", ":"),
         ("progress_is_not_looked_at", "    if ledger.now < due_at:", "    if False:"),
     ),
+    *MUTANTS_OF_ANSWERS,
     *MUTANTS_OF_MESSAGES,
     *mutants(
         "placing",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ipc.messages import Assign, PastAttempt, PastTurn, ToolTrace
 from tests.worker.peer import assign
-from worker.agents.history import NO_RESULT, UNKNOWN_OUTCOME, ChatMessage, conversation
+from worker.agents.history import GO_ON, NO_RESULT, UNKNOWN_OUTCOME, ChatMessage, conversation
 
 PLENTY = 1_000_000
 
@@ -30,7 +30,7 @@ def test_a_first_turn_is_the_system_prompt_and_the_question() -> None:
 
 
 def test_an_interrupted_answer_is_shown_as_cut() -> None:
-    history = (turn("count", PastAttempt("one two", cut="interrupted by ada")),)
+    history = (turn("count", PastAttempt("one two", cut="interrupted")),)
     assert shown(assign("", "go on", history=history))[1:] == [
         ("user", "count"),
         ("assistant", "one two\n[cut off by an interrupt]"),
@@ -70,10 +70,7 @@ def test_words_and_deeds_keep_their_order() -> None:
 def test_an_open_call_is_closed_as_unknown() -> None:
     tried = (PastAttempt("Deleting.", (trace("a", 9, None),), cut="lost"),)
     messages = conversation(assign("", "delete it", tried=tried), "", PLENTY)
-    assert messages[3] == {"role": "tool", "tool_call_id": "a", "content": UNKNOWN_OUTCOME}
-    assert messages[4] == {"role": "assistant", "content": "[cut off: lost]"}
-    assert messages[5]["role"] == "user"
-    assert "Go on where it stopped" in messages[5]["content"]
+    assert messages[3:] == [{"role": "tool", "tool_call_id": "a", "content": UNKNOWN_OUTCOME}]
 
 
 def question(result: str | None) -> ToolTrace:
@@ -91,8 +88,8 @@ def test_the_answer_to_a_question_is_the_last_thing_the_model_reads() -> None:
 def test_what_was_said_after_an_answer_follows_it() -> None:
     asked, cut = PastAttempt("Hm. ", (question("blue"),)), PastAttempt("Blue it", cut="lost")
     messages = shown(assign("", "paint it", tried=(asked, cut)))
-    assert messages[3:5] == [("tool", "blue"), ("assistant", "Blue it\n[cut off: lost]")]
-    assert "Go on where it stopped" in messages[5][1]
+    assert messages[3:5] == [("tool", "blue"), ("assistant", "Blue it")]
+    assert messages[5] == ("user", GO_ON["content"])
     history = (turn("paint it", asked, PastAttempt("Blue it is.")),)
     assert shown(assign("", "thanks", history=history))[2:-1] == [
         ("assistant", "Hm."),
@@ -119,9 +116,32 @@ def test_an_attempt_that_did_nothing_leaves_no_trace() -> None:
     assert shown(assign("", "hi", tried=tried)) == [("system", "be good"), ("user", "hi")]
 
 
-def test_two_attempts_in_a_row_are_one_answer() -> None:
-    history = (turn("count", PastAttempt("one", cut="lost"), PastAttempt("two three")),)
-    assert shown(assign("", "hi", history=history))[2] == ("assistant", "one\n[cut off: lost]\n\ntwo three")
+def test_attempts_in_a_row_are_one_answer_without_a_gap_or_a_mark() -> None:
+    attempts = (PastAttempt("one tw", cut="lost"), PastAttempt("o ", cut="lost"), PastAttempt("three"))
+    history = (turn("count", *attempts),)
+    assert shown(assign("", "hi", history=history))[2:-1] == [("assistant", "one two three")]
+    tried = shown(assign("", "count", tried=attempts[:2]))
+    # To the last space: what comes next is put right behind it.
+    assert tried[2:] == [("assistant", "one two "), ("user", GO_ON["content"])]
+
+
+def test_a_turn_that_was_lost_for_good_says_so_once() -> None:
+    history = (turn("count", PastAttempt("one ", cut="lost"), PastAttempt("two", cut="failed")),)
+    assert shown(assign("", "hi", history=history))[2:-1] == [
+        ("assistant", "one two\n[cut off: it could not be finished]")
+    ]
+
+
+def test_calls_of_lost_attempts_keep_their_place() -> None:
+    lost, last = PastAttempt("Look. ", (trace("a", 6),), "lost"), PastAttempt("\n\nFine.", (trace("b", 7),))
+    messages = conversation(assign("", "thanks", history=(turn("look", lost, last),)), "", PLENTY)
+    assert [(each["role"], each["content"]) for each in messages[2:-1]] == [
+        ("assistant", "Look."),
+        ("tool", "fine"),
+        ("assistant", "Fine."),
+        ("tool", "fine"),
+        ("assistant", "[said nothing more]"),
+    ]
 
 
 def test_the_oldest_turns_are_left_out_first_and_the_question_never() -> None:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from ipc.bounds import ID_CHARACTERS_MAX
 from ipc.messages import AgentSpec
-from worker.agents.history import ChatMessage
+from worker.agents.history import GO_ON, ChatMessage
 from worker.agents.window import Window
 from worker.attempt import Attempt
 from worker.errors import AgentError, ContextOverflow
@@ -69,8 +69,8 @@ class Builtin:
         said_before = attempt.offset
 
         async def heard(text: str) -> None:
-            # Words before a tool call and words after it are two paragraphs.
-            if said_before and attempt.offset == said_before:
+            # Words before a tool call and words after it are two paragraphs. Those that were cut off go on.
+            if said_before and attempt.offset == said_before and window.messages[-1] != GO_ON:
                 await attempt.say("\n\n")
             await attempt.say(text)
 

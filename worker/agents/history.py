@@ -1,4 +1,9 @@
-"""What came before, as chat messages: cut words are marked as cut, no tool call is without a result."""
+"""What came before, as chat messages: cut words are marked as cut, no tool call is without a result.
+
+The attempts at a turn are one answer: each went on where the one before it was cut off, so their words are
+joined as they are, and nothing between them tells of the loss. Only how a turn ended is told, in words that
+name nothing of the host.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -6,6 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ipc.messages import Assign, PastAttempt, PastTurn, ToolTrace
+from ipc.parts import Cut
 from worker.model_answer import RETURNED_REASONING
 
 ChatMessage = dict[str, Any]
@@ -15,6 +21,19 @@ UNKNOWN_OUTCOME = (
     "outcome unknown: the process ended while this call ran; it may or may not have happened. "
     "Check before doing it again."
 )
+# The request to go on with an answer that was cut off.
+GO_ON: ChatMessage = {
+    "role": "user",
+    "content": (
+        "[note: the answer above was cut off before its end. Go on exactly where it stopped, in the middle "
+        "of a word if need be: what you say now is put right behind it, so begin with a space or a new line "
+        "where one is due. Do not repeat what was already said or done.]"
+    ),
+}
+_MARKS: dict[Cut, str] = {
+    "interrupted": "[cut off by an interrupt]",
+    "failed": "[cut off: it could not be finished]",
+}
 # A long listing is worth its beginning to a later turn; the newest result was seen whole when it came.
 _RESULT_CHARACTERS_MAX = 8_000
 # What a message costs beside its text: role, ids, separators.
@@ -44,7 +63,7 @@ def conversation(assign: Assign, system: str, characters_max: int) -> list[ChatM
 
 
 def _turn(turn: PastTurn) -> list[ChatMessage]:
-    answer = _merged(message for attempt in turn.attempts for message in _attempt(attempt))
+    answer = list(_answer(_joined(turn.attempts)))
     if answer and answer[-1] == _assistant(""):
         answer[-1] = _assistant("[said nothing more]")
     return [_user("\n\n".join(turn.said)), *(answer or [_assistant("[not answered]")])]
@@ -65,20 +84,25 @@ def _calls_left_out(attempt: PastAttempt) -> PastAttempt:
 def _tried(tried: Sequence[PastAttempt]) -> list[ChatMessage]:
     """Earlier attempts at this very turn, and the request to go on where they stopped.
 
-    One that ended with a question has its answer as the last result: there is nothing to say but to go on.
+    Where the last they did is a tool call, its result asks for what comes next: there is nothing to add.
     """
-    done = [attempt for attempt in tried if attempt.text or attempt.tools]
-    messages = _merged(message for attempt in done for message in _attempt(attempt))
+    messages = list(_answer(replace(_joined(tried), cut="lost")))
     if not messages or messages[-1] == _assistant(""):
         return messages[:-1]
-    note = (
-        "[note: the answer above was cut off before its end. Go on where it stopped; do not repeat what was "
-        "already said or done.]"
-    )
-    return [*messages, _user(note)]
+    return [*messages, GO_ON]
 
 
-def _attempt(attempt: PastAttempt) -> Iterator[ChatMessage]:
+def _joined(attempts: Sequence[PastAttempt]) -> PastAttempt:
+    """Several attempts at a turn as the one answer that they are."""
+    text, tools = "", list[ToolTrace]()
+    for attempt in attempts:
+        ends_at = len(text) + len(attempt.text)
+        tools += (replace(tool, offset=min(len(text) + tool.offset, ends_at)) for tool in attempt.tools)
+        text += attempt.text
+    return PastAttempt(text, tuple(tools), attempts[-1].cut if attempts else "")
+
+
+def _answer(attempt: PastAttempt) -> Iterator[ChatMessage]:
     """Words and deeds in the order they happened; calls between the same words are told as one batch."""
     position = 0
     tools = sorted(attempt.tools, key=lambda tool: tool.offset)
@@ -93,18 +117,14 @@ def _attempt(attempt: PastAttempt) -> Iterator[ChatMessage]:
         }
         yield from ({"role": "tool", "tool_call_id": tool.call, "content": _result(tool)} for tool in batch)
         position = offset
-    words = [attempt.text[position:].strip(), _mark(attempt.cut)]
-    ending = "\n".join(word for word in words if word)
+    words = attempt.text[position:].strip()
+    if attempt.cut == "lost":
+        # To the last space: what the model says next is put right behind it.
+        words += attempt.text[len(attempt.text.rstrip()) :] if words else ""
+    ending = "\n".join(word for word in (words, _MARKS.get(attempt.cut, "")) if word)
     if ending or attempt.tools:
-        # A tool result must be followed by the assistant: many chat templates insist. Without words of its
-        # own this one is merged with what the next attempt said.
+        # A tool result must be followed by the assistant: many chat templates insist.
         yield _assistant(ending)
-
-
-def _mark(cut: str) -> str:
-    if not cut:
-        return ""
-    return "[cut off by an interrupt]" if cut.startswith("interrupt") else f"[cut off: {cut}]"
 
 
 def _call(tool: ToolTrace) -> ChatMessage:
@@ -118,21 +138,6 @@ def _result(tool: ToolTrace) -> str:
     if len(tool.result) <= _RESULT_CHARACTERS_MAX:
         return tool.result
     return tool.result[:_RESULT_CHARACTERS_MAX] + "\n[… the rest was left out]"
-
-
-def _merged(messages: Iterator[ChatMessage]) -> list[ChatMessage]:
-    """Joins what two attempts said in a row: many chat templates want the roles to alternate."""
-    merged: list[ChatMessage] = []
-    for message in messages:
-        last = merged[-1] if merged else None
-        if last and last["role"] == message["role"] == "assistant" and "tool_calls" not in last:
-            merged[-1] = message | {
-                "content": "\n\n".join(filter(None, (last["content"], message["content"])))
-                or (None if "tool_calls" in message else "")
-            }
-        else:
-            merged.append(message)
-    return merged
 
 
 def size(messages: Sequence[ChatMessage]) -> int:
