@@ -132,6 +132,12 @@ def test_a_turn_that_was_lost_for_good_says_so_once() -> None:
     ]
 
 
+def test_calls_of_two_attempts_are_never_one_batch() -> None:
+    tried = (PastAttempt("", (trace("a"),), "lost"), PastAttempt("", (trace("b"),), "lost"))
+    messages = conversation(assign("", "look", tried=tried), "", PLENTY)
+    assert [message["role"] for message in messages[2:]] == ["assistant", "tool", "assistant", "tool"]
+
+
 def test_calls_of_lost_attempts_keep_their_place() -> None:
     lost, last = PastAttempt("Look. ", (trace("a", 6),), "lost"), PastAttempt("\n\nFine.", (trace("b", 7),))
     messages = conversation(assign("", "thanks", history=(turn("look", lost, last),)), "", PLENTY)

@@ -6,6 +6,7 @@ name nothing of the host.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 from msgspec.structs import replace
@@ -63,7 +64,7 @@ def conversation(assign: Assign, system: str, characters_max: int) -> list[ChatM
 
 
 def _turn(turn: PastTurn) -> list[ChatMessage]:
-    answer = list(_answer(_joined(turn.attempts)))
+    answer = list(_answer(turn.attempts, turn.attempts[-1].cut if turn.attempts else ""))
     if answer and answer[-1] == _assistant(""):
         answer[-1] = _assistant("[said nothing more]")
     return [_user("\n\n".join(turn.said)), *(answer or [_assistant("[not answered]")])]
@@ -86,45 +87,45 @@ def _tried(tried: Sequence[PastAttempt]) -> list[ChatMessage]:
 
     Where the last they did is a tool call, its result asks for what comes next: there is nothing to add.
     """
-    messages = list(_answer(replace(_joined(tried), cut="lost")))
+    messages = list(_answer(tried, "lost"))
     if not messages or messages[-1] == _assistant(""):
         return messages[:-1]
     return [*messages, GO_ON]
 
 
-def _joined(attempts: Sequence[PastAttempt]) -> PastAttempt:
-    """Several attempts at a turn as the one answer that they are."""
-    text, tools = "", list[ToolTrace]()
-    for attempt in attempts:
-        ends_at = len(text) + len(attempt.text)
-        tools += (replace(tool, offset=min(len(text) + tool.offset, ends_at)) for tool in attempt.tools)
-        text += attempt.text
-    return PastAttempt(text, tuple(tools), attempts[-1].cut if attempts else "")
-
-
-def _answer(attempt: PastAttempt) -> Iterator[ChatMessage]:
-    """Words and deeds in the order they happened; calls between the same words are told as one batch."""
-    position = 0
-    tools = sorted(attempt.tools, key=lambda tool: tool.offset)
-    while tools:
-        offset = tools[0].offset
-        batch = [tool for tool in tools if tool.offset == offset]
-        tools = tools[len(batch) :]
+def _answer(attempts: Sequence[PastAttempt], cut: Cut) -> Iterator[ChatMessage]:
+    """Words and deeds of all attempts in the order they happened; `cut` says how the last one ended."""
+    text, position, has_calls = "".join(attempt.text for attempt in attempts), 0, False
+    for offset, batch in _batches(attempts):
         yield {
             "role": "assistant",
-            "content": attempt.text[position:offset].strip() or None,
+            "content": text[position:offset].strip() or None,
             "tool_calls": [_call(tool) for tool in batch],
         }
         yield from ({"role": "tool", "tool_call_id": tool.call, "content": _result(tool)} for tool in batch)
-        position = offset
-    words = attempt.text[position:].strip()
-    if attempt.cut == "lost":
+        position, has_calls = offset, True
+    words = text[position:].strip()
+    if cut == "lost":
         # To the last space: what the model says next is put right behind it.
-        words += attempt.text[len(attempt.text.rstrip()) :] if words else ""
-    ending = "\n".join(word for word in (words, _MARKS.get(attempt.cut, "")) if word)
-    if ending or attempt.tools:
+        words += text[len(text.rstrip()) :] if words else ""
+    ending = "\n".join(word for word in (words, _MARKS.get(cut, "")) if word)
+    if ending or has_calls:
         # A tool result must be followed by the assistant: many chat templates insist.
         yield _assistant(ending)
+
+
+def _batches(attempts: Sequence[PastAttempt]) -> Iterator[tuple[int, list[ToolTrace]]]:
+    """Calls between the same words of one attempt, with their place in the words of all attempts."""
+    begin = 0
+    for attempt in attempts:
+        end = begin + len(attempt.text)
+        for offset, batch in groupby(sorted(attempt.tools, key=_offset), key=_offset):
+            yield min(begin + offset, end), list(batch)
+        begin = end
+
+
+def _offset(tool: ToolTrace) -> int:
+    return tool.offset
 
 
 def _call(tool: ToolTrace) -> ChatMessage:
