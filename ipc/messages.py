@@ -201,11 +201,7 @@ class Resend(Message, frozen=True, tag="resend"):
     after: int
 
 
-class Retire(Message, frozen=True, tag="retire"):
-    """Finish nothing, take nothing, exit."""
-
-
-ToWorker = Assign | Ack | Steer | Resend | Retire
+ToWorker = Assign | Ack | Steer | Resend
 
 
 # --- client -> supervisor (first part of the frame is a request number the answer repeats) ------------------

@@ -7,7 +7,7 @@ import threading
 from ipc.children import Fork
 from ipc.codec import Decoder
 from ipc.errors import WireError
-from ipc.messages import Ack, Assign, Beat, Hello, Kept, Ready, Resend, Retire, Steer, ToWorker
+from ipc.messages import Ack, Assign, Beat, Hello, Kept, Ready, Resend, Steer, ToWorker
 from ipc.sockets import Wire
 from ipc.zmtp import Sent
 from worker import offspring
@@ -41,7 +41,7 @@ class Life:
         self._outbox = Outbox(self._post)
 
     async def run(self) -> int:
-        """Lives until told to retire or until the protocol is broken; gives the exit status."""
+        """Lives until it is killed, or until the protocol is broken; gives the exit status."""
         fork = self._fork
         offspring.take_in()
         self._outbox.post(Hello(fork.epoch, fork.seat, fork.incarnation))
@@ -85,8 +85,6 @@ class Life:
                 self._outbox.post(
                     Kept(running.assign.turn, running.assign.attempt) if running is not None else Kept()
                 )
-            case Retire():
-                self._finish(0, "worker.retired")
 
     def _assign(self, assign: Assign) -> None:
         if self._attempt is not None:

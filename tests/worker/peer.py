@@ -109,6 +109,12 @@ class Peer:
         _, log = await asyncio.to_thread(self.process.communicate, timeout=PATIENCE_SECONDS)
         return self.process.returncode, log.decode()
 
+    async def end(self) -> str:
+        """Breaks the protocol, upon which the worker goes; gives its log."""
+        self.send_bytes(b"")
+        _, log = await self.exit()
+        return log
+
     async def stop(self) -> None:
         if self.process is not None and self.process.returncode is None:
             # With what it forked: a child that lives on would hold the pipe open.

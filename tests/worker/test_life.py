@@ -11,7 +11,6 @@ from ipc.messages import (
     Ack,
     Assign,
     Beat,
-    Delta,
     Failed,
     Finished,
     FromWorker,
@@ -20,7 +19,6 @@ from ipc.messages import (
     PastAttempt,
     PastTurn,
     Ready,
-    Retire,
     Steer,
 )
 from ipc.zmtp import Sent
@@ -86,9 +84,7 @@ def test_a_failed_turn_is_told_in_a_sentence_and_the_worker_goes_on(tmp_path: Pa
         assert "API key" in end.error
         assert "[model] api_key_env" in end.hint
         assert isinstance(await peer.run(assign(fake.base_url, turn="s/2")), Finished)
-        peer.send(Retire())
-        status, log = await peer.exit()
-        assert status == 0
+        log = await peer.end()
         assert "secret words" not in log
         assert "attempt.opened turn=s/1 attempt=1" in log
 
@@ -142,21 +138,6 @@ def test_a_second_attempt_is_told_what_the_first_one_said(tmp_path: Path, fake: 
     assert request.mode == "slow"
 
 
-def test_a_worker_told_to_retire_goes_at_once_even_in_the_middle_of_a_turn(
-    tmp_path: Path, fake: FakeModel
-) -> None:
-    async def tale(peer: Peer) -> None:
-        peer.send(assign(fake.base_url, "[[slow interval=0.01 count=100000]]"))
-        await peer.until(lambda: peer.of(Delta))
-        peer.send(Retire())
-        status, _ = await peer.exit()
-        assert status == 0
-        assert peer.of(Finished, Failed) == []
-
-    play(tmp_path, tale)
-    fake.wait(lambda requests: requests[0].disconnected)
-
-
 def test_a_second_assign_is_a_breach_of_protocol(tmp_path: Path, fake: FakeModel) -> None:
     async def tale(peer: Peer) -> None:
         peer.send(assign(fake.base_url, "[[silent]]"))
@@ -168,7 +149,7 @@ def test_a_second_assign_is_a_breach_of_protocol(tmp_path: Path, fake: FakeModel
     play(tmp_path, tale)
 
 
-@pytest.mark.parametrize("content", [b"", b"\x01junk", b"\x63" + encode(Retire())[1:]])
+@pytest.mark.parametrize("content", [b"", b"\x01junk", b"\x63" + encode(Ack(1))[1:]])
 def test_an_unreadable_frame_is_a_breach_of_protocol(tmp_path: Path, content: bytes) -> None:
     async def tale(peer: Peer) -> None:
         peer.send_bytes(content)

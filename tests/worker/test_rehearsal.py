@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.messages import Finished, Retire
+from ipc.messages import Finished
 from tests.fake_model import FakeModel
 from tests.worker.peer import assign, worker
 from worker import rehearsal
@@ -27,10 +27,7 @@ def test_a_worker_forked_after_the_rehearsal_answers(
             for number in (1, 2):
                 end = await peer.run(assign(fake.base_url, "some words", turn=f"s/{number}"))
                 assert isinstance(end, Finished)
-            peer.send(Retire())
-            status, log = await peer.exit()
-            assert status == 0
-            return log
+            return await peer.end()
 
     log = asyncio.run(scene())
     assert "threads=1 sockets=0" in log
