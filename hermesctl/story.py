@@ -30,14 +30,14 @@ def sentences(rows: Sequence[_Fields]) -> Iterator[str]:
 
 
 def _ending(summary: _Fields) -> str:
+    waits = f": {summary['waits']}" if summary.get("waits") else ""
     if summary.get("kind") == "turn":
         state = summary["state"]
         tries = f" after {summary['attempts']} attempts" if summary.get("attempts", 0) > 1 else ""
-        return f"turn {summary['id']} is {state}{tries}"
+        return f"turn {summary['id']} is {state}{tries}{waits}"
     if summary.get("turn"):
-        return (
-            f"message {summary['id']} was taken by turn {summary['turn']}, which is {summary['turn_state']}"
-        )
+        taken = f"message {summary['id']} was taken by turn {summary['turn']}"
+        return f"{taken}, which is {summary['turn_state']}{waits}"
     return f"message {summary['id']} is {summary['state']}"
 
 

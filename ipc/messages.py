@@ -145,6 +145,8 @@ class Failed(Message, frozen=True, tag="failed"):
     hint: Sentence
     again: bool = False
     usage: Usage = Usage()  # what it has cost all the same
+    outage: bool = False  # the model could not be asked
+    wait_seconds: Number = 0  # for which its server asks to be left alone
 
 
 FromWorker = (

@@ -23,11 +23,12 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ModelEndpoint(Part, frozen=True):
-    """Where a worker finds the language model."""
+    """Where a worker finds the language model. One that is `away` is asked once, to see if it is back."""
 
     base_url: str
     name: str
     api_key: str = ""
+    away: bool = False
 
     def __repr__(self) -> str:
         """Without the key: a repr ends up in logs."""

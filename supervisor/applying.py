@@ -50,6 +50,11 @@ class Applying:
 
     def __call__(self, old: Settings, new: Reading) -> None:
         settings, spec = self._live.settings, self._model.spec
+        wanted = policy(settings)
+        if settings.workers.seats == old.workers.seats:  # who has scaled since then has not been overruled
+            wanted = replace(wanted, busy_seats=self._engine.state.policy.busy_seats)
+        # First: turns that go on because the model is another one ask the endpoint of the new policy.
+        self._engine.post(events.PolicyChanged(wanted))
         self._model.change(new.endpoint)
         if self._model.spec is not spec:
             self._services.change(MODEL, self._model.spec)
@@ -57,10 +62,6 @@ class Applying:
             self._stt = new.stt
             self._hearing.expect_end()
             self._services.change(speech.NAME, new.stt)
-        wanted = policy(settings)
-        if settings.workers.seats == old.workers.seats:  # who has scaled since then has not been overruled
-            wanted = replace(wanted, busy_seats=self._engine.state.policy.busy_seats)
-        self._engine.post(events.PolicyChanged(wanted))
         if limits(settings) != limits(old):
             self._change_limits(limits(settings))
             self._engine.post(events.RenewalAsked())

@@ -8,6 +8,8 @@ what is too long is cut with a mark (journal/budget.py).
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from ipc import messages as wire
 from supervisor import trials
 from supervisor.core.effects import AssignTurn
@@ -55,7 +57,7 @@ class Briefing:
             agent=trials.spec(settings, effect.session)
             or settings.agent(effect.agent)
             or wire.AgentSpec(effect.agent, "builtin"),
-            model=self._endpoint() or wire.ModelEndpoint("", ""),
+            model=_endpoint(self._endpoint(), effect),
             history=self._history(effect.session, number),
             tried=self._tried(effect),
             offset=effect.said_before,
@@ -71,6 +73,11 @@ class Briefing:
         if effect.attempt == 1:
             return ()
         return tuple(map(_attempt, self._past.tried(effect.turn, effect.attempt, TRIED_BYTES_MAX)))
+
+
+def _endpoint(found: wire.ModelEndpoint | None, effect: AssignTurn) -> wire.ModelEndpoint:
+    endpoint = found or wire.ModelEndpoint("", "")
+    return replace(endpoint, away=True) if effect.away_since is not None else endpoint
 
 
 def _say(effect: AssignTurn) -> tuple[wire.Said, ...]:

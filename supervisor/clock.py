@@ -8,6 +8,11 @@ def monotonic() -> float:
     return time.monotonic()
 
 
+def time_of_day(at: float) -> str:
+    """A moment of the Clock as people read it here."""
+    return time.strftime("%H:%M:%S", time.localtime(at))
+
+
 class Clock:
     """Time of day, read once, then carried on by the monotonic clock: a clock set back changes nothing.
 

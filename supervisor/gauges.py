@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from supervisor import exposition
+from supervisor import exposition, unreachable
+from supervisor.clock import Clock
 from supervisor.core.model import ModelState, State, TurnState, WorkerState
 from supervisor.exposition import Family, Read
 from supervisor.metrics import Metrics
@@ -20,6 +21,7 @@ class Gauges:
         *,
         metrics: Metrics,
         state: State,
+        clock: Clock,
         journal: Path,
         services: Callable[[], Sequence[Mapping[str, Any]]],
         echoes: Callable[[], int],
@@ -28,6 +30,7 @@ class Gauges:
         """`echoes` are frames that were dropped before anybody decided on them."""
         self._metrics = metrics
         self._state = state
+        self._clock = clock
         self._journal = journal
         self._services = services
         self._echoes = echoes
@@ -65,6 +68,18 @@ class Gauges:
             ),
             Read("hermes_model_ready", "gauge", "1 when turns can be given a model.", self._model_ready),
             Read(
+                "hermes_model_unreachable_seconds",
+                "gauge",
+                "For how long a model endpoint has been away, 0 when none is.",
+                self._unreachable_seconds,
+            ),
+            Read(
+                "hermes_turns_waiting_for_model",
+                "gauge",
+                "Turns that wait for a model endpoint that is away.",
+                lambda: unreachable.waiting(state),
+            ),
+            Read(
                 "hermes_service_ready", "gauge", "1 for each service that is ready.", self._ready, "service"
             ),
             Read(
@@ -99,7 +114,11 @@ class Gauges:
         return {shown.value: tally[shown] for shown in WorkerState}
 
     def _model_ready(self) -> float:
-        return float(self._state.model.state is ModelState.READY)
+        return float(self._state.model.state is ModelState.READY and not self._state.outages)
+
+    def _unreachable_seconds(self) -> float:
+        since = min((each.since for each in self._state.outages.values()), default=None)
+        return 0.0 if since is None else self._clock.now() - since
 
     def _ready(self) -> dict[str, float]:
         return {row["service"]: float(row["state"] == "ready") for row in self._services()}

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from supervisor import unreachable
 from supervisor.clock import Clock
 from supervisor.core.model import State, WorkerState
 from supervisor.live import Live
@@ -91,6 +92,7 @@ class Hints:
             )
         if model.error:
             yield f"the model is not available: {model.error}; {model.hint}"
+        yield from unreachable.sentences(self._state, self._clock.now())
         if voice := self._voice():
             yield voice
         if failed := sum(worker.state is WorkerState.FAILED for worker in self._state.workers.values()):

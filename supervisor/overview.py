@@ -68,6 +68,7 @@ def make_views(parts: Parts) -> Views:
     gauges = Gauges(
         metrics=parts.metrics,
         state=state,
+        clock=parts.clock,
         journal=parts.places.journal,
         services=parts.services,
         echoes=parts.echoes,

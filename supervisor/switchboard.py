@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ipc import messages as wire
+from ipc.bounds import sentence
 from ipc.channel import CLOSED_BY_PEER
 from ipc.codec import Decoder, encode, values
 from ipc.errors import WireError
@@ -203,8 +204,17 @@ class Switchboard:
                     self._feed.delta(found[0].name, frame)
                 event = events.Noted(who, message.turn, message.attempt)
             case _:
+                if isinstance(message, wire.Failed) and message.outage:
+                    self._tell_wait(who, message)
                 event = _SAME_WORDS[type(message)](who, *_flat(message))
         self._engine.post(event)
+
+    def _tell_wait(self, who: Who, message: wire.Failed) -> None:
+        """Those who follow the session hear that its turn waits, and for what."""
+        found = turns.running(self._engine.state, who, message.turn, message.attempt)
+        if found is not None:
+            text = sentence(f"{message.error}; it waits for the model server (hint: {message.hint})")
+            self._feed.delta(found[0].name, encode(wire.Noted(message.turn, message.attempt, text)))
 
     # --- across a restart in place ----------------------------------------------------------------------
 

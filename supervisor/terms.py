@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from ipc.children import Sandbox
 from ipc.interpreter import without_code
 from ipc.isolation import tried_agent
-from supervisor.core.model import Policy
+from supervisor.core.policy import Policy
 from supervisor.processes.cells import Limits
 from supervisor.settings import Settings
 
@@ -18,6 +18,7 @@ def policy(settings: Settings) -> Policy:
     turns = settings.turns
     return Policy(
         agent_of=lambda session: tried_agent(session) or settings.for_session(session).agent,
+        endpoint_of=lambda agent: settings.model.base_url if settings.model else "embedded",
         busy_seats=settings.workers.seats,
         spares=settings.workers.spares,
         turns_per_worker_max=settings.workers.turns_max,
@@ -32,6 +33,7 @@ def policy(settings: Settings) -> Policy:
         freshness_seconds=turns.freshness_seconds,
         deadline_seconds=turns.deadline_seconds,
         silence_seconds=turns.silence_seconds,
+        outage_seconds_max=turns.outage_seconds_max,
         pulse_seconds=settings.workers.pulse_seconds,
         echo=settings.stt.echo,
     )

@@ -9,6 +9,7 @@ from typing import Protocol, assert_never
 from ipc import messages as wire
 from ipc.bounds import Number
 from ipc.paging import Placed, Row, key_of, listed, page, place
+from supervisor import unreachable
 from supervisor.clock import Clock
 from supervisor.core import pool
 from supervisor.core.model import Intake, Session, State, Worker, WorkerState
@@ -135,7 +136,7 @@ class Views:
             case "cursors":
                 return self._tables.cursors(request.session, after, limit)
             case "story":
-                return self._tables.story(request.id, after)
+                return self._story(request.id, after)
             case "output":
                 return self._tables.tool_output(request.id, request.call, after)
             case "metrics":
@@ -193,6 +194,7 @@ class Views:
             "totals": self._gauges.totals(),
             "lag_ms": host.health.lag_ms(),
             "late": host.health.late(),
+            "outages": unreachable.rows(state, self._clock.now()),
             "reserve": host.has_reserve(),
             "hints": host.hints(),
         }
@@ -235,6 +237,20 @@ class Views:
             return {"worker": None, "pid": None}
         worker = self._state.workers[turn.attempt.who.seat]
         return {"worker": worker.seat, "pid": worker.pid or None}
+
+    def _story(self, wanted: str, after: str) -> Iterator[Placed]:
+        """The journal's, whose first row also says what an open turn waits for, if that is its model."""
+        for row, behind in self._tables.story(wanted, after):
+            if row is not None and "type" not in row:
+                row = row | {"waits": self._waits(row)}
+            yield row, behind
+
+    def _waits(self, row: Row) -> str:
+        session = self._state.sessions.get(row["session"])
+        turn = session.turn if session else None
+        if turn is None or turn.id not in (row["id"], row.get("turn")):
+            return ""
+        return unreachable.of_turn(self._state, turn, self._clock.now())
 
     def _workers(self, after: str) -> Iterator[Placed]:
         (skipped,) = key_of(after, tuple[Number], (0,))

@@ -19,20 +19,13 @@ from supervisor.core.effects import (
     Transcribe,
 )
 from supervisor.core.inbox import put_to_rest
-from supervisor.core.model import ModelState, Policy, Who
+from supervisor.core.model import ModelState, Who
+from supervisor.core.policy import Policy
 from supervisor.core.records import AttemptOpened, TurnOpened
 from supervisor.journal.memory import MemoryJournal
 from supervisor.journal.snapshot import durable
-from tests.witness import (
-    Process,
-    Witness,
-    check_clip,
-    check_effect,
-    check_state,
-    check_workers,
-    is_echo,
-    named,
-)
+from tests.pretend_processes import Process, is_echo
+from tests.witness import Witness, check_clip, check_effect, check_state, check_workers, named
 
 _ABOUT_SESSIONS = (
     events.TextArrived,
@@ -118,8 +111,19 @@ class Clockwork:
         if AttemptOpened in begun:
             seats = 1 if self.state.strains else self.state.policy.busy_seats
             assert len(self.state.busy) <= seats, f"begun without a seat: {decision}"
+        self._check_one_probe_at_a_time(decision)
         if self.state.model.state is not ModelState.READY:
             assert AttemptOpened not in begun, f"begun without a model: {decision}"
+
+    def _check_one_probe_at_a_time(self, decision: Decision) -> None:
+        """Only the probe of an endpoint that is away asks it."""
+        for effect in decision.effects:
+            if isinstance(effect, AssignTurn):
+                outage = self.state.outages.get(self.state.policy.endpoint_of(effect.agent))
+                assert (outage is None) == (effect.away_since is None), f"{effect}, {outage}"
+                if outage is not None:
+                    assert outage.probe == (effect.turn, effect.attempt), f"{effect}, {outage}"
+                    assert outage.probe_at <= self.now, f"{effect} is early: {outage}"
 
     def _decide(self, event: events.Event) -> Decision:
         for name in _asked_about(event):

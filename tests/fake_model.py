@@ -13,6 +13,8 @@ How a request is answered is chosen by, in this order:
   1. a directive in what the person said: `[[slow interval=0.05 count=200]]` (values are quoted as in a shell)
   2. the model's name: `fake:slow?interval=0.05&count=200`
   3. `set_mode`
+An outage and a return are `set_mode("500", status=503)` and `set_mode("normal")`; a server that is not there
+at all is a port that a test keeps, until it starts `FakeModel(port)`.
 "What the person said" is the last user message that neither follows a tool result (that is a steer) nor
 begins with `[note:` (that is the worker talking to its model), so parallel sessions can differ, and a second
 attempt at a turn is answered like its first.
@@ -83,19 +85,19 @@ __all__ = ["FakeModel", "Record"]
 class FakeModel:
     """The server as a test holds it: its own process, which ends with the `with` block or with the test."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.fake_model", "--tethered"],
+            [sys.executable, "-m", "tests.fake_model", "--tethered", "--port", str(port)],
             cwd=Path(__file__).resolve().parents[1],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
         assert self._process.stdout is not None
-        port = self._process.stdout.readline().strip()
-        assert port, "the fake model server did not start"
-        self.base_url = f"http://127.0.0.1:{port}/v1"
-        self._http = httpx.Client(base_url=f"http://127.0.0.1:{port}/fake", trust_env=False, timeout=30)
+        found = self._process.stdout.readline().strip()
+        assert found, "the fake model server did not start"
+        self.base_url = f"http://127.0.0.1:{found}/v1"
+        self._http = httpx.Client(base_url=f"http://127.0.0.1:{found}/fake", trust_env=False, timeout=30)
 
     def __enter__(self) -> "FakeModel":
         return self
@@ -138,10 +140,11 @@ class FakeModel:
         return answer["version"], [Record(**record) for record in answer["requests"]]
 
 
-async def serve(tethered: bool) -> None:
+async def serve(tethered: bool, port: int) -> None:
     # Named as TCP, so that asyncio turns off Nagle's delay: 40 ms a turn that no real server has.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.bind(("127.0.0.1", 0))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", port))
     listener.listen(512)
     server = uvicorn.Server(
         uvicorn.Config(Server().app, log_level="critical", timeout_graceful_shutdown=0, lifespan="off")
@@ -160,4 +163,6 @@ def _end_with_stdin(server: uvicorn.Server) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="A fake OpenAI-compatible model server on loopback.")
     parser.add_argument("--tethered", action="store_true", help="end when standard input does")
-    asyncio.run(serve(parser.parse_args().tethered))
+    parser.add_argument("--port", type=int, default=0, help="where to listen; any free one by default")
+    arguments = parser.parse_args()
+    asyncio.run(serve(arguments.tethered, arguments.port))

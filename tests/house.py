@@ -98,6 +98,7 @@ _CORE_READERS = (
     "metrics",
     "model_source",
     "terms",
+    "unreachable",
     "views",
     "workspace_care",
     "core",

@@ -14,7 +14,8 @@ from ipc.sockets import LoopSocket, Wire
 from ipc.zmtp import OPENING
 from supervisor.core import events
 from supervisor.core.effects import AssignTurn, SteerTurn
-from supervisor.core.model import Attempt, Policy, Session, State, Turn, Who, Worker, WorkerState
+from supervisor.core.model import Attempt, Session, State, Turn, Who, Worker, WorkerState
+from supervisor.core.policy import Policy
 from supervisor.lines import (
     IGNORED_FRAMES_MAX,
     UNACKNOWLEDGED_BYTES_MAX,

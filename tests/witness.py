@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from supervisor.core.effects import (
     AssignTurn,
@@ -15,19 +14,11 @@ from supervisor.core.effects import (
     Transcribe,
 )
 from supervisor.core.events import (
-    Asked,
     Event,
-    Frame,
     NotTranscribed,
     Transcribed,
-    WorkerAlive,
-    WorkerDied,
-    WorkerKept,
-    WorkerReady,
-    WorkerStarted,
-    WorkerUnreachable,
 )
-from supervisor.core.model import DEFAULT_AGENT, ModelState, Session, State, TurnState, Who, WorkerState
+from supervisor.core.model import ModelState, Session, State, TurnState, Who, WorkerState
 from supervisor.core.records import (
     AttemptLost,
     AttemptOpened,
@@ -53,55 +44,12 @@ from supervisor.core.records import (
     TurnOpened,
     TurnSteered,
 )
+from tests.pretend_processes import Process
 
 # What belongs to an attempt that runs, or has just been stopped.
 _OF_AN_ATTEMPT = (
     AttemptSpoke, AttemptLost, AttemptStopped, AttemptStuck, ToolCallStarted, ToolCallFinished,
 )  # fmt: skip
-
-
-@dataclass
-class Process:
-    """A pretend worker process, as the machine knows it: whatever the supervisor believes."""
-
-    who: Who
-    agent: str = DEFAULT_AGENT
-    session: str | None = None  # the one whose workspace its cell has
-    is_ready: bool = False
-    is_killed: bool = False
-    is_dead: bool = False
-    is_mute: bool = False
-    job: AssignTurn | None = None
-    jobs: list[AssignTurn] = field(default_factory=list)
-    calls: set[str] = field(default_factory=set)  # begun in its job, and not ended
-    offers: list[SteerTurn] = field(default_factory=list)
-
-    @property
-    def pid(self) -> int:
-        return 100 * self.who.epoch + self.who.incarnation
-
-    @property
-    def is_heard(self) -> bool:
-        """What it says counts: it lives and nobody has ordered its end."""
-        return not (self.is_dead or self.is_killed)
-
-
-def is_echo(event: Event, epoch: int, processes: dict[Who, Process]) -> bool:
-    """Whether the event comes from, or speaks of, something that counts no more."""
-    if isinstance(event, WorkerDied | WorkerStarted):
-        who = Who(epoch, event.seat, event.incarnation)
-        return who not in processes or processes[who].is_dead
-    if isinstance(event, WorkerReady | WorkerAlive | WorkerKept | WorkerUnreachable):
-        process = processes.get(event.who)
-        return process is None or not process.is_heard
-    if isinstance(event, Frame | Asked):
-        process = processes.get(event.who)
-        if process is None or process.job is None or not process.is_heard:
-            return True
-        if isinstance(event, Asked) and event.call not in process.calls:
-            return True
-        return (process.job.turn, process.job.attempt) != (event.turn, event.attempt)
-    return False
 
 
 class Witness:
@@ -253,14 +201,15 @@ def check_state(state: State) -> None:
         _check_session(state, session)
     ranks = [place.rank for place in state.queued.values()]
     assert ranks == sorted(set(ranks)), f"the line is out of order: {state.queued}"
-    for name in state.queued:
+    for name in (*state.queued, *state.resting):
         assert _is_queued(state, name), f"{name} is in the line and has no turn that waits for a seat"
     assert state.waiting == sum(len(session.waiting) for session in state.sessions.values())
     seats = 1 if state.strains else state.policy.busy_seats
     may_begin = state.model.state is ModelState.READY and not state.draining
     if may_begin and len(state.busy) < seats:
         for name in state.queued:
-            _check_wait(state, name)
+            if not state.outages:
+                _check_wait(state, name)
 
 
 def check_workers(state: State, processes: dict[Who, Process]) -> None:
@@ -341,7 +290,7 @@ def _check_session(state: State, session: Session) -> None:
         at_work = [each.session for each in state.workers.values() if each.turn is not None]
         assert session.name not in at_work, f"{turn.id} has a seat"
     elif turn is not None and turn.attempt is None and not state.draining:
-        assert session.name in state.queued, f"{turn.id} is on no road"
+        assert (session.name in state.queued) != (session.name in state.resting), f"{turn.id} is on no road"
 
 
 def _has_words(message: str, records: list[Record]) -> bool:

@@ -7,9 +7,10 @@ from supervisor.core import events
 from supervisor.core.decide import next_deadline
 from supervisor.core.effects import Answer
 from supervisor.core.keeping import keepable
-from supervisor.core.model import DEFAULT_AGENT, BusyMode, ModelState, Proof, Who, session_of
+from supervisor.core.model import BusyMode, ModelState, Proof, Who, session_of
+from supervisor.core.policy import DEFAULT_AGENT
 from tests.clockwork import Clockwork
-from tests.witness import Process
+from tests.pretend_processes import Process
 
 # Bounds the walk from deadline to deadline: reminders that beget reminders without end are a defect.
 _DEADLINES_MAX = 10_000
@@ -91,6 +92,13 @@ class World(Clockwork):
         """The settings are read again, and sessions have other agents."""
         self.policy = replace(self.policy, agent_of=agent_of(agents))
         self.tell(events.PolicyChanged(replace(self.state.policy, agent_of=self.policy.agent_of)))
+
+    def endpoints_are(self, endpoints: str) -> None:
+        """The settings are read again, and agents ask other endpoints; written as `agent:endpoint,…`."""
+        known = dict(each.split(":") for each in endpoints.split(",") if each)
+        endpoint_of = lambda agent: known.get(agent, "model")  # noqa: E731
+        self.policy = replace(self.policy, endpoint_of=endpoint_of)
+        self.tell(events.PolicyChanged(replace(self.state.policy, endpoint_of=endpoint_of)))
 
     def host_has(self, free: int, cpu: float | None = None) -> None:
         """What the host has left: free memory in MiB, and the pressure on its CPUs in percent."""
@@ -191,6 +199,13 @@ class World(Clockwork):
     ) -> None:
         who, attempt = self._at_work(turn)
         self.tell(events.Failed(who, turn, attempt, error, "try later", again, read, written))
+
+    def cannot_ask(self, turn: str, error: str = "nothing answers", asked: int = 0) -> None:
+        """The attempt does not reach its model, which asks to be left alone for so many seconds."""
+        who, attempt = self._at_work(turn)
+        self.tell(
+            events.Failed(who, turn, attempt, error, "look at it", False, outage=True, wait_seconds=asked)
+        )
 
     # --- the house and the time -----------------------------------------------------------------------------
 

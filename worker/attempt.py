@@ -85,7 +85,8 @@ class Attempt:
                 Asked(turn, attempt, question.call, "clarify", question.text, question.choices)
             )
         except AttemptError as error:
-            await self._fail(error.error, error.hint, error.again)
+            waiting = error.wait_seconds if error.outage else None
+            await self._fail(error.error, error.hint, error.again, waiting)
         except WireError:
             raise
         except asyncio.CancelledError:
@@ -209,10 +210,22 @@ class Attempt:
             assign = self.assign
             self._outbox.post(Delta(assign.session, assign.turn, assign.attempt, offset, text))
 
-    async def _fail(self, error: str, hint: str, again: bool = False) -> None:
+    async def _fail(
+        self, error: str, hint: str, again: bool = False, outage_seconds: int | None = None
+    ) -> None:
+        """With `outage_seconds` the model could not be asked, and wants to be left alone for so long."""
         self._end()
-        turn, attempt = self.assign.turn, self.assign.attempt
-        await self._outbox.send(Failed(turn, attempt, sentence(error), sentence(hint), again, self._usage))
+        frame = Failed(
+            turn=self.assign.turn,
+            attempt=self.assign.attempt,
+            error=sentence(error),
+            hint=sentence(hint),
+            again=again,
+            usage=self._usage,
+            outage=outage_seconds is not None,
+            wait_seconds=outage_seconds or 0,
+        )
+        await self._outbox.send(frame)
 
     def _end(self) -> None:
         self._flush()

@@ -2,13 +2,18 @@
 
 
 class AttemptError(Exception):
-    """The attempt cannot be answered. `again` says whether another attempt could do better."""
+    """The attempt cannot be answered. `again` says whether another attempt could do better.
+
+    `outage` says that the model could not be asked; its server wants to be left alone for `wait_seconds`.
+    """
 
     def __init__(self, error: str, hint: str, *, again: bool = False) -> None:
         super().__init__(error)
         self.error = error
         self.hint = hint
         self.again = again
+        self.outage = False
+        self.wait_seconds = 0
 
 
 class HumanNeeded(Exception):

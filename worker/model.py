@@ -1,7 +1,12 @@
-"""The language model over the openai SDK; retries are bounded and told, and nothing is spoken twice."""
+"""The language model over the openai SDK; retries are bounded and told, and nothing is spoken twice.
+
+A short fault (a reset connection, one 503) is mended by asking again within the attempt. One that lasts is an
+outage: the attempt ends, so that its seat is free, and the supervisor decides when the server is asked again.
+"""
 
 import asyncio
 import logging
+import math
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -35,11 +40,11 @@ class Limits:
     # A large prompt on a small machine is read for a minute before the first token.
     stall_seconds: float = 120
     connect_seconds: float = 10
-    # One and three more: a restarting server is back by then; beyond it, another attempt or a person decides.
-    tries_max: int = 4
+    # One and two more, in about two seconds: beyond that it is an outage.
+    tries_max: int = 3
     back_off_seconds: float = 0.5
-    # What a server may make us wait at most; a turn shows no progress meanwhile.
-    wait_seconds_max: float = 30
+    # The longest wait between two tries, for the attempt holds a seat meanwhile: a longer one is an outage.
+    wait_seconds_max: float = 2
     # Four bytes each still fit into one frame with room to spare.
     characters_max: int = 1_000_000
     # An event spends some 300 bytes on a token of four characters.
@@ -65,18 +70,23 @@ class Model:
         """Streams one answer: text goes to `heard`, retries and signs of work to `noted`; else ModelError."""
         faults.check(endpoint)
         client = await self._client_for(endpoint)
-        for number in range(1, self._limits.tries_max + 1):
+        tries_max = 1 if endpoint.away else self._limits.tries_max
+        for number in range(1, tries_max + 1):
             assembly = Assembly(self._limits.characters_max)
             try:
                 return await self._once(client, endpoint, messages, tools, assembly, heard, noted)
             except (openai.OpenAIError, Misbehaviour, TimeoutError) as error:
                 fault = self._fault(error, endpoint)
-            if fault.transient and assembly.text:
+            if not fault.transient:
+                raise fault.error
+            if assembly.text:
                 fault.error.again = True
-            if not fault.transient or assembly.text or number == self._limits.tries_max:
                 raise fault.error
             wait = self._wait_seconds(number, fault)
-            tries = f"{number + 1} of {self._limits.tries_max}"
+            if number == tries_max or wait > self._limits.wait_seconds_max:
+                fault.error.outage, fault.error.wait_seconds = True, math.ceil(fault.wait_seconds or 0)
+                raise fault.error
+            tries = f"{number + 1} of {tries_max}"
             noted(f"{fault.error.error}; trying again in {wait:.1f} s ({tries})")
             await asyncio.sleep(wait)
         raise AssertionError("a loop that returns or raises came to its end")
@@ -113,10 +123,15 @@ class Model:
                 **request, stream=True, stream_options={"include_usage": True}
             )
         progress = Progress(noted)
+        is_told = not endpoint.away
         async with stream:
             if stream.response.headers.get("content-type", "").startswith("text/html"):
                 raise Misbehaviour(faults.web_page)
             while (chunk := await _next(stream)) is not None:
+                if not is_told:
+                    # The first frame of a probe lets the other turns go; its first word may take a minute.
+                    noted("the model server answers again")
+                    is_told = True
                 text = assembly.take(chunk)
                 if text:
                     await heard(text)
@@ -126,7 +141,7 @@ class Model:
     def _fault(self, error: Exception, endpoint: ModelEndpoint) -> Fault:
         match error:
             case openai.APIStatusError():
-                return _status_fault(error, endpoint, self._limits)
+                return _status_fault(error, endpoint)
             case openai.APITimeoutError() if type(error.__cause__).__name__ != "ConnectTimeout":
                 return faults.stalled(endpoint, self._limits.stall_seconds)
             case openai.APIConnectionError() if faults.breaks_protocol(error):
@@ -150,9 +165,12 @@ class Model:
     def _wait_seconds(self, number: int, fault: Fault) -> float:
         """Doubling, jittered so that many workers do not come back at once; not shorter than asked for."""
         own = self._limits.back_off_seconds * float(2 ** (number - 1)) * random.uniform(0.75, 1.25)
-        return min(self._limits.wait_seconds_max, max(own, fault.wait_seconds or 0))
+        return max(own, fault.wait_seconds or 0)
 
 
+# Retry-After: what a date counts as, and the most that is passed on.
+_DATE_SECONDS = 30.0
+_ASKED_SECONDS_MAX = 86400.0
 # What the HTTP client calls a connection that stood and broke.
 _CUT_NAMES = {"RemoteProtocolError", "ReadError", "WriteError", "CloseError", "EndOfStream"}
 
@@ -170,16 +188,20 @@ async def _next(stream: openai.AsyncStream[ChatCompletionChunk]) -> ChatCompleti
     return chunk
 
 
-def _status_fault(error: openai.APIStatusError, endpoint: ModelEndpoint, limits: Limits) -> Fault:
+def _status_fault(error: openai.APIStatusError, endpoint: ModelEndpoint) -> Fault:
     is_json = "json" in error.response.headers.get("content-type", "")
     complaint = read_complaint(error.body, is_json=is_json)
     fault = faults.of_status(error.status_code, complaint, endpoint)
+    return Fault(fault.error, fault.transient, _asked_seconds(error.response.headers.get("retry-after", "0")))
+
+
+def _asked_seconds(retry_after: str) -> float:
+    """What a server asks for; a date instead of seconds is a guess at two clocks, so it counts as some."""
     try:
-        wait = float(error.response.headers.get("retry-after", "0"))
+        asked = float(retry_after)
     except ValueError:
-        # A date instead of seconds: nobody's clock is trusted that far, the longest wait does.
-        wait = limits.wait_seconds_max
-    return Fault(fault.error, fault.transient, wait)
+        return _DATE_SECONDS
+    return min(asked, _ASKED_SECONDS_MAX) if asked > 0 and not math.isnan(asked) else 0.0
 
 
 def _make_client(endpoint: ModelEndpoint, limits: Limits) -> openai.AsyncOpenAI:

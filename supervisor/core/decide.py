@@ -9,9 +9,11 @@ from typing import assert_never
 
 from supervisor.core import (
     admission,
+    backoff,
     cursors,
     inbox,
     keeping,
+    outages,
     placing,
     pool,
     questions,
@@ -19,6 +21,7 @@ from supervisor.core import (
     renewal,
     standstill,
     supply,
+    time_limits,
     turns,
     voice,
 )
@@ -32,6 +35,7 @@ from supervisor.core.events import (
     EventsSeen,
     Failed,
     Finished,
+    Frame,
     HandOverAsked,
     HostRead,
     InterruptAsked,
@@ -64,7 +68,17 @@ from supervisor.core.events import (
 )
 from supervisor.core.ledger import Ledger
 from supervisor.core.model import Model, State
-from supervisor.core.reminders import Due, LifeDue, ReadyDue, RestDue, SilenceDue, SparesDue, TurnDue
+from supervisor.core.reminders import (
+    Due,
+    LifeDue,
+    OutageDue,
+    ReadyDue,
+    RestDue,
+    RetryDue,
+    SilenceDue,
+    SparesDue,
+    TurnDue,
+)
 
 # What an attempt says and does changes neither the line nor a worker: after it nothing is to be settled.
 _MOVES_NO_SEAT = (Spoke, ToolStarted, ToolFinished, Noted)
@@ -93,7 +107,7 @@ def next_deadline(state: State) -> float | None:
 def _handle(ledger: Ledger, event: Event) -> None:
     match event:
         case Spoke() | ToolStarted() | ToolFinished() | Noted() | Steered() | Finished() | Failed():
-            turns.frame(ledger, event)
+            _frame(ledger, event)
         case TextArrived() | VoiceArrived():
             inbox.arrived(ledger, event)
         case Transcribed():
@@ -152,10 +166,20 @@ def _handle(ledger: Ledger, event: Event) -> None:
             assert_never(event)
 
 
+def _frame(ledger: Ledger, event: Frame) -> None:
+    """First what it means for the endpoint, then what it means for the turn."""
+    if isinstance(event, Failed) and event.outage:
+        outages.refused(ledger, event)
+    else:
+        outages.heard(ledger, event)
+        turns.frame(ledger, event)
+
+
 def _model_changed(ledger: Ledger, event: ModelChanged) -> None:
     before = ledger.state.model
     since = before.since if before.state is event.state and before.since else ledger.now
     ledger.state.model = Model(event.state, event.error, event.hint, since)
+    outages.forget(ledger)
 
 
 def _worker_ended(ledger: Ledger, event: WorkerDied | WorkerStuck) -> None:
@@ -193,15 +217,19 @@ def _expire(ledger: Ledger) -> bool:
 def _due(ledger: Ledger, due: Due) -> None:
     match due:
         case TurnDue():
-            turns.overdue(ledger, due)
+            time_limits.overdue(ledger, due)
         case SilenceDue():
-            turns.silent(ledger, due)
+            time_limits.silent(ledger, due)
         case ReadyDue():
             pool.not_ready(ledger, due)
         case LifeDue():
             pool.look_for_life(ledger, due)
         case RestDue():
             pool.rested(ledger, due)
+        case RetryDue():
+            backoff.rested(ledger, due)
+        case OutageDue():
+            outages.look(ledger, due)
         case SparesDue():
             pool.spares_due(ledger)
         case _:

@@ -44,6 +44,8 @@ class AssignTurn:
     agent: str
     messages: tuple[Message, ...]
     said_before: int = 0  # characters that earlier attempts have said: its first word is the next one
+    # Set when the attempt is to find out whether an endpoint that has been away since then is back.
+    away_since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from supervisor.core.model import BusyMode, Kept, ModelState, Policy, Proof, Who
+from supervisor.core.model import BusyMode, Kept, ModelState, Proof, Who
+from supervisor.core.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +264,10 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The attempt gave up; `again` says that another attempt could do better."""
+    """The attempt gave up; `again` says that another attempt could do better.
+
+    With `outage` it could not ask its model, which wants to be left alone for `wait_seconds`.
+    """
 
     who: Who
     turn: str
@@ -273,6 +277,8 @@ class Failed:
     again: bool
     input_tokens: int = 0
     output_tokens: int = 0
+    outage: bool = False
+    wait_seconds: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """What is said to a session: taken in, held, dropped, and what it does to a running turn."""
 
-from supervisor.core import admission, line, questions, turns
+from supervisor.core import admission, line, outages, questions, turns
 from supervisor.core.effects import Carried, Denied, ForgetClip, Taken, Transcribe
 from supervisor.core.events import DropAsked, InterruptAsked, Known, ResumeAsked, TextArrived, VoiceArrived
 from supervisor.core.ledger import Ledger
@@ -42,7 +42,8 @@ def _take(ledger: Ledger, session: Session, event: TextArrived | VoiceArrived) -
         busy=message.busy.value,
         clip=clip,
     )
-    note = admission.note(ledger.state) or _wait_ahead(session, message)
+    unreachable = outages.note(ledger.state, session.name, ledger.now)
+    note = admission.note(ledger.state) or unreachable or _wait_ahead(session, message)
     ledger.answer = Taken(message.id, session.seq, again=False, note=note)
     line.put(ledger.state, session, message)
     if message.is_transcribing:

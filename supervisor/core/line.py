@@ -38,6 +38,7 @@ def join(state: State, session: str, now: float) -> None:
         lowest, highest = state.ranks
         state.ranks = lowest, highest + 1
         state.queued[session] = Place(highest + 1, now)
+    state.resting.pop(session, None)
     enlist(state, session)
 
 
@@ -50,11 +51,18 @@ def go_first(state: State, session: str, now: float) -> None:
     state.ranks = lowest - 1, highest
     state.queued[session] = Place(lowest - 1, now)
     state.queued.move_to_end(session, last=False)
+    state.resting.pop(session, None)
+
+
+def rest(state: State, session: str) -> None:
+    """The session's turn is out of the line until its rest is over (core/backoff.py)."""
+    state.resting[session] = None
 
 
 def leave(state: State, session: str) -> None:
     state.queued.pop(session, None)
     state.own.pop(session, None)
+    state.resting.pop(session, None)
 
 
 def enlist(state: State, session: str | None) -> None:
@@ -88,4 +96,4 @@ def first_of(state: State, agent: str) -> str | None:
 
 def backlog(state: State) -> int:
     """All that was accepted and has not begun."""
-    return state.waiting + len(state.queued)
+    return state.waiting + len(state.queued) + len(state.resting)

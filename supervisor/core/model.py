@@ -1,14 +1,11 @@
 """The nouns of the house: what the supervisor knows. Durable parts change only together with a record."""
 
 from collections import OrderedDict, deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from supervisor.core.policy import DEFAULT_AGENT, Policy
 from supervisor.core.reminders import Due
-
-# The agent that always exists, and that sessions without another one have.
-DEFAULT_AGENT = "default"
 
 
 class BusyMode(StrEnum):
@@ -52,40 +49,6 @@ class ModelState(StrEnum):
     WAITING = "waiting"
     READY = "ready"
     FAILED = "failed"
-
-
-def _default_agent(session: str) -> str:
-    return DEFAULT_AGENT
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """The settings that rules depend on."""
-
-    # The agent that a session's next turn is for: a pure function of the session's name.
-    agent_of: Callable[[str], str] = _default_agent
-    busy_seats: int = 2
-    spares: int = 1
-    turns_per_worker_max: int = 200
-    attempts_max: int = 3
-    waiting_max: int = 1000
-    queue_max: int = 10_000
-    memory_free_bytes_min: int = 0
-    memory_pressure_max: int | None = None
-    io_pressure_max: int | None = None
-    cpu_pressure_max: int | None = None
-    resume: str = "auto"
-    freshness_seconds: float = 3600.0
-    deadline_seconds: float = 1800.0
-    silence_seconds: float = 300.0
-    start_seconds: float = 30.0
-    # The pulse needs no interpreter lock, so only a stopped or starved process misses it this long.
-    pulse_seconds: float = 15.0
-    rest_seconds_max: float = 30.0
-    starts_failed_max: int = 5
-    # As many as one event of the feed can carry: all of them are in the event that ends the turn.
-    said_characters_max: int = 1_000_000
-    echo: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +116,7 @@ class Attempt:
     input_tokens: int = 0
     output_tokens: int = 0
     progress_at: float = 0.0  # fleeting
+    endpoint: str = ""  # fleeting: the one it was to ask, in the life that opened it
     offered: set[str] = field(default_factory=set)  # fleeting: messages it may take in
 
     def spend(self, input_tokens: int, output_tokens: int) -> None:
@@ -187,7 +151,13 @@ class Turn:
     attempts: int = 0
     losses: int = 0
     content_at: float = 0.0
-    started_at: float | None = None  # fleeting: the time a turn may take is counted anew in every life
+    # Fleeting: the time a turn may take is counted anew in every life.
+    started_at: float | None = None  # when its clock was started; None while that stands still
+    ran_seconds: float = 0.0  # on the clock when it was stopped last
+    pauses: int = 0  # how often it was stopped
+    # Fleeting: attempts in a row that could not ask the model, and when the first of them ended.
+    refusals: int = 0
+    away_since: float | None = None
     # By all attempts that are over: what they said is the beginning of the answer.
     said_before: str = ""
     input_tokens: int = 0
@@ -316,6 +286,19 @@ class Model:
     since: float = 0.0
 
 
+@dataclass(slots=True)
+class Outage:
+    """An endpoint that is away (core/outages.py), since when and why. `probe` is a turn and its attempt."""
+
+    since: float
+    error: str
+    hint: str
+    probe_at: float
+    limit_at: float  # when turns may next have waited for it too long
+    failures: int = 0
+    probe: tuple[str, int] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Strain:
     """The host is short of something: what it reads, the limit, the remedy, and since when it is so."""
@@ -342,6 +325,7 @@ class State:
     sessions: dict[str, Session] = field(default_factory=dict)
     workers: dict[int, Worker] = field(default_factory=dict)
     model: Model = field(default_factory=Model)
+    outages: dict[str, Outage] = field(default_factory=dict)  # by endpoint
     intake: Intake = Intake.OPEN
     intake_since: float = 0.0
     strains: dict[str, Strain] = field(default_factory=dict)
@@ -353,7 +337,9 @@ class State:
     openable: dict[str, None] = field(default_factory=dict)
     # Sessions whose turn waits for a seat, in the order they are served.
     queued: OrderedDict[str, Place] = field(default_factory=OrderedDict)
-    # Of them, those whose own worker is idle; and heaps, by agent, of those that have no worker.
+    # Sessions whose turn rests between two attempts; it is in no line.
+    resting: dict[str, None] = field(default_factory=dict)
+    # Of the queued, those whose own worker is idle; and heaps, by agent, of those that have no worker.
     own: dict[str, None] = field(default_factory=dict)
     lines: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     ranks: tuple[int, int] = (0, 0)  # the lowest and the highest that was given

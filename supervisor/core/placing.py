@@ -13,7 +13,7 @@ interrupted before anybody has begun to answer it, and the order of arrival is k
 
 from collections import deque
 
-from supervisor.core import line, turns
+from supervisor.core import line, outages, turns
 from supervisor.core.ledger import Ledger
 from supervisor.core.model import (
     BusyMode,
@@ -106,13 +106,14 @@ def place(ledger: Ledger) -> None:
     if state.model.state is ModelState.FAILED:
         _fail_all(ledger)
         return
-    while state.queued and free_seats(state) > 0 and (found := _next(state)) is not None:
+    while state.queued and free_seats(state) > 0 and (found := _next(state, ledger.now)) is not None:
         session, worker = found
         line.leave(state, session.name)
         assert session.turn is not None
         if not session.turn.has_begun:
             _join(ledger, session, session.turn)
-        turns.open_attempt(ledger, session, session.turn, worker)
+        away_since = outages.begun(ledger, session.turn)
+        turns.open_attempt(ledger, session, session.turn, worker, away_since)
 
 
 def _fail_all(ledger: Ledger) -> None:
@@ -130,14 +131,24 @@ def free_seats(state: State) -> int:
     return (1 if state.strains else state.policy.busy_seats) - len(state.busy)
 
 
-def _next(state: State) -> tuple[Session, Worker] | None:
-    """The first in line for whom there is a worker, and that worker."""
-    found = [(state.queued[name].rank, name, state.seat_of[name]) for name in state.own]
+def _next(state: State, now: float) -> tuple[Session, Worker] | None:
+    """The first in line for whom there is a worker and whose endpoint is not away, and that worker."""
+    found = [
+        (state.queued[name].rank, name, state.seat_of[name])
+        for name in state.own
+        if outages.may_begin(state, _agent(state, name), now)
+    ]
     for agent, seats in state.unbound.items():
-        name = line.first_of(state, agent) if seats else None
+        name = line.first_of(state, agent) if seats and outages.may_begin(state, agent, now) else None
         if name is not None:
             found.append((state.queued[name].rank, name, next(iter(seats))))
     if not found:
         return None
     _, name, seat = min(found)
     return state.sessions[name], state.workers[seat]
+
+
+def _agent(state: State, name: str) -> str:
+    turn = state.sessions[name].turn
+    assert turn is not None  # a session without a turn has left the line
+    return turn.agent

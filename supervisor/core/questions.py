@@ -41,7 +41,8 @@ def _ask(
     turn.questions += 1
     turn.question = Question(f"{turn.id}#{turn.questions}", kind, text, choices, call)
     # A turn's time begins anew with the answer: a human may think for ever.
-    turn.started_at, turn.content_at = None, ledger.now
+    turns.pause(ledger, turn)
+    turn.ran_seconds, turn.content_at = 0.0, ledger.now
     ledger.tell(
         session,
         QuestionAsked,

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from supervisor.core.model import DEFAULT_AGENT, Proof, Verdict, Who
+from supervisor.core.model import Proof, Verdict, Who
+from supervisor.core.policy import DEFAULT_AGENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,8 @@ from supervisor.core import admission, keeping, line, pool, questions, turns, vo
 from supervisor.core.effects import Carried
 from supervisor.core.events import Recovered
 from supervisor.core.ledger import Ledger
-from supervisor.core.model import Intake, Policy, Proof, Session, Turn
+from supervisor.core.model import Intake, Proof, Session, Turn
+from supervisor.core.policy import Policy
 from supervisor.core.records import MessageDropped
 
 # The start has swept away every process of the life before; nobody counted them.

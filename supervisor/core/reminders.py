@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TurnDue:
-    """The whole turn has had its time, unless it has asked since: with the answer its time begins anew."""
+    """The whole turn has had its time, unless that was stopped since: by a question, or by an outage."""
 
     session: str
     turn: str
-    questions: int
+    pauses: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,24 @@ class RestDue:
 
 
 @dataclass(frozen=True, slots=True)
+class RetryDue:
+    """A turn has rested long enough since this attempt to be tried again."""
+
+    session: str
+    turn: str
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutageDue:
+    """An endpoint that is away may be due for a probe, and turns may have waited for it too long."""
+
+    endpoint: str
+
+
+@dataclass(frozen=True, slots=True)
 class SparesDue:
     """Time to see whether fewer spares would do."""
 
 
-Due = TurnDue | SilenceDue | ReadyDue | LifeDue | RestDue | SparesDue
+Due = TurnDue | SilenceDue | ReadyDue | LifeDue | RestDue | RetryDue | OutageDue | SparesDue

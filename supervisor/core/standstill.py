@@ -14,6 +14,13 @@ def stood_still(ledger: Ledger, event: StoodStill) -> None:
         worker.pulse_at += lost
         worker.loop_at += lost
         worker.away_since = None if worker.away_since is None else worker.away_since + lost
+    for outage in state.outages.values():
+        outage.since += lost
+        outage.probe_at += lost
+        outage.limit_at += lost
     for session in state.sessions.values():
-        if session.turn is not None and session.turn.attempt is not None:
-            session.turn.attempt.progress_at += lost
+        turn = session.turn
+        if turn is not None and turn.attempt is not None:
+            turn.attempt.progress_at += lost
+        if turn is not None and turn.away_since is not None:
+            turn.away_since += lost

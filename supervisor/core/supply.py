@@ -13,10 +13,11 @@ compares what is needed with what there is:
   live cost two seats and not all of them.
 
 A vacant seat is filled for the first need that is not met. If needs are left, idle workers are recycled:
-the one whose session has been silent longest; for a turn in line also a fresh one of another agent, or the
-worker of a session that stands further back. That comes before placing, or a session that talks without end
-would keep its worker from those who stand before it. A worker at work is never touched, so a turn waits for
-a seat as long as all of them are busy. Nothing is recycled while no turn may begin.
+the one whose session has been silent longest; for a turn in line also a fresh one of another agent, the
+worker of a session that stands further back, or that of one whose turn rests between two attempts. That
+comes before placing, or a session that talks without end would keep its worker from those who stand before
+it. A worker at work is never touched, so a turn waits for a seat as long as all of them are busy. Nothing is
+recycled while no turn may begin.
 
 Each need is looked at once and meets a seat or ends the walk, so the cost of a decision grows with the
 spares and the free seats, not with the sessions.
@@ -28,8 +29,9 @@ from itertools import islice
 
 from supervisor.core import pool
 from supervisor.core.ledger import Ledger
-from supervisor.core.model import DEFAULT_AGENT, State, Worker
+from supervisor.core.model import State, Worker
 from supervisor.core.placing import free_seats
+from supervisor.core.policy import DEFAULT_AGENT
 
 # One seat may fail for a reason of its own. A second one says that it is the agent's.
 _FAILING_MAX = 2
@@ -137,7 +139,7 @@ def _replaceable(state: State, need: _Need, fresh: _Seats) -> Worker | None:
     """The idle worker that is missed least."""
     for seat in state.idle:
         worker = state.workers[seat]
-        if worker.session is not None and worker.session not in state.queued:
+        if worker.session is not None and not _is_in_use(state, worker.session):
             return worker
     if need.rank is None:
         return None
@@ -148,4 +150,10 @@ def _replaceable(state: State, need: _Need, fresh: _Seats) -> Worker | None:
     last = max(state.own, key=lambda name: state.queued[name].rank, default=None)
     if last is not None and state.queued[last].rank > need.rank:
         return state.workers[state.seat_of[last]]
-    return None
+    idle = (state.workers[seat] for seat in state.idle)
+    return next((worker for worker in idle if worker.session in state.resting), None)
+
+
+def _is_in_use(state: State, session: str) -> bool:
+    """Whether the session's turn waits, in line or for its next attempt."""
+    return session in state.queued or session in state.resting

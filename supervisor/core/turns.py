@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
 
-from supervisor.core import line, pool
+from supervisor.core import backoff, line, pool, tool_calls
 from supervisor.core.effects import AssignTurn, SteerTurn
 from supervisor.core.events import (
     Failed,
@@ -37,8 +37,6 @@ from supervisor.core.records import (
     AttemptSpoke,
     AttemptStopped,
     AttemptStuck,
-    ToolCallFinished,
-    ToolCallStarted,
     TurnDone,
     TurnFailed,
     TurnInterrupted,
@@ -55,21 +53,34 @@ _EMPTY = ("the model gave an empty answer", "send the message again, or ask diff
 def running(state: State, who: Who, turn_id: str, number: int) -> tuple[Session, Turn, Attempt] | None:
     """The open attempt a frame speaks of, or None when the frame is an echo."""
     worker = pool.current(state, who)
-    session = state.sessions.get(worker.session) if worker and worker.session is not None else None
-    turn = session.turn if session else None
-    attempt = turn.attempt if turn else None
-    if session is None or turn is None or attempt is None or attempt.verdict is not None:
+    found = _work_of(state, worker) if worker else None
+    if found is None or found[2].verdict is not None:
         return None
+    _, turn, attempt = found
     if turn.id != turn_id or attempt.number != number or attempt.who != who:
         return None
-    return session, turn, attempt
+    return found
 
 
-def open_attempt(ledger: Ledger, session: Session, turn: Turn, worker: Worker) -> None:
-    """Give the turn to an idle worker of its agent: the session's own, or one that has no session yet."""
+def _work_of(state: State, worker: Worker) -> tuple[Session, Turn, Attempt] | None:
+    """The attempt that runs in the session of a worker."""
+    session = state.sessions.get(worker.session) if worker.session is not None else None
+    turn = session.turn if session else None
+    attempt = turn.attempt if turn else None
+    return (session, turn, attempt) if session and turn and attempt else None
+
+
+def open_attempt(
+    ledger: Ledger, session: Session, turn: Turn, worker: Worker, away_since: float | None = None
+) -> None:
+    """Give the turn to an idle worker of its agent: the session's own, or one that has no session yet.
+
+    With `away_since` the attempt is the probe of an endpoint that has been away since then.
+    """
     turn.attempts += 1
     number, who = turn.attempts, pool.fence(ledger.state, worker)
     turn.attempt = Attempt(number, who, ledger.now, worker.level)
+    turn.attempt.endpoint = ledger.state.policy.endpoint_of(turn.agent)
     if worker.session is None:
         pool.bind(ledger, worker, session.name)
     worker.state, worker.turn = WorkerState.BUSY, turn.id
@@ -78,23 +89,30 @@ def open_attempt(ledger: Ledger, session: Session, turn: Turn, worker: Worker) -
         session, AttemptOpened, turn=turn.id, attempt=number, who=who, pid=worker.pid, level=worker.level
     )
     assigned = (who, session.name, turn.id, number, turn.agent, turn.messages)
-    ledger.perform(AssignTurn(*assigned, said_before=len(turn.said_before)))
+    ledger.perform(AssignTurn(*assigned, len(turn.said_before), away_since))
     for message in with_words(session.waiting):
         steer(ledger, turn, message)
     watch(ledger, session, turn)
 
 
 def watch(ledger: Ledger, session: Session, turn: Turn) -> None:
-    """The time of the whole turn runs from its first attempt in this life, that of silence from now."""
+    """The clock of the whole turn runs from its first attempt in this life on, that of silence from now."""
     assert turn.attempt is not None
     policy = ledger.state.policy
     turn.attempt.progress_at = ledger.now
     if turn.started_at is None:
         turn.started_at = ledger.now
-        due = TurnDue(session.name, turn.id, turn.questions)
-        ledger.remind(ledger.now + policy.deadline_seconds, due)
+        due = TurnDue(session.name, turn.id, turn.pauses)
+        ledger.remind(ledger.now + policy.deadline_seconds - turn.ran_seconds, due)
     silence = SilenceDue(session.name, turn.id, turn.attempts)
     ledger.remind(ledger.now + policy.silence_seconds, silence)
+
+
+def pause(ledger: Ledger, turn: Turn) -> None:
+    """The clock of the turn stands still until its next attempt."""
+    if turn.started_at is not None:
+        turn.ran_seconds += ledger.now - turn.started_at
+    turn.started_at, turn.pauses = None, turn.pauses + 1
 
 
 def with_words(waiting: Iterable[Message]) -> Iterator[Message]:
@@ -125,9 +143,9 @@ def frame(ledger: Ledger, event: Frame) -> None:
         case Spoke():
             _spoke(ledger, session, turn, event.text)
         case ToolStarted():
-            _tool_started(ledger, session, turn, event)
+            tool_calls.started(ledger, session, turn, event)
         case ToolFinished():
-            _tool_finished(ledger, session, turn, event)
+            tool_calls.finished(ledger, session, turn, event)
         case Steered():
             _steered(ledger, session, turn, event.message)
         case Finished():
@@ -154,50 +172,6 @@ def _fits(ledger: Ledger, attempt: Attempt, characters: int) -> bool:
         worker = ledger.state.workers[attempt.who.seat]
         pool.kill(ledger, worker, f"it said more than {limit} characters")
     return characters <= limit
-
-
-def _tool_started(ledger: Ledger, session: Session, turn: Turn, event: ToolStarted) -> None:
-    attempt = turn.attempt
-    assert attempt is not None
-    attempt.calls[event.call] = event.name
-    turn.content_at = ledger.now
-    attempt.spend(event.input_tokens, event.output_tokens)
-    ledger.tell(
-        session,
-        ToolCallStarted,
-        turn=turn.id,
-        attempt=attempt.number,
-        call=event.call,
-        name=event.name,
-        summary=event.summary,
-        arguments=event.arguments,
-        repeat=event.repeat,
-        offset=event.offset,
-        input_tokens=attempt.input_tokens,
-        output_tokens=attempt.output_tokens,
-    )
-
-
-def _tool_finished(ledger: Ledger, session: Session, turn: Turn, event: ToolFinished) -> None:
-    attempt = turn.attempt
-    assert attempt is not None
-    name = attempt.calls.pop(event.call, None)
-    if name is None:
-        return
-    turn.content_at = ledger.now
-    ledger.tell(
-        session,
-        ToolCallFinished,
-        turn=turn.id,
-        attempt=attempt.number,
-        call=event.call,
-        name=name,
-        ok=event.ok,
-        ms=event.ms,
-        result=event.result,
-        exit=event.exit,
-        signal=event.signal,
-    )
 
 
 def _steered(ledger: Ledger, session: Session, turn: Turn, message_id: str) -> None:
@@ -280,36 +254,30 @@ def stop(ledger: Ledger, session: Session, turn: Turn, verdict: Verdict, why: st
 
 def worker_gone(ledger: Ledger, worker: Worker, proof: Proof, words: str) -> None:
     """The worker of a running turn is dead: close the turn by its verdict, or count the attempt as lost."""
-    session = ledger.state.sessions.get(worker.session) if worker.session is not None else None
-    turn = session.turn if session else None
-    if session is None or turn is None or turn.attempt is None:
+    found = _work_of(ledger.state, worker)
+    if found is None:
         return
-    if turn.attempt.verdict is not None:
-        close(ledger, session, turn, turn.attempt.verdict, proof)
+    session, turn, attempt = found
+    if attempt.verdict is not None:
+        close(ledger, session, turn, attempt.verdict, proof)
     else:
         lose(ledger, session, turn, worker.why or words)
 
 
 def worker_stuck(ledger: Ledger, worker: Worker, event: WorkerStuck) -> None:
     """Told once: the turn closes when the last process is gone."""
-    session = ledger.state.sessions.get(worker.session) if worker.session is not None else None
-    turn = session.turn if session else None
-    if session is None or turn is None or turn.attempt is None or worker.stuck_since is not None:
+    found = _work_of(ledger.state, worker)
+    if found is None or worker.stuck_since is not None:
         return
-    ledger.tell(
-        session,
-        AttemptStuck,
-        turn=turn.id,
-        attempt=turn.attempt.number,
-        processes=event.processes,
-        words=event.words,
-    )
+    session, turn, attempt = found
+    told = {"processes": event.processes, "words": event.words}
+    ledger.tell(session, AttemptStuck, turn=turn.id, attempt=attempt.number, **told)
 
 
 def lose(ledger: Ledger, session: Session, turn: Turn, reason: str) -> None:
     """The attempt is gone without an answer: try again, before others who have not begun."""
     if count_loss(ledger, session, turn, reason):
-        line.go_first(ledger.state, session.name, ledger.now)
+        backoff.again(ledger, session, turn)
 
 
 def count_loss(ledger: Ledger, session: Session, turn: Turn, reason: str) -> bool:
@@ -329,7 +297,7 @@ def count_loss(ledger: Ledger, session: Session, turn: Turn, reason: str) -> boo
 
 
 def leave(ledger: Ledger, session: Session, turn: Turn, reason: str) -> None:
-    """Leave the turn for a later life; that it did not end is nobody's fault, so it weighs nothing."""
+    """Put the turn back, for a later life or until its model is back. Not its fault: it weighs nothing."""
     _put_back(ledger, session, turn, reason, turn.losses)
 
 
@@ -389,34 +357,3 @@ def _leave(ledger: Ledger, session: Session) -> None:
     replaced = session.waiting and not session.waiting[0].is_transcribing
     if not replaced or session.held or ledger.state.draining:
         line.leave(ledger.state, session.name)
-
-
-def overdue(ledger: Ledger, due: TurnDue) -> None:
-    """The whole turn took too long: it fails, and what it started is killed. A human may think for ever."""
-    session = ledger.state.sessions.get(due.session)
-    turn = session.turn if session else None
-    if session is None or turn is None or turn.id != due.turn or turn.questions != due.questions:
-        return
-    error = f"it took longer than {ledger.state.policy.deadline_seconds:.0f} s"
-    verdict = Verdict(
-        TurnState.FAILED, error=error, hint="raise [turns] deadline in hermes.toml, or ask for less"
-    )
-    if turn.attempt is None:
-        close(ledger, session, turn, verdict, NOTHING_TO_KILL)
-    elif turn.attempt.verdict is None:
-        stop(ledger, session, turn, verdict, "deadline")
-
-
-def silent(ledger: Ledger, due: SilenceDue) -> None:
-    """Look for progress of the attempt; without any, its worker is killed and the attempt counts as lost."""
-    session = ledger.state.sessions.get(due.session)
-    turn = session.turn if session else None
-    attempt = turn.attempt if turn else None
-    if turn is None or attempt is None or turn.id != due.turn or attempt.number != due.attempt:
-        return
-    limit = ledger.state.policy.silence_seconds
-    due_at = attempt.progress_at + limit
-    if ledger.now < due_at:  # The same sum as in the reminder: a rounded difference could ask again for ever.
-        ledger.remind(due_at, due)
-    elif attempt.verdict is None:
-        pool.kill(ledger, ledger.state.workers[attempt.who.seat], f"no progress for {limit:.0f} s")

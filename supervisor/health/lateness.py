@@ -103,10 +103,12 @@ class Lateness:
         state = self._state
         first, place = next(iter(state.queued.items()), ("", None))
         since = place.since if place else now
-        if now - since > _QUEUE_SECONDS_MAX:
+        if now - since > _QUEUE_SECONDS_MAX and not state.outages:
             yield "queue", since, f"session {first} waits for a seat, and {len(state.queued) - 1} behind it"
         model = state.model
         if model.state is ModelState.FAILED:
             yield "model", model.since, model.error
         elif model.state is ModelState.WAITING and now - model.since > _MODEL_SECONDS_MAX and state.queued:
             yield "model", model.since, "it is not ready"
+        for outage in state.outages.values():
+            yield "model", outage.since, f"unreachable: {outage.error}"

@@ -12,7 +12,8 @@ from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 from supervisor.core.events import Known
-from supervisor.core.model import Policy, Session, State
+from supervisor.core.model import Session, State
+from supervisor.core.policy import Policy
 from supervisor.core.records import Record
 from supervisor.journal import lock as locking
 from supervisor.journal.errors import JournalError, JournalUnwritable, damaged, named

@@ -13,7 +13,6 @@ from supervisor.core.model import (
     Attempt,
     BusyMode,
     Message,
-    Policy,
     Question,
     Session,
     State,
@@ -22,6 +21,7 @@ from supervisor.core.model import (
     Verdict,
     Who,
 )
+from supervisor.core.policy import Policy
 from supervisor.journal.rows import Rows
 
 # Oldest first: whoever waited longest before the restart is served first after it.

@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 
 from supervisor.core.events import Known
-from supervisor.core.model import Attempt, BusyMode, Message, Policy, Session, State, Turn
+from supervisor.core.model import Attempt, BusyMode, Message, Session, State, Turn
+from supervisor.core.policy import Policy
 from supervisor.core.records import Record
 from supervisor.journal.book import Book, Row
 from supervisor.journal.errors import JournalError

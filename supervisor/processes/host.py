@@ -18,7 +18,8 @@ from ipc.endpoints import Places, make_private
 from ipc.errors import PlaceError
 from supervisor.clock import monotonic
 from supervisor.core.events import WorkerDied, WorkerStarted, WorkerStuck
-from supervisor.core.model import DEFAULT_AGENT, Proof
+from supervisor.core.model import Proof
+from supervisor.core.policy import DEFAULT_AGENT
 from supervisor.processes import agent_user, tree
 from supervisor.processes.binding import Bindings, Done
 from supervisor.processes.boundary import boundary, hidden
@@ -372,7 +373,6 @@ class Processes:
             # Without the proof nobody else gets what it had: its end is waited for, however long that takes.
             self._report(WorkerStuck(worker.seat, worker.incarnation, *left(cell, held)))
             await cell.finish(held)
-        all_dead = held.is_certain
         ms = (monotonic() - began) * 1000
         words = worker.kill_words
         if worker.kill_asked_at is None:
@@ -386,9 +386,9 @@ class Processes:
             leaf.remove(held.leaf)
         self._forget(worker)
         cell.clear(worker.incarnation)
-        if all_dead:
+        if held.is_certain:
             self._record.remove(held.keeper)
-        proof = Proof(processes=processes, all_dead=all_dead, ms=ms, how=cell.name)
+        proof = Proof(processes=processes, all_dead=held.is_certain, ms=ms, how=cell.name)
         self._report(WorkerDied(worker.seat, worker.incarnation, proof, words))
 
     def _forget(self, worker: Worker) -> None:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from supervisor.core.effects import Decision
-from supervisor.core.model import Message, Policy, Proof, Verdict, Who
+from supervisor.core.model import Message, Proof, Verdict, Who
+from supervisor.core.policy import Policy
 from supervisor.core.records import Record
 from tests.world import World, agent_of
 
@@ -29,9 +30,11 @@ _PEOPLE = (
 )
 _VOICE = ("speaks_clip", "understands", "does_not_understand")
 _PROCESSES = ("starts", "ready", "worker_ready", "dies", "sticks", "falls_silent", "beats", "unreachable")
-_FRAMES = ("speaks", "begins_tool", "ends_tool", "notes", "takes_in", "finishes", "fails", "asks")
-_HOUSE = ("model_is", "crash", "restart_in_place", "stops", "passes", "scales", "host_has", "agents_are")
-_SENTENCES = frozenset((*_PEOPLE, *_VOICE, *_PROCESSES, *_FRAMES, *_HOUSE))
+_FRAMES = ("speaks", "begins_tool", "ends_tool", "notes", "takes_in", "asks")
+_ENDINGS = ("finishes", "fails", "cannot_ask")
+_HOUSE = ("model_is", "crash", "restart_in_place", "stops", "passes", "scales", "host_has")
+_SETTINGS = ("agents_are", "endpoints_are")
+_SENTENCES = frozenset((*_PEOPLE, *_VOICE, *_PROCESSES, *_FRAMES, *_ENDINGS, *_HOUSE, *_SETTINGS))
 
 
 @dataclass(frozen=True)

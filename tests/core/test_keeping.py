@@ -6,7 +6,8 @@ from supervisor.core.decide import decide
 from supervisor.core.effects import KillWorker, StartWorker
 from supervisor.core.events import Recovered, WorkerKept
 from supervisor.core.keeping import keepable
-from supervisor.core.model import Policy, Who
+from supervisor.core.model import Who
+from supervisor.core.policy import Policy
 from tests.world import World
 
 

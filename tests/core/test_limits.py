@@ -1,7 +1,7 @@
 """What the stories do not print: since when a limit is passed, and how demand fades."""
 
 from supervisor.core.events import StoodStill
-from supervisor.core.model import Policy
+from supervisor.core.policy import Policy
 from tests.world import World
 
 _MIB = 1024 * 1024

@@ -7,7 +7,8 @@ import pytest
 from supervisor.core.decide import decide, next_deadline
 from supervisor.core.effects import StartWorker
 from supervisor.core.events import Spoke, Ticked
-from supervisor.core.model import Policy, WorkerState
+from supervisor.core.model import WorkerState
+from supervisor.core.policy import Policy
 from supervisor.core.reminders import Due, LifeDue, RestDue, SilenceDue, TurnDue
 from tests.world import World
 
@@ -41,6 +42,7 @@ def test_a_turn_has_one_deadline_whatever_its_attempts() -> None:
     for _ in range(3):
         world.fails("s/1", again=True)
         world.ready(0)
+        world.passes(3.0)
     assert _reminders(world, TurnDue) == 1
 
 
@@ -88,3 +90,16 @@ def test_what_is_due_has_its_effect_also_when_a_word_of_an_answer_brings_the_tim
     assert not decide(world.state, spoke, world.now).effects
     later = decide(world.state, spoke, world.now + world.policy.rest_seconds_max)
     assert [effect.seat for effect in later.effects if isinstance(effect, StartWorker)] == [spare]
+
+
+def test_a_rest_that_was_ended_does_not_move_its_turn_again() -> None:
+    world = World(Policy(busy_seats=1, spares=0))
+    world.worker_ready()
+    world.says("s", "hello")
+    world.cannot_ask("s/1")
+    world.ready(0)
+    world.drains()
+    world.model_is("ready")
+    place = world.state.queued["s"]
+    world.passes(3.0)
+    assert world.state.queued["s"] is place

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from supervisor.core.effects import KillWorker, StartWorker
 from supervisor.core.events import PolicyChanged, RenewalAsked
-from supervisor.core.model import Policy, WorkerState
+from supervisor.core.model import WorkerState
+from supervisor.core.policy import Policy
 from tests.world import World, agent_of
 
 

@@ -4,8 +4,10 @@ from supervisor.core.decide import decide
 from supervisor.core.effects import KillWorker, SteerTurn
 from supervisor.core.events import Steered, StoodStill, Ticked
 from supervisor.core.model import BusyMode
+from supervisor.core.policy import Policy
 from supervisor.journal.memory import MemoryJournal
 from tests.journal.lives import Life
+from tests.world import World
 
 
 def running_life() -> Life:
@@ -28,6 +30,47 @@ def test_deadlines_still_come_after_a_standstill() -> None:
     decide(life.state, StoodStill(10_000.0), 11_000.0)
     decision = decide(life.state, Ticked(), 20_000.0)
     assert any(isinstance(effect, KillWorker) for effect in decision.effects)
+
+
+def test_the_wait_for_a_model_does_not_count_a_standstill() -> None:
+    world = World(Policy(busy_seats=2, spares=0, outage_seconds_max=100.0))
+    world.worker_ready()
+    world.says("s", "hello")
+    world.cannot_ask("s/1", asked=60)
+    world.ready(0)
+    world.says("t", "hello")
+    world.now += 500.0
+    world.tell(StoodStill(500.0))
+    assert set(world.state.resting) | set(world.state.queued) == {"s", "t"}
+    world.passes(59.0)
+    assert not world.state.busy
+    world.passes(2.0)
+    assert world.state.busy
+    world.passes(40.0)
+    assert world.witness.ended.keys() == {"s/1"}  # the other one is the probe
+
+
+def test_a_wait_that_began_before_a_standstill_is_as_long_as_any() -> None:
+    """Also for a turn that has not begun, when others that waited longer are looked for."""
+    world = World(Policy(busy_seats=2, spares=0, outage_seconds_max=6.0))
+    world.worker_ready()
+    world.says("s", "hello")
+    world.cannot_ask("s/1")
+    world.ready(0)
+    world.says("t", "hello")
+    world.passes(1.4)
+    world.notes("t/1")
+    world.cannot_ask("s/1", asked=60)
+    world.ready(0)
+    world.says("u", "hello")
+    world.now += 3.0
+    world.tell(StoodStill(3.0))
+    world.passes(4.5)
+    assert not world.witness.ended
+    world.passes(0.2)
+    assert world.witness.ended.keys() == {"s/1"}
+    world.passes(2.0)
+    assert world.witness.ended.keys() == {"s/1", "u/1"}
 
 
 def test_steers_are_offered_few_at_a_time_and_in_order() -> None:

@@ -1,6 +1,6 @@
 """What the stories of binding and supply do not print: what the line keeps."""
 
-from supervisor.core.model import Policy
+from supervisor.core.policy import Policy
 from tests.world import World
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from supervisor.core.decide import decide
 from supervisor.core.events import Recovered
-from supervisor.core.model import Policy
+from supervisor.core.policy import Policy
 from supervisor.journal.journal import Journal
 from tests.acceptance.sight import state_of
 from tests.checker import Sight, check_history

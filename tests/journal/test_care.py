@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ipc.messages import Table
-from supervisor.core.model import Policy
+from supervisor.core.policy import Policy
 from supervisor.core.records import MessageDropped
 from supervisor.journal import care
 from supervisor.journal.errors import JournalError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.core.model import Policy
+from supervisor.core.policy import Policy
 from supervisor.journal.errors import JournalError, JournalFenced, JournalUnwritable
 from supervisor.journal.groups import CHECKPOINT_PAGES_IDLE
 from supervisor.journal.journal import Journal

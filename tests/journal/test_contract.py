@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from supervisor.core.events import Known
-from supervisor.core.model import Policy
+from supervisor.core.policy import Policy
 from supervisor.core.records import CursorMoved, Record
 from supervisor.journal.errors import JournalError, JournalFenced
 from supervisor.journal.snapshot import durable

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.core.model import Policy
+from supervisor.core.policy import Policy
 from supervisor.journal.errors import JournalLocked
 from tests.journal.conftest import open_in
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from supervisor.core.model import Policy, Proof, TurnState, Verdict, Who
+from supervisor.core.model import Proof, TurnState, Verdict, Who
+from supervisor.core.policy import Policy
 from supervisor.core.records import (
     AttemptLost,
     AttemptOpened,

@@ -11,7 +11,8 @@ from ipc.messages import Assign
 from supervisor.briefing import HISTORY_BYTES_MAX, SAY_BYTES_MAX, TRIED_BYTES_MAX, Briefing
 from supervisor.core.effects import AssignTurn
 from supervisor.core.events import Finished, Spoke, ToolFinished, ToolStarted
-from supervisor.core.model import BusyMode, Message, Policy, Who
+from supervisor.core.model import BusyMode, Message, Who
+from supervisor.core.policy import Policy
 from supervisor.journal.budget import Budget, cut, told_within
 from supervisor.journal.journal import Journal
 from supervisor.live import Live

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.core.model import Policy
+from supervisor.core.policy import Policy
 from supervisor.core.records import Record, TurnFailed, TurnOpened
 from supervisor.journal import load, read, tables
 from supervisor.journal.errors import JournalDamaged, JournalError, JournalLocked, JournalTooNew

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.core.model import Policy
+from supervisor.core.policy import Policy
 from supervisor.core.records import Record
 from supervisor.journal.care import check, stats
 from supervisor.journal.errors import JournalDamaged, JournalError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.core.model import Policy
+from supervisor.core.policy import Policy
 from supervisor.core.records import (
     MessageAccepted,
     MessageDropped,

@@ -31,10 +31,11 @@ from supervisor.core.events import (
     WorkerStarted,
     WorkerUnreachable,
 )
-from supervisor.core.model import BusyMode, ModelState, Policy, Proof, Who, session_of
+from supervisor.core.model import BusyMode, ModelState, Proof, Who, session_of
+from supervisor.core.policy import Policy
+from tests.pretend_processes import Process
 from tests.simulation.kindness import be_kind, left_alone
 from tests.simulation.people import BUSY, SESSIONS, People
-from tests.witness import Process
 from tests.world import World, agent_of
 
 MODELS = st.sampled_from([state.value for state in ModelState])
@@ -53,6 +54,7 @@ POLICIES = st.builds(
     memory_free_bytes_min=st.just(100 * 1024 * 1024),
     resume=st.sampled_from(["auto", "auto", "never", "ask"]),
     freshness_seconds=st.sampled_from([50.0, 3600.0]),
+    outage_seconds_max=st.sampled_from([5.3, 3600.0]),
     deadline_seconds=st.just(100.0),
     # Not a whole number, as a person may write it: sums of such times are rounded.
     silence_seconds=st.just(30.3),
@@ -148,6 +150,19 @@ class Cruelty(People):
     @rule(data=st.data(), again=st.booleans())
     def fails(self, data: st.DataObject, again: bool) -> None:
         self.world.fails(data.draw(st.sampled_from(self._jobs())), again=again)
+
+    @precondition(lambda self: self._jobs())
+    @rule(data=st.data(), asked=st.sampled_from([0, 0, 3, 20]))
+    def cannot_ask(self, data: st.DataObject, asked: int) -> None:
+        """Nothing weighs against the turn."""
+        turn = data.draw(st.sampled_from(self._jobs()))
+        before = self._losses(turn)
+        self.world.cannot_ask(turn, asked=asked)
+        assert self._losses(turn) in (before, None)
+
+    def _losses(self, turn: str) -> int | None:
+        session = self.world.state.sessions.get(session_of(turn))
+        return session.turn.losses if session and session.turn and session.turn.id == turn else None
 
     # --- echoes ---------------------------------------------------------------------------------------------
 
@@ -259,4 +274,5 @@ def _frames(who: Who, turn: str, attempt: int) -> list[Any]:
         Finished(who, turn, attempt, "answer", 7, 3),
         Failed(who, turn, attempt, "no luck", "try later", True, 13, 2),
         Failed(who, turn, attempt, "no luck", "try later", False),
+        Failed(who, turn, attempt, "nothing answers", "look at it", False, outage=True, wait_seconds=2),
     ]

@@ -6,6 +6,7 @@ from tests.simulation.mutants_of_bounds import MUTANTS_OF_BOUNDS
 from tests.simulation.mutants_of_cursors import MUTANTS_OF_CURSORS
 from tests.simulation.mutants_of_keeping import MUTANTS_OF_KEEPING
 from tests.simulation.mutants_of_messages import MUTANTS_OF_MESSAGES
+from tests.simulation.mutants_of_outages import MUTANTS_OF_OUTAGES
 from tests.simulation.mutants_of_scale import MUTANTS_OF_SCALE
 from tests.simulation.mutants_of_supply import MUTANTS_OF_SUPPLY
 from tests.simulation.mutants_of_voice import MUTANTS_OF_VOICE
@@ -14,6 +15,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *MUTANTS_OF_BOUNDS,
     *MUTANTS_OF_CURSORS,
     *MUTANTS_OF_KEEPING,
+    *MUTANTS_OF_OUTAGES,
     *MUTANTS_OF_SCALE,
     *MUTANTS_OF_SUPPLY,
     *mutants(
@@ -108,8 +110,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "turns",
         (
             "stopped_attempts_are_heard",
-            " or attempt.verdict is not None:\n        return None",
-            ":\n        return None",
+            "    if found is None or found[2].verdict is not None:",
+            "    if found is None:",
         ),
         ("frames_of_another_turn_count", "if turn.id != turn_id or attempt", "if attempt"),
         ("frames_of_another_attempt_count", " or attempt.number != number", ""),
@@ -141,7 +143,6 @@ MUTANTS: tuple[Mutant, ...] = (
             "attempt is None or message.id in",
         ),
         ("progress_is_not_noted", "    attempt.progress_at = ledger.now\n", ""),
-        ("tools_end_without_beginning", "    if name is None:\n        return\n", '    name = name or ""\n'),
         ("steered_messages_stay_waiting", "    line.take(ledger.state, session, message)\n", ""),
         (
             "anything_counts_as_steered",
@@ -169,14 +170,14 @@ MUTANTS: tuple[Mutant, ...] = (
         ("interrupted_twice", " or (turn.attempt and turn.attempt.verdict):", ":"),
         (
             "verdicts_are_forgotten",
-            "    if turn.attempt.verdict is not None:\n        close",
+            "    if attempt.verdict is not None:\n        close",
             "    if False:\n        close",
         ),
         ("lost_for_ever", "    if turn.losses < ledger.state.policy.attempts_max:\n", "    if True:\n"),
         ("losses_are_not_counted", "reason, losses=turn.losses + 1)", "reason, losses=turn.losses)"),
         (
             "lost_turns_leave_the_road",
-            "    line.go_first(ledger.state, session.name, ledger.now)\n",
+            "    backoff.again(ledger, session, turn)\n",
             "    pass\n",
         ),
         ("failed_verdicts_interrupt", "    if verdict.state is TurnState.FAILED:\n", "    if False:\n"),
@@ -185,22 +186,29 @@ MUTANTS: tuple[Mutant, ...] = (
             "    if session.waiting:\n        ledger.state.openable",
             "    if False:\n        ledger.state.openable",
         ),
-        ("deadlines_of_another_turn", "turn.id != due.turn or turn.questions", "turn.questions"),
-        ("deadlines_of_before_a_question", " or turn.questions != due.questions:", ":"),
+        (
+            "nobody_watches_the_deadline",
+            "        ledger.remind(ledger.now + policy.deadline_seconds -",
+            "        str(-",
+        ),
+    ),
+    *mutants(
+        "tool_calls",
+        ("tools_end_without_beginning", "    if name is None:\n        return\n", '    name = name or ""\n'),
+    ),
+    *mutants(
+        "time_limits",
+        ("deadlines_of_another_turn", "turn.id != due.turn or turn.pauses", "turn.pauses"),
+        ("deadlines_of_before_a_question", " or turn.pauses != due.pauses:", ":"),
         (
             "deadlines_stop_twice",
-            "    elif turn.attempt.verdict is None:\n        stop",
-            "    else:\n        stop",
+            "    elif turn.attempt.verdict is None:\n        turns.stop",
+            "    else:\n        turns.stop",
         ),
         (
             "deadlines_wait_for_an_attempt",
-            "    if turn.attempt is None:\n        close(ledger, session, turn, verdict",
-            "    if False:\n        close(ledger, session, turn, verdict",
-        ),
-        (
-            "nobody_watches_the_deadline",
-            "        ledger.remind(ledger.now + policy.deadline_seconds,",
-            "        str(",
+            "    if turn.attempt is None:\n        turns.close(ledger, session, turn, verdict",
+            "    if False:\n        turns.close(ledger, session, turn, verdict",
         ),
         (
             "silence_of_another_turn",
@@ -300,24 +308,19 @@ MUTANTS: tuple[Mutant, ...] = (
         ("asking_workers_keep_their_seat", "    turns.give_back(ledger, event.who)\n", ""),
         (
             "asking_attempts_stay_open",
-            "turn.said_before, turn.attempt = attempt.said, None",
-            "turn.said_before = attempt.said",
-        ),
-        (
-            "words_before_a_question_are_forgotten",
-            "turn.said_before, turn.attempt = attempt.said, None",
-            "turn.attempt = None",
+            "    turn.end_attempt()\n",
+            "",
         ),
         ("questions_are_not_counted", "    turn.questions += 1\n", "    turn.questions = 1\n"),
         (
             "time_runs_while_a_human_thinks",
-            "turn.started_at, turn.content_at = None, ledger.now",
-            "turn.content_at = ledger.now",
+            "    turns.pause(ledger, turn)\n",
+            "",
         ),
         (
             "questions_are_no_content",
-            "turn.started_at, turn.content_at = None, ledger.now",
-            "turn.started_at = None",
+            "turn.ran_seconds, turn.content_at = 0.0, ledger.now",
+            "turn.ran_seconds = 0.0",
         ),
         ("any_question_can_be_answered", " or turn.question.id != event.question:", ":"),
         (

@@ -13,7 +13,11 @@ MUTANTS_OF_ANSWERS = (
             "    if False:\n",
         ),
         ("empty_answers_are_answers", "    if not text.strip():\n", "    if False:\n"),
-        ("attempts_say_it_all_again", "said_before=len(turn.said_before)))", "said_before=0))"),
+        (
+            "attempts_say_it_all_again",
+            "AssignTurn(*assigned, len(turn.said_before),",
+            "AssignTurn(*assigned, 0,",
+        ),
         ("losses_count_nothing_said", "        said=len(turn.said),\n", ""),
         (
             "failures_cost_nothing",

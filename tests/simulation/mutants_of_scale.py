@@ -71,7 +71,7 @@ MUTANTS_OF_SCALE: tuple[Mutant, ...] = (
             "        worker.away_since = ledger.now\n    worker.state, worker.why",
             "        pass\n    worker.state, worker.why",
         ),
-        ("seats_that_fail_call_for_spares", "    worker.away_since = None  #", "    pass  #"),
+        ("seats_that_fail_call_for_spares", "    worker.away_since = None  # what", "    pass  # what"),
         ("spares_are_never_given_up", "    spares.look(ledger)\n", ""),
     ),
     *mutants(

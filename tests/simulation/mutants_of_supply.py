@@ -8,8 +8,8 @@ MUTANTS_OF_SUPPLY: tuple[Mutant, ...] = (
         ("sessions_join_the_line_again", "    if session not in state.queued:\n", "    if True:\n"),
         (
             "joined_sessions_are_not_listed",
-            "Place(highest + 1, now)\n    enlist(state, session)\n",
-            "Place(highest + 1, now)\n",
+            "    state.resting.pop(session, None)\n    enlist(state, session)\n",
+            "    state.resting.pop(session, None)\n",
         ),
         ("thrown_back_sessions_keep_their_rank", "Place(lowest - 1, now)", "Place(highest + 1, now)"),
         ("sessions_that_left_have_a_worker", "    state.own.pop(session, None)\n", ""),
@@ -39,8 +39,8 @@ MUTANTS_OF_SUPPLY: tuple[Mutant, ...] = (
         ("dead_workers_are_still_own", "        state.own.pop(session, None)\n        line", "        line"),
         (
             "killed_workers_are_still_own",
-            "        ledger.state.own.pop(worker.session, None)\n",
-            "        pass\n",
+            "DYING, why\n    index(ledger.state, worker)\n    if worker.session is not None:",
+            "DYING, why\n    index(ledger.state, worker)\n    if False:",
         ),
         ("starts_must_be_reported_first", "        worker.is_ready_early = True  #", "        pass  #"),
         ("starts_need_no_report", "    if worker.pid:\n", "    if True:\n"),
@@ -61,7 +61,7 @@ MUTANTS_OF_SUPPLY: tuple[Mutant, ...] = (
             "agent = ledger.state.policy.agent_of(session.name)",
             'agent = "default"',
         ),
-        ("own_workers_are_not_met", " for name in state.own]", " for name in ()]"),
+        ("own_workers_are_not_met", "        for name in state.own\n", "        for name in ()\n"),
         ("the_last_in_line_comes_first", "_, name, seat = min(found)", "_, name, seat = max(found)"),
     ),
     *mutants(
@@ -111,7 +111,7 @@ MUTANTS_OF_SUPPLY: tuple[Mutant, ...] = (
         ("needs_are_met_twice", "        needs.remove(need)\n", "        pass\n"),
         ("spares_are_for_one_agent", "if fresh.get(agent, 0) <= 0), used[0])", "if False), used[0])"),
         ("old_agents_get_the_spares", "list(reversed(state.agents_used))", "list(state.agents_used)"),
-        ("sessions_in_line_lose_their_worker_first", " and worker.session not in state.queued:", ":"),
+        ("sessions_in_line_lose_their_worker_first", "session in state.queued or session in", "session in"),
         ("spares_take_what_is_in_use", "    if need.rank is None:\n        return None\n", ""),
         ("fresh_workers_never_make_room", "        if seats and fresh[agent] > 0:\n", "        if False:\n"),
         (

@@ -20,13 +20,13 @@ MUTANTS_OF_VOICE = (
         ("clips_are_overtaken", "    if is_next(session, message):", "    if True:"),
         (
             "behind_a_clip_nobody_interrupts",
-            "    elif message.busy is BusyMode.INTERRUPT and session.turn",
-            "    elif False and session.turn",
+            "    elif session.turn and session.turn.question is None:\n",
+            "    elif False:\n",
         ),
         (
-            "behind_a_clip_everybody_interrupts",
-            "    elif message.busy is BusyMode.INTERRUPT and session.turn",
-            "    elif session.turn",
+            "every_message_interrupts",
+            "    if message.busy is BusyMode.INTERRUPT and session.turn",
+            "    if session.turn",
         ),
         ("behind_a_clip_questions_are_withdrawn", " and session.turn.question is None:", ":"),
         ("clips_let_those_before_them_answer", "if message.seq > after_seq and not", "if not"),

@@ -143,6 +143,10 @@ class People(RuleBasedStateMachine):
     def agents_change(self, agents: str) -> None:
         self.world.agents_are(agents)
 
+    @rule(endpoints=st.sampled_from(["", "poet:elsewhere", "default:elsewhere"]))
+    def endpoints_change(self, endpoints: str) -> None:
+        self.world.endpoints_are(endpoints)
+
     @rule()
     def undrains(self) -> None:
         self.world.undrains()

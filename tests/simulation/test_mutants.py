@@ -43,7 +43,7 @@ def _judges() -> str:
     tests = _ROOT / "tests"
     names = ("hunt", "kindness", "machine", "people", "test_simulation")
     files = [tests / "simulation" / f"{name}.py" for name in names]
-    files += [tests / f"{name}.py" for name in ("clockwork", "world", "witness")]
+    files += [tests / f"{name}.py" for name in ("clockwork", "pretend_processes", "world", "witness")]
     files += sorted((tests / "core").rglob("*.py"))
     files += sorted((tests / "core" / "stories").iterdir())
     return "".join(path.read_text() for path in files)

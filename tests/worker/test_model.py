@@ -12,7 +12,7 @@ from tests.fake_model import FakeModel
 from worker.errors import ContextOverflow, ModelError
 from worker.model import Limits, Model, Reply
 
-QUICK = Limits(stall_seconds=0.5, back_off_seconds=0.01, wait_seconds_max=0.05, characters_max=50_000)
+QUICK = Limits(stall_seconds=0.5, back_off_seconds=0.01, characters_max=50_000)
 KEY = "sk-very-secret"
 WORDS = "the words of a person"
 
@@ -58,13 +58,14 @@ def say(
     key: str = KEY,
     limits: Limits = QUICK,
     tools: list[dict[str, Any]] | None = None,
+    away: bool = False,
 ) -> Heard:
     """One request with a client of its own."""
 
     async def once() -> Heard:
         model = Model(limits)
         try:
-            return await ask(model, ModelEndpoint(base_url, name, key), text, tools or [])
+            return await ask(model, ModelEndpoint(base_url, name, key, away), text, tools or [])
         finally:
             await model.close()
 
@@ -122,24 +123,60 @@ def test_a_passing_refusal_is_retried_visibly(fake: FakeModel, mode: str) -> Non
     assert heard.text == f"You said: {WORDS}"
     assert len(heard.notes) == 2
     assert f"HTTP {mode}" in heard.notes[0]
-    assert "2 of 4" in heard.notes[0]
+    assert "2 of 3" in heard.notes[0]
     assert len(fake.requests()) == 3
 
 
 @pytest.mark.parametrize(("mode", "status"), [("429", 429), ("500", 500)])
-def test_a_lasting_refusal_fails_after_bounded_tries(fake: FakeModel, mode: str, status: int) -> None:
+def test_a_lasting_refusal_is_an_outage_after_bounded_tries(fake: FakeModel, mode: str, status: int) -> None:
     fake.set_mode(mode)
     error = fault(say(fake.base_url))
     assert f"HTTP {status}" in error.error
-    assert error.again is False
+    assert (error.again, error.outage, error.wait_seconds) == (False, True, 0)
     assert len(fake.requests()) == QUICK.tries_max
 
 
-def test_retry_after_is_honoured_up_to_a_cap(fake: FakeModel) -> None:
-    fake.set_mode("429", times=1, retry_after="3600")
-    heard = say(fake.base_url, limits=Limits(back_off_seconds=0.001, wait_seconds_max=0.3))
+def test_a_short_retry_after_is_waited_for(fake: FakeModel) -> None:
+    fake.set_mode("429", times=1, retry_after="0.3")
+    heard = say(fake.base_url)
     assert heard.reply is not None
     assert "trying again in 0.3 s" in heard.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "seconds"),
+    [("3600", 3600), ("2.5", 3), ("inf", 86400), ("1e300", 86400), ("Fri, 31 Dec 1999 23:59:59 GMT", 30)],
+)
+def test_a_long_retry_after_is_an_outage_at_once(fake: FakeModel, asked: str, seconds: int) -> None:
+    """Whoever waits for it holds no seat meanwhile."""
+    fake.set_mode("429", retry_after=asked)
+    heard = say(fake.base_url)
+    error = fault(heard)
+    assert (error.outage, error.wait_seconds, heard.notes) == (True, seconds, [])
+    assert len(fake.requests()) == 1
+
+
+@pytest.mark.parametrize("asked", ["nan", "-5"])
+def test_a_retry_after_that_is_no_time_asks_for_nothing(fake: FakeModel, asked: str) -> None:
+    fake.set_mode("429", times=1, retry_after=asked)
+    assert say(fake.base_url).reply is not None
+
+
+@pytest.mark.parametrize("mode", ["500", "429", "drop"])
+def test_a_server_that_is_away_is_asked_once(fake: FakeModel, mode: str) -> None:
+    """A probe says nothing before its server has answered: the supervisor takes any word for an answer."""
+    fake.set_mode(mode, **({"tokens": 0} if mode == "drop" else {}))
+    heard = say(fake.base_url, away=True)
+    assert fault(heard).outage
+    assert len(fake.requests()) == 1
+    assert heard.notes == (["the model server answers again"] if mode == "drop" else [])
+
+
+def test_a_server_that_is_back_is_told_before_its_first_word(fake: FakeModel) -> None:
+    fake.set_mode("stall", tokens=0)
+    heard = say(fake.base_url, away=True)
+    assert heard.notes == ["the model server answers again"]
+    assert fault(heard).outage is False
 
 
 def test_an_empty_account_is_not_retried(fake: FakeModel) -> None:
@@ -196,6 +233,7 @@ def test_a_refused_connection_is_named_with_its_setting() -> None:
     assert "nothing answers at http://127.0.0.1:" in error.error
     assert "[model] base_url" in error.hint
     assert len(heard.notes) == QUICK.tries_max - 1
+    assert error.outage
 
 
 def test_an_unknown_host_is_named_with_its_setting() -> None:

@@ -1,0 +1,214 @@
+"""Outages of model endpoints: turns wait for one that is away, and one of them at a time finds out whether
+it is back.
+
+An endpoint is away when an attempt reports that it could not be reached, answers with a server error, or asks
+to be left alone (`Failed.outage`). The attempt is put back without weighing against its turn, and no turn for
+that endpoint is placed until its next probe is due. The probe is an ordinary attempt at the first turn in
+line that can be placed; its worker sends one request and does not repeat it. The others wait.
+
+    state       left by                                           to
+    up          a refused attempt                                 away
+    away        the probe is due, and a turn can be placed        probing
+    probing     the probe is refused                              away, the next probe later
+    probing     the probe ends in another way, without an answer  away, the next probe at once
+    probing     any other frame of the probe: it has an answer    up
+    any         a reload, or the embedded model changes           up
+
+- Only the probe brings an endpoint up. An attempt that was answered before the outage may go on speaking for
+  minutes while its server refuses every new request.
+- A refused turn rests (core/backoff.py) until a little after the probe. So the next probe is another turn if
+  one waits, and a conversation that its server cannot answer does not hold up the others: it alone backs off
+  further with every refusal.
+- A turn that waits holds no seat, and its deadline stands still. It fails when it has waited for
+  `[turns] outage_max` in a row. For a turn that was refused the wait begins with its first refusal and ends
+  with an answer. For one that has not begun it begins with its opening, or with the outage if that is later.
+- All of this is fleeting. The first attempts of a new life find out anew.
+"""
+
+from collections.abc import Iterator
+
+from supervisor.core import backoff, turns
+from supervisor.core.events import Failed, Frame
+from supervisor.core.ledger import Ledger
+from supervisor.core.model import Attempt, Outage, Session, State, Turn, session_of
+from supervisor.core.reminders import OutageDue
+
+# A server may ask for more; whoever mends it does not want to wait for that.
+_ASKED_SECONDS_MAX = 300.0
+# How much later than the probe a refused turn is back in line: another one can be placed within this time.
+_GRACE_SECONDS = 0.25
+# Turns that wait are looked through for those that have waited too long at most this often.
+_LOOK_SECONDS_MIN = 1.0
+
+
+def refused(ledger: Ledger, event: Failed) -> None:
+    """The attempt could not ask its endpoint: the turn waits, or fails if it has waited too long."""
+    found = turns.running(ledger.state, event.who, event.turn, event.attempt)
+    if found is None:
+        return
+    session, turn, attempt = found
+    outage = _declare(ledger, turn, attempt, event)
+    turns.give_back(ledger, event.who)
+    if turn.content_at > attempt.opened_at:  # it was answered before, so this is the first refusal in a row
+        turn.away_since, turn.refusals = None, 0
+    if turn.away_since is None:
+        turn.away_since = ledger.now
+    turn.refusals += 1
+    limit = ledger.state.policy.outage_seconds_max
+    if ledger.now >= turn.away_since + limit:
+        _give_up(ledger, session, turn, event.error, event.hint)
+        return
+    turns.leave(ledger, session, turn, event.error)
+    turns.pause(ledger, turn)
+    until = ledger.now + backoff.seconds(turn.refusals, turn.id, ledger.state.policy.rest_seconds_max)
+    if outage is not None:
+        _look_by(ledger, _endpoint(ledger.state, turn), outage, turn.away_since + limit)
+        until = max(until, outage.probe_at)
+    backoff.rest(ledger, session, turn, until + _GRACE_SECONDS)
+
+
+def _declare(ledger: Ledger, turn: Turn, attempt: Attempt, event: Failed) -> Outage | None:
+    """What is known of the endpoint from now on; None when other settings have replaced it meanwhile."""
+    state, now = ledger.state, ledger.now
+    endpoint = _endpoint(state, turn)
+    if attempt.endpoint not in ("", endpoint):
+        return None
+    outage = state.outages.get(endpoint)
+    if outage is None:
+        limit_at = now + state.policy.outage_seconds_max
+        outage = state.outages[endpoint] = Outage(now, event.error, event.hint, now, limit_at)
+        ledger.remind(limit_at, OutageDue(endpoint))
+    elif outage.probe != (event.turn, event.attempt):
+        # Begun before the endpoint was known to be away: it tells nothing new, but a server may ask for more.
+        _probe_at(ledger, endpoint, outage, max(outage.probe_at, now + _asked(event)))
+        return outage
+    outage.failures += 1
+    outage.error, outage.hint, outage.probe = event.error, event.hint, None
+    delay = backoff.seconds(outage.failures, turn.id, state.policy.rest_seconds_max)
+    _probe_at(ledger, endpoint, outage, now + max(delay, _asked(event)))
+    return outage
+
+
+def _asked(event: Failed) -> float:
+    return min(event.wait_seconds, _ASKED_SECONDS_MAX)
+
+
+def _probe_at(ledger: Ledger, endpoint: str, outage: Outage, at: float) -> None:
+    outage.probe_at = at
+    ledger.remind(at, OutageDue(endpoint))
+
+
+def _look_by(ledger: Ledger, endpoint: str, outage: Outage, at: float) -> None:
+    if at < outage.limit_at:
+        outage.limit_at = at
+        ledger.remind(at, OutageDue(endpoint))
+
+
+def may_begin(state: State, agent: str, now: float) -> bool:
+    """Whether a turn of this agent may be placed: its endpoint is up, or due to be probed."""
+    outage = state.outages.get(state.policy.endpoint_of(agent)) if state.outages else None
+    return outage is None or (now >= outage.probe_at and not _is_probing(state, outage))
+
+
+def begun(ledger: Ledger, turn: Turn) -> float | None:
+    """A turn is being placed: if its endpoint is away, its next attempt is the probe. Returns since when."""
+    state = ledger.state
+    outage = state.outages.get(_endpoint(state, turn)) if state.outages else None
+    if outage is None:
+        return None
+    outage.probe = turn.id, turn.attempts + 1
+    return outage.since
+
+
+def heard(ledger: Ledger, event: Frame) -> None:
+    """A frame of the probe says that its endpoint has answered, unless it fails in a way that may pass."""
+    state = ledger.state
+    if not state.outages or (isinstance(event, Failed) and event.again):
+        return
+    found = turns.running(state, event.who, event.turn, event.attempt)
+    endpoint = _endpoint(state, found[1]) if found else ""
+    outage = state.outages.get(endpoint)
+    if outage is not None and outage.probe == (event.turn, event.attempt):
+        del state.outages[endpoint]
+        # Words alone move no seat: what is due does, and lets the others go.
+        ledger.remind(ledger.now, OutageDue(endpoint))
+
+
+def forget(ledger: Ledger) -> None:
+    """The endpoints may be others now, or served anew: every turn that waits for one may find out."""
+    state = ledger.state
+    state.outages.clear()
+    for name in list(state.resting):
+        turn = state.sessions[name].turn
+        if turn is not None and turn.away_since is not None:
+            backoff.go_on(ledger, name)
+
+
+def look(ledger: Ledger, due: OutageDue) -> None:
+    """Turns that have waited too long fail. Whether a probe is due is seen when turns are placed."""
+    state = ledger.state
+    outage = state.outages.get(due.endpoint)
+    if outage is None or ledger.now < outage.limit_at:
+        return
+    limit, next_at = state.policy.outage_seconds_max, ledger.now + state.policy.outage_seconds_max
+    for session, turn in list(waiting(state, due.endpoint)):
+        at = _waits_since(turn, outage) + limit
+        if at <= ledger.now:
+            _give_up(ledger, session, turn, outage.error, outage.hint)
+        else:
+            next_at = min(next_at, at)
+    outage.limit_at = max(next_at, ledger.now + _LOOK_SECONDS_MIN)
+    ledger.remind(outage.limit_at, due)
+
+
+def _waits_since(turn: Turn, outage: Outage) -> float:
+    return max(turn.opened_at, outage.since) if turn.away_since is None else turn.away_since
+
+
+def _give_up(ledger: Ledger, session: Session, turn: Turn, error: str, hint: str) -> None:
+    limit = ledger.state.policy.outage_seconds_max
+    told = f"{error}; it waited {limit:.0f} s for the model server, which is [turns] outage_max"
+    turns.fail(ledger, session, turn, told, hint)
+
+
+def waiting(state: State, endpoint: str) -> Iterator[tuple[Session, Turn]]:
+    """The turns that wait for an endpoint, those in line first."""
+    for name in (*state.queued, *state.resting):
+        turn = state.sessions[name].turn
+        if turn is not None and _endpoint(state, turn) == endpoint:
+            yield state.sessions[name], turn
+
+
+def of_turn(state: State, turn: Turn) -> Outage | None:
+    """The outage that a turn waits for, if it does."""
+    waits = turn.attempt is None and turn.question is None
+    return state.outages.get(_endpoint(state, turn)) if waits else None
+
+
+def note(state: State, session: str, now: float) -> str:
+    """What the sender of a message should know when its model cannot be reached."""
+    outage = state.outages.get(state.policy.endpoint_of(state.policy.agent_of(session)))
+    if outage is None:
+        return ""
+    told = f"model unreachable for {now - outage.since:.0f} s: {outage.error}"
+    return f"{told}; this waits, {next_try(state, outage, now)}"
+
+
+def next_try(state: State, outage: Outage, now: float) -> str:
+    if _is_probing(state, outage):
+        return "it is being tried now"
+    return f"next try in {max(0.0, outage.probe_at - now):.0f} s"
+
+
+def _is_probing(state: State, outage: Outage) -> bool:
+    """Whether the probe runs. However it ended, or was stopped: from then on another turn may be it."""
+    session = state.sessions.get(session_of(outage.probe[0])) if outage.probe else None
+    turn = session.turn if session else None
+    attempt = turn.attempt if turn else None
+    if turn is None or attempt is None or attempt.verdict is not None:
+        return False
+    return (turn.id, attempt.number) == outage.probe
+
+
+def _endpoint(state: State, turn: Turn) -> str:
+    return state.policy.endpoint_of(turn.agent)

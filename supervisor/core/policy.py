@@ -1,0 +1,50 @@
+"""The settings that rules depend on."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+# The agent that always exists, and that sessions without another one have.
+DEFAULT_AGENT = "default"
+# The one endpoint of a host whose agents all ask the same language model.
+DEFAULT_ENDPOINT = "model"
+
+
+def _default_agent(session: str) -> str:
+    return DEFAULT_AGENT
+
+
+def _default_endpoint(agent: str) -> str:
+    return DEFAULT_ENDPOINT
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The settings that rules depend on."""
+
+    # The agent that a session's next turn is for: a pure function of the session's name.
+    agent_of: Callable[[str], str] = _default_agent
+    # The model endpoint that an agent asks: a pure function of the agent's name.
+    endpoint_of: Callable[[str], str] = _default_endpoint
+    busy_seats: int = 2
+    spares: int = 1
+    turns_per_worker_max: int = 200
+    attempts_max: int = 3
+    waiting_max: int = 1000
+    queue_max: int = 10_000
+    memory_free_bytes_min: int = 0
+    memory_pressure_max: int | None = None
+    io_pressure_max: int | None = None
+    cpu_pressure_max: int | None = None
+    resume: str = "auto"
+    freshness_seconds: float = 3600.0
+    deadline_seconds: float = 1800.0
+    silence_seconds: float = 300.0
+    outage_seconds_max: float = 3600.0
+    start_seconds: float = 30.0
+    # The pulse needs no interpreter lock, so only a stopped or starved process misses it this long.
+    pulse_seconds: float = 15.0
+    rest_seconds_max: float = 30.0
+    starts_failed_max: int = 5
+    # As many as one event of the feed can carry: all of them are in the event that ends the turn.
+    said_characters_max: int = 1_000_000
+    echo: bool = True

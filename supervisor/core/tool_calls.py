@@ -1,0 +1,50 @@
+"""The tool calls of the running attempt: written down before they run, and once with their result."""
+
+from supervisor.core.events import ToolFinished, ToolStarted
+from supervisor.core.ledger import Ledger
+from supervisor.core.model import Session, Turn
+from supervisor.core.records import ToolCallFinished, ToolCallStarted
+
+
+def started(ledger: Ledger, session: Session, turn: Turn, event: ToolStarted) -> None:
+    attempt = turn.attempt
+    assert attempt is not None
+    attempt.calls[event.call] = event.name
+    turn.content_at = ledger.now
+    attempt.spend(event.input_tokens, event.output_tokens)
+    ledger.tell(
+        session,
+        ToolCallStarted,
+        turn=turn.id,
+        attempt=attempt.number,
+        call=event.call,
+        name=event.name,
+        summary=event.summary,
+        arguments=event.arguments,
+        repeat=event.repeat,
+        offset=event.offset,
+        input_tokens=attempt.input_tokens,
+        output_tokens=attempt.output_tokens,
+    )
+
+
+def finished(ledger: Ledger, session: Session, turn: Turn, event: ToolFinished) -> None:
+    attempt = turn.attempt
+    assert attempt is not None
+    name = attempt.calls.pop(event.call, None)
+    if name is None:
+        return
+    turn.content_at = ledger.now
+    ledger.tell(
+        session,
+        ToolCallFinished,
+        turn=turn.id,
+        attempt=attempt.number,
+        call=event.call,
+        name=name,
+        ok=event.ok,
+        ms=event.ms,
+        result=event.result,
+        exit=event.exit,
+        signal=event.signal,
+    )

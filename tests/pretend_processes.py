@@ -1,0 +1,62 @@
+"""Worker processes of a simulated world, as the machine knows them, and which of their words still count."""
+
+from dataclasses import dataclass, field
+
+from supervisor.core.effects import AssignTurn, SteerTurn
+from supervisor.core.events import (
+    Asked,
+    Event,
+    Frame,
+    WorkerAlive,
+    WorkerDied,
+    WorkerKept,
+    WorkerReady,
+    WorkerStarted,
+    WorkerUnreachable,
+)
+from supervisor.core.model import Who
+from supervisor.core.policy import DEFAULT_AGENT
+
+
+@dataclass
+class Process:
+    """A pretend worker process, as the machine knows it: whatever the supervisor believes."""
+
+    who: Who
+    agent: str = DEFAULT_AGENT
+    session: str | None = None  # the one whose workspace its cell has
+    is_ready: bool = False
+    is_killed: bool = False
+    is_dead: bool = False
+    is_mute: bool = False
+    job: AssignTurn | None = None
+    jobs: list[AssignTurn] = field(default_factory=list)
+    calls: set[str] = field(default_factory=set)  # begun in its job, and not ended
+    offers: list[SteerTurn] = field(default_factory=list)
+
+    @property
+    def pid(self) -> int:
+        return 100 * self.who.epoch + self.who.incarnation
+
+    @property
+    def is_heard(self) -> bool:
+        """What it says counts: it lives and nobody has ordered its end."""
+        return not (self.is_dead or self.is_killed)
+
+
+def is_echo(event: Event, epoch: int, processes: dict[Who, Process]) -> bool:
+    """Whether the event comes from, or speaks of, something that counts no more."""
+    if isinstance(event, WorkerDied | WorkerStarted):
+        who = Who(epoch, event.seat, event.incarnation)
+        return who not in processes or processes[who].is_dead
+    if isinstance(event, WorkerReady | WorkerAlive | WorkerKept | WorkerUnreachable):
+        process = processes.get(event.who)
+        return process is None or not process.is_heard
+    if isinstance(event, Frame | Asked):
+        process = processes.get(event.who)
+        if process is None or process.job is None or not process.is_heard:
+            return True
+        if isinstance(event, Asked) and event.call not in process.calls:
+            return True
+        return (process.job.turn, process.job.attempt) != (event.turn, event.attempt)
+    return False
