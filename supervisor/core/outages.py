@@ -33,7 +33,7 @@ from supervisor.core.ledger import Ledger
 from supervisor.core.model import Attempt, Outage, Session, State, Turn, session_of
 from supervisor.core.reminders import OutageDue
 
-# A server may ask for more; whoever mends it does not want to wait for that.
+# A server may ask for more. It is asked again after this time whatever it said: it may have been mended.
 _ASKED_SECONDS_MAX = 300.0
 # How much later than the probe a refused turn is back in line: another one can be placed within this time.
 _GRACE_SECONDS = 0.25
@@ -49,20 +49,19 @@ def refused(ledger: Ledger, event: Failed) -> None:
     session, turn, attempt = found
     outage = _declare(ledger, turn, attempt, event)
     turns.give_back(ledger, event.who)
-    if turn.content_at > attempt.opened_at:  # it was answered before, so this is the first refusal in a row
-        turn.away_since, turn.refusals = None, 0
-    if turn.away_since is None:
-        turn.away_since = ledger.now
-    turn.refusals += 1
+    since = _refused_since(turn)
+    if since is None:
+        since, turn.refusals = ledger.now, 0
+    turn.away_since, turn.refusals = since, turn.refusals + 1
     limit = ledger.state.policy.outage_seconds_max
-    if ledger.now >= turn.away_since + limit:
+    if ledger.now >= since + limit:
         _give_up(ledger, session, turn, event.error, event.hint)
         return
     turns.leave(ledger, session, turn, event.error)
     turns.pause(ledger, turn)
     until = ledger.now + backoff.seconds(turn.refusals, turn.id, ledger.state.policy.rest_seconds_max)
     if outage is not None:
-        _look_by(ledger, _endpoint(ledger.state, turn), outage, turn.away_since + limit)
+        _look_by(ledger, _endpoint(ledger.state, turn), outage, since + limit)
         until = max(until, outage.probe_at)
     backoff.rest(ledger, session, turn, until + _GRACE_SECONDS)
 
@@ -140,7 +139,7 @@ def forget(ledger: Ledger) -> None:
     state.outages.clear()
     for name in list(state.resting):
         turn = state.sessions[name].turn
-        if turn is not None and turn.away_since is not None:
+        if turn is not None and _refused_since(turn) is not None:
             backoff.go_on(ledger, name)
 
 
@@ -162,7 +161,14 @@ def look(ledger: Ledger, due: OutageDue) -> None:
 
 
 def _waits_since(turn: Turn, outage: Outage) -> float:
-    return max(turn.opened_at, outage.since) if turn.away_since is None else turn.away_since
+    since = _refused_since(turn)
+    return max(turn.opened_at, outage.since) if since is None else since
+
+
+def _refused_since(turn: Turn) -> float | None:
+    """The first of the refusals in a row; None if it was never refused, or answered since."""
+    answered = turn.away_since is not None and turn.content_at > turn.away_since
+    return None if answered else turn.away_since
 
 
 def _give_up(ledger: Ledger, session: Session, turn: Turn, error: str, hint: str) -> None:
@@ -187,7 +193,8 @@ def of_turn(state: State, turn: Turn) -> Outage | None:
 
 def note(state: State, session: str, now: float) -> str:
     """What the sender of a message should know when its model cannot be reached."""
-    outage = state.outages.get(state.policy.endpoint_of(state.policy.agent_of(session)))
+    policy = state.policy
+    outage = state.outages.get(policy.endpoint_of(policy.agent_of(session))) if state.outages else None
     if outage is None:
         return ""
     told = f"model unreachable for {now - outage.since:.0f} s: {outage.error}"

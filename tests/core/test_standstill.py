@@ -73,6 +73,19 @@ def test_a_wait_that_began_before_a_standstill_is_as_long_as_any() -> None:
     assert world.witness.ended.keys() == {"s/1", "u/1"}
 
 
+def test_a_turn_refused_after_a_standstill_has_not_waited_for_that_time() -> None:
+    world = World(Policy(busy_seats=1, spares=0, outage_seconds_max=100.0))
+    world.worker_ready()
+    world.says("s", "hello")
+    world.cannot_ask("s/1")
+    world.ready(0)
+    world.now += 500.0
+    world.tell(StoodStill(500.0))
+    world.passes(2.0)
+    world.cannot_ask("s/1")
+    assert not world.witness.ended
+
+
 def test_steers_are_offered_few_at_a_time_and_in_order() -> None:
     life = running_life()
     offered: list[str] = []

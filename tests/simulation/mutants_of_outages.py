@@ -81,10 +81,10 @@ MUTANTS_OF_OUTAGES: tuple[Mutant, ...] = (
     ),
     *mutants(
         "outages",
-        ("answers_do_not_end_the_wait", "    if turn.content_at > attempt.opened_at:", "    if False:"),
-        ("every_refusal_begins_the_wait", "    if turn.away_since is None:\n", "    if True:\n"),
-        ("refusals_do_not_add_up", "    turn.refusals += 1\n", "    turn.refusals = 1\n"),
-        ("refused_turns_wait_for_ever", "    if ledger.now >= turn.away_since + limit:\n", "    if False:\n"),
+        ("answers_do_not_end_the_wait", "    return None if answered else", "    return"),
+        ("every_refusal_begins_the_wait", "    if since is None:\n", "    if True:\n"),
+        ("refusals_do_not_add_up", "turn.refusals = since, turn.refusals + 1", "turn.refusals = since, 1"),
+        ("refused_turns_wait_for_ever", "    if ledger.now >= since + limit:\n", "    if False:\n"),
         ("waiting_takes_time", "    turns.pause(ledger, turn)\n", ""),
         ("refused_turns_are_tried_before_the_probe", "        until = max(until, outage.probe_at)\n", ""),
         ("refused_turns_are_the_probe", "_GRACE_SECONDS = 0.25", "_GRACE_SECONDS = 0.0"),
@@ -143,7 +143,7 @@ MUTANTS_OF_OUTAGES: tuple[Mutant, ...] = (
         ("known_outages_are_not_forgotten", "    state.outages.clear()\n", ""),
         (
             "lost_turns_are_woken_by_settings",
-            "        if turn is not None and turn.away_since is not None:\n            backoff.go_on",
+            "        if turn is not None and _refused_since(turn) is not None:\n            backoff.go_on",
             "        if turn is not None:\n            backoff.go_on",
         ),
         (
