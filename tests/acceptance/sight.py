@@ -14,6 +14,18 @@ from supervisor.processes import tree
 from tests.service import ENDINGS, Service
 from tests.waiting import until
 
+# Doubles its processes until it is refused; where nothing refuses it, it stops at a thousand.
+FORK_BOMB = """python3 - <<'END'
+import os, time
+for _ in range(10):
+    try:
+        os.fork()
+    except BlockingIOError:
+        open(os.path.expanduser("~/refused"), "w").close()
+time.sleep(300)
+END
+"""
+
 
 def shell(command: str, **arguments: Any) -> str:
     """What to say so that the fake model runs this command before it answers `Done.`"""

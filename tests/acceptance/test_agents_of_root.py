@@ -8,24 +8,13 @@ from pathlib import Path
 import pytest
 
 from supervisor.processes.agent_user import choose
-from tests.acceptance.sight import descendants, shell, worker_of
+from tests.acceptance.sight import FORK_BOMB, descendants, shell, worker_of
 from tests.fake_model import FakeModel
 from tests.service import Service
 from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="this is about a supervisor of root")
 _PROCESSES_MAX = 40
-# Everything it starts does the same, and none of it ever ends by itself.
-_FORK_BOMB = """python3 - <<'END'
-import os, time
-while True:
-    try:
-        os.fork()
-    except BlockingIOError:
-        open(os.path.expanduser("~/refused"), "w").close()
-        time.sleep(0.1)
-END
-"""
 
 
 def ran(service: Service, model: FakeModel, turn: str, command: str) -> str:
@@ -47,7 +36,7 @@ def test_h10_a_fork_bomb_is_bounded_and_another_session_answers_meanwhile(
     make_service: Callable[..., Service], model: FakeModel
 ) -> None:
     service = make_service(workers=f"count = 2\nprocesses_max = {_PROCESSES_MAX}")
-    service.say("bomb", shell(_FORK_BOMB))
+    service.say("bomb", shell(FORK_BOMB))
     worker = worker_of(service, "bomb")
     until((service.places.workspaces / "bomb" / "refused").exists)
     # Threads count too, and the worker has some.
