@@ -12,7 +12,7 @@ so they get a uid and a gid that nothing else has, chosen by the same steps each
        and in a cell without a view where another user cannot read the program that agents run.
 
 Within a range the state folder decides by a digest, so that an instance keeps its uid across restarts, and
-two instances have different ones. What the user namespace around this process does not map is left out of
+two instances hardly ever share one. What the user namespace around this process does not map is left out of
 every range, and a number that has an account is passed over.
 
 All cells of an instance have the same uid: workspaces outlive cells, and cells are made before it is known
