@@ -28,8 +28,6 @@ _OTHERS = {
     "loopback": "oooo",
     "embedded model": "hhhh",
     "privileges": "hhhh",
-    "worker sockets": "dddd",
-    "parent folders": "hddd",
     "settings": "hhho",
     "state": "hhho",
     "worker memory": "hhhh",
@@ -38,10 +36,8 @@ _OTHERS = {
     "/proc roots": "hhho",
     "devices": "hhdd",
     "kernel log": "hhdd",
-    "root": "dddd",
     "other user": "dddd",
     "memory": "dddd",
-    "processes": "dddd",
     "open files": "hhhh",
     "memory files": "hhoo",
     "shared memory": "dddd",
@@ -57,12 +53,9 @@ _BY_LEVEL = {
 # Where the level is not the reason.
 _REASONS = {
     "loopback": 'network = "host" gives tools the network of the host',
-    "worker sockets": "every cell is shown the folder of the workers' sockets",
-    "root": "the service runs as root, and so do its agents; run it as another user",
     "other user": "agents run as the service's user: what a cell sees is the wall",
     "memory": "the kernel limits it where cgroups are delegated to the service: hermesctl install",
     "shared memory": "the kernel lets only a service of root limit it, or a cgroup: hermesctl install",
-    "processes": "the kernel counts those of root only in a delegated cgroup: hermesctl install",
 }
 
 
