@@ -157,7 +157,7 @@ def watch(doom: Doom) -> None:
         (app, "Notifier", WatchedNotifier),
         (service, "Child", PuppetEars),
         # Puppets need no weights, so a machine that has none must not keep them waiting.
-        (spec.Needed, "are_there", True),
+        (spec.Needed, "is_there", True),
         # A checkpoint after a few records instead of after a few hundred, so that it is met at all.
         (groups, "CHECKPOINT_PAGES_IDLE", 200),
     )
