@@ -152,7 +152,9 @@ def shortcomings(made: Enclosure, leaf: str) -> list[str]:
         if not os.access(path, os.W_OK):
             found.append(f"[sandbox] write names {path}, which uid {made.agent.uid} may not write to")
     if Path(_IPC_SETTINGS, "msgmni").read_text().strip() != _IPC_LIMITS["msgmni"]:
-        found.append("shared memory of System V is not limited: that needs Linux 6.9")
+        found.append(
+            "shared memory of System V is not limited: that needs Linux 6.9 and root's service, or a cgroup"
+        )
     if made.spec.memory_bytes_max and not cgroup_leaf.limits_memory(leaf):
         found.append(
             "its memory is measured twice a second and not limited by the kernel: that needs a delegated "
