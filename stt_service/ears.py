@@ -1,5 +1,6 @@
 """Ways to understand a clip, by the model in this process or by a server: words, or the reason why not."""
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -57,8 +58,16 @@ class OwnEars:
     ) -> Transcript:
         texts: list[str] = []
         language = wish.language or ""
-        for segment in segments:
-            found = await self._hear_segment(segment, wish, lane)
+        waiting = deque(segments)
+        while waiting:
+            segment = waiting.popleft()
+            if segment.is_long:
+                found = await self._hear_long(segment, wish, lane, partial(_tell_on, tell, texts))
+                if found is None:
+                    waiting.extendleft(reversed(segment.parts()))
+                    continue
+            else:
+                found = await self._hear_part(segment, wish, lane)
             text = guards.without_remarks(found.text)
             if guards.overflows(text, found.language, segment.spoken_seconds):
                 text = guards.without_loops(text)
@@ -70,15 +79,42 @@ class OwnEars:
             tell(segment.until_seconds, " ".join(texts))
         return Transcript(" ".join(texts), language)
 
-    async def _hear_segment(self, segment: Segment, wish: Wish, lane: Lane) -> Understood:
-        """Fast, and again in full when the text is doubtful."""
+    async def _hear_part(self, segment: Segment, wish: Wish, lane: Lane) -> Understood:
+        """Fast, unless the part is known to be doubtful; in full when the text is."""
         samples, spoken_seconds = segment.samples, segment.spoken_seconds
-        found = await lane.run(partial(self._engine.listen, samples, wish))
-        if guards.is_doubtful(found.text, found.language, spoken_seconds):
-            again = await lane.run(partial(self._engine.listen_fully, samples, wish))
-            if guards.fits(again.text, again.language, spoken_seconds):
-                return again
-        return found
+        fast = partial(self._engine.listen, samples, wish)
+        found = None if segment.is_doubtful else await lane.run(fast)
+        if found and not guards.is_doubtful(found.text, found.language, spoken_seconds):
+            return found
+        again = await lane.run(partial(self._engine.listen_fully, samples, wish))
+        if guards.fits(again.text, again.language, spoken_seconds):
+            return again
+        return found if found is not None else await lane.run(fast)
+
+    async def _hear_long(self, segment: Segment, wish: Wish, lane: Lane, tell: Tell) -> Understood | None:
+        """As the library hears it, step by step, for a step in a lane is short; None when it fails."""
+        pieces: list[Understood] = []
+        steps = self._engine.listen_long(segment.samples, wish)
+        while piece := await lane.run(partial(next, steps, None)):
+            if piece.has_failed:
+                return None
+            pieces.append(piece)
+            # A stretch has no silence cut out of it, so the piece's times are the clip's.
+            done = min(segment.from_seconds + piece.until_seconds, segment.until_seconds)
+            tell(done, guards.without_remarks(" ".join(each.text for each in pieces)))
+        if not pieces:
+            return None
+        return Understood(
+            " ".join(piece.text for piece in pieces),
+            pieces[0].language,
+            max(piece.confidence for piece in pieces),
+            min(piece.no_speech for piece in pieces),
+        )
 
     def release(self) -> None:
         self._engine.release()
+
+
+def _tell_on(tell: Tell, before: list[str], seconds_done: float, text: str) -> None:
+    """Told behind the text of the segments before."""
+    tell(seconds_done, " ".join([*before, text]))

@@ -1,13 +1,14 @@
-"""The only place that touches faster-whisper: up to thirty seconds of speech in, words out, repeatable.
+"""The only place that touches faster-whisper: speech in, words out, repeatable.
 
-There are two ways. The fast one gives the encoder as much sound as there is and a margin, instead of always
-thirty seconds, and lets the decoder write without time stamps. The full one does as the library would: the
-full window, a beam, and time stamps, which hold a decoder to its place in the sound. Nothing is drawn at
-random.
+There are three ways. The fast one gives the encoder as much sound as there is and a margin, instead of always
+thirty seconds, and lets the decoder write without time stamps. The full one does as the library would with
+one window: thirty seconds, a beam, and time stamps, which hold a decoder to its place in the sound. The long
+one is the library's own, window by window with the text so far. Nothing is drawn at random.
 """
 
 import os
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -64,15 +65,23 @@ class Understood:
     language: str
     confidence: float
     no_speech: float
+    # The library would not take this text: it packs too well, or is a guess.
+    has_failed: bool = False
+    # Where a piece of something longer ends.
+    until_seconds: float = 0.0
 
 
 class Engine(Protocol):
-    """Something that understands up to thirty seconds of speech; safe to use from LANES threads at once."""
+    """Something that understands speech; safe to use from LANES threads at once."""
 
-    def listen(self, samples: Samples, wish: Wish) -> Understood: ...
+    def listen(self, samples: Samples, wish: Wish) -> Understood:
+        """Fast, up to thirty seconds."""
 
     def listen_fully(self, samples: Samples, wish: Wish) -> Understood:
-        """Slower, for sound whose text was doubtful."""
+        """Slower, up to thirty seconds, for sound whose text was doubtful."""
+
+    def listen_long(self, samples: Samples, wish: Wish) -> Iterator[Understood]:
+        """Any length, a sentence or so at a time; a step takes at most one window of the model."""
 
     def release(self) -> None:
         """Gives its memory back until it listens again."""
@@ -145,6 +154,28 @@ class FasterWhisper:
         tokenizer = self._tokenizer(encoded, wish.language)
         prompt = [*_hints(tokenizer, wish), *tokenizer.sot_sequence]
         return self._write(encoded, tokenizer, prompt, _TOKENS_MAX // 2, beam=_CAREFUL_BEAM)
+
+    def listen_long(self, samples: Samples, wish: Wish) -> Iterator[Understood]:
+        """With the library's defaults, but for the drawing at random where its first try has failed."""
+        self._load()
+        if fault := self.language_fault(wish.language):
+            raise CannotHear(*fault)
+        pieces, about = self._whisper.transcribe(
+            samples,
+            language=wish.language,
+            temperature=0.0,
+            initial_prompt=wish.prompt.strip() or None,
+            hotwords=wish.hotwords.strip() or None,
+        )
+        for piece in pieces:
+            yield Understood(
+                piece.text.strip(),
+                about.language,
+                piece.avg_logprob,
+                piece.no_speech_prob,
+                has_failed=piece.compression_ratio > guards.PACKING_MAX or piece.avg_logprob < guards.GUESS,
+                until_seconds=piece.end,
+            )
 
     def _load(self) -> None:
         with self._memory:

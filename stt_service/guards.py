@@ -8,7 +8,7 @@ import re
 import zlib
 
 # A text that packs better than this repeats itself; speech packs to about half at most.
-_PACKING_MAX = 2.4
+PACKING_MAX = 2.4
 # Shorter texts do not pack, whatever they say.
 _PACKING_CHARACTERS_MIN = 40
 # Said more often in a row, a phrase may be the model's and not the speaker's.
@@ -19,6 +19,8 @@ _PHRASE_WORDS = 5
 # Slow speech has about eight letters a second, fast speech twenty. With half of eight an end may be missing.
 _LETTERS_PER_SECOND_MIN = 4.0
 _LETTERS_PER_SECOND_MAX = 25.0
+# Nobody speaks faster. A loop of short words has few letters.
+_WORDS_PER_SECOND_MAX = 6.0
 _SIGNS_PER_SECOND_MIN = 1.5
 _SIGNS_PER_SECOND_MAX = 11.0
 _SIGN_LANGUAGES = frozenset({"zh", "ja", "ko", "yue", "th", "lo", "my"})
@@ -26,7 +28,7 @@ _LETTERS_OF_A_DIGIT = 4
 _JUDGED_SECONDS_MIN = 3.0
 # A mean logarithm of the tokens' probabilities: speech has more than -0.5, guesses about noise less than -1.
 UNSURE = -0.25
-_GUESS = -1.0
+GUESS = -1.0
 _WILD_GUESS = -1.6
 _NO_SPEECH = 0.6
 # What the model's training has at the end of films and between songs.
@@ -50,7 +52,7 @@ def without_remarks(text: str) -> str:
 def repeats(text: str) -> bool:
     """Whether the text says something again, be it the speaker's doing or the model's."""
     packed = text.encode()
-    if len(text) >= _PACKING_CHARACTERS_MIN and len(packed) / len(zlib.compress(packed)) > _PACKING_MAX:
+    if len(text) >= _PACKING_CHARACTERS_MIN and len(packed) / len(zlib.compress(packed)) > PACKING_MAX:
         return True
     words = _plain(text).split()
     phrases = [tuple(words[first : first + _PHRASE_WORDS]) for first in range(len(words) - _PHRASE_WORDS + 1)]
@@ -102,7 +104,8 @@ def fits(text: str, language: str, spoken_seconds: float) -> bool:
 def overflows(text: str, language: str, spoken_seconds: float) -> bool:
     """Whether nobody can say so much in that time: a loop writes until it has no more room."""
     most = _SIGNS_PER_SECOND_MAX if language in _SIGN_LANGUAGES else _LETTERS_PER_SECOND_MAX
-    return _letters(text) > most * (spoken_seconds + 1.0)
+    seconds = spoken_seconds + 1.0
+    return _letters(text) > most * seconds or len(text.split()) > _WORDS_PER_SECOND_MAX * seconds
 
 
 def _letters(text: str) -> int:
@@ -114,7 +117,7 @@ def is_invented(text: str, confidence: float, no_speech: float, prompt: str = ""
     said = _plain(text)
     if not said or confidence < _WILD_GUESS:
         return True
-    if confidence < _GUESS and no_speech > _NO_SPEECH:
+    if confidence < GUESS and no_speech > _NO_SPEECH:
         return True
     if said in _STOCK_PHRASES:
         return confidence < _STOCK_SURE or no_speech > _STOCK_NO_SPEECH

@@ -1,13 +1,19 @@
-"""Speech cut into parts for the model, in the longest pauses, without long silence.
+"""Speech cut into parts for the model, in pauses, without long silence.
 
-A part is so short that its sound and the margin fill the model's shortest window. In a longer part the
+A part is so short that its sound and the margin fill the model's shortest window. In a longer part the fast
 decoder leaves sentences out, or loses count when something is said several times; the text is fluent all the
 same and the model as sure of it as ever. A part is no shorter than it must be: each costs a window, and
-context helps to understand it. So a clip is cut into as few parts as possible, where the pauses are longest.
+context helps to understand it.
+
+The rule: a clip is cut only in pauses of two seconds and more, into as few parts as possible. A stretch of
+speech that is longer than a part and has no such pause stays whole, and the library's own long-form decoding
+hears it: sentences that follow each other closely are understood by what was said before them. Only when that
+decoding fails is the stretch cut all the same, in its longest pauses.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
@@ -17,7 +23,8 @@ from stt_service.sound import RATE, Sound
 PART_SECONDS_MAX = 12.0
 # Kept before and after speech: a soft first or last sound is not found as speech.
 _PADDING = int(0.4 * RATE)
-# A shorter pause is kept whole, for it may hold a word that was not found as speech. A longer one is silence.
+# A shorter pause is kept whole, for it may hold a word that was not found as speech, and is no place to cut:
+# people pause for a second in the middle of a sentence and for less between two. A longer one is silence.
 _PAUSE_KEPT = 2 * RATE
 # The words of a shorter part lack the context of their neighbours.
 _GOOD = 3 * RATE
@@ -30,9 +37,8 @@ class Phrase:
     speech: tuple[int, int]
     heard: tuple[int, int]
 
-    @property
-    def length(self) -> int:
-        return self.heard[1] - self.heard[0]
+
+Stretch = tuple[Phrase, ...]
 
 
 @dataclass(frozen=True)
@@ -41,19 +47,35 @@ class Segment:
 
     clip: Samples
     phrases: tuple[Phrase, ...]
+    # Cut from a stretch that was not understood as a whole.
+    is_doubtful: bool = False
 
     @property
     def samples(self) -> Samples:
         return np.concatenate([self.clip[slice(*phrase.heard)] for phrase in self.phrases])
 
     @property
+    def is_long(self) -> bool:
+        """Whether it is more than a part: there was no pause to cut it in."""
+        return not self.is_doubtful and _length(self.phrases) > PART_SECONDS_MAX * RATE
+
+    @property
     def spoken_seconds(self) -> float:
         return sum(phrase.speech[1] - phrase.speech[0] for phrase in self.phrases) / RATE
+
+    @property
+    def from_seconds(self) -> float:
+        return self.phrases[0].heard[0] / RATE
 
     @property
     def until_seconds(self) -> float:
         """When it is done, the clip is done up to here."""
         return self.phrases[-1].heard[1] / RATE
+
+    def parts(self) -> list["Segment"]:
+        """Cut all the same, in the longest pauses there are."""
+        found = _segments(self.clip, [(phrase,) for phrase in self.phrases])
+        return [replace(part, is_doubtful=True) for part in found]
 
 
 FindSpeech = Callable[[Samples, float], list[tuple[int, int]]]
@@ -63,11 +85,13 @@ def cut(sound: Sound, find_speech: FindSpeech) -> list[Segment]:
     """The segments of a clip, none when nobody speaks."""
     clip = np.frombuffer(sound.samples, np.int16).astype(np.float32) / 32768.0
     spoken = find_speech(clip, PART_SECONDS_MAX - _PAUSE_KEPT / RATE)
-    return _segments(clip, _widened(spoken, len(clip)))
+    return _segments(clip, _stretches(_widened(spoken, len(clip))))
 
 
 def _widened(spoken: list[tuple[int, int]], end: int) -> tuple[Phrase, ...]:
     """With what is around: half of a short pause each, or the padding."""
+    if not spoken:
+        return ()
     phrases = []
     before = -_PAUSE_KEPT - 1
     starts_after = [*(first for first, _ in spoken[1:]), end + _PAUSE_KEPT + 1]
@@ -79,36 +103,51 @@ def _widened(spoken: list[tuple[int, int]], end: int) -> tuple[Phrase, ...]:
     return tuple(phrases)
 
 
-def _segments(clip: Samples, phrases: tuple[Phrase, ...]) -> list[Segment]:
+def _stretches(phrases: tuple[Phrase, ...]) -> list[Stretch]:
+    """Phrases without a real pause between them."""
+    found: list[Stretch] = []
+    for phrase in phrases:
+        if found and _pause(found[-1], (phrase,)) < _PAUSE_KEPT:
+            found[-1] = (*found[-1], phrase)
+        else:
+            found.append((phrase,))
+    return found
+
+
+def _segments(clip: Samples, stretches: list[Stretch]) -> list[Segment]:
     """As few as possible, and among these ways the one with the best cuts."""
-    # Of the first n phrases: (number of parts, minus the worth of the cuts, where the last part begins).
+    # Of the first n stretches: (number of parts, minus the worth of the cuts, where the last part begins).
     best = [(0, 0.0, 0)]
-    for end in range(1, len(phrases) + 1):
+    for end in range(1, len(stretches) + 1):
         ways = []
         length = 0
         for first in reversed(range(end)):
-            length += phrases[first].length
+            length += _length(stretches[first])
             if length > PART_SECONDS_MAX * RATE and first < end - 1:
                 break
             parts, worth, _ = best[first]
-            ways.append((parts + 1, worth - _worth(phrases, first, end, length), first))
+            ways.append((parts + 1, worth - _worth(stretches, first, end, length), first))
         best.append(min(ways))
     found: list[Segment] = []
-    end = len(phrases)
+    end = len(stretches)
     while end:
         first = best[end][2]
-        found.insert(0, Segment(clip, phrases[first:end]))
+        found.insert(0, Segment(clip, tuple(chain.from_iterable(stretches[first:end]))))
         end = first
     return found
 
 
-def _worth(phrases: tuple[Phrase, ...], first: int, end: int, length: int) -> float:
+def _worth(stretches: list[Stretch], first: int, end: int, length: int) -> float:
     """Of the cuts around a part: long pauses, unless the part becomes too short."""
     around = [
-        _pause(phrases[place - 1], phrases[place]) for place in (first, end) if 0 < place < len(phrases)
+        _pause(stretches[place - 1], stretches[place]) for place in (first, end) if 0 < place < len(stretches)
     ]
     return sum(min(pause, _PAUSE_KEPT) for pause in around) * min(1.0, length / _GOOD)
 
 
-def _pause(before: Phrase, after: Phrase) -> int:
-    return after.speech[0] - before.speech[1]
+def _length(phrases: Stretch) -> int:
+    return sum(phrase.heard[1] - phrase.heard[0] for phrase in phrases)
+
+
+def _pause(before: Stretch, after: Stretch) -> int:
+    return after[0].speech[0] - before[-1].speech[1]

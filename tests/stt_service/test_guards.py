@@ -73,6 +73,11 @@ def test_words_that_had_their_time_are_no_loop() -> None:
     assert overflows("19, " * 50, "en", 5.0)
 
 
+def test_more_short_words_than_anybody_can_say_are_a_loop() -> None:
+    assert overflows("no, " * 56, "en", 4.7)
+    assert not overflows("no, " * 14, "en", 4.7)
+
+
 def test_containers_are_told_by_their_bytes_alone() -> None:
     assert sniff(b"OggS" + bytes(30)).name == "ogg"
     assert sniff(b"\xff\xfb\x90\x00").name == "mp3"

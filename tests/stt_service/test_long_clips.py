@@ -30,3 +30,7 @@ def test_a_long_pause_costs_no_sentence(listen: Listen) -> None:
 
 def test_counting_again_and_again_is_no_loop(listen: Listen) -> None:
     assert_understood(listen, counted(3, 0.5))
+
+
+def test_sentences_close_together_are_understood_by_each_other(listen: Listen) -> None:
+    assert_understood(listen, with_pauses(("leisure", "young_man", "cold_hearted"), 0.3))
