@@ -47,10 +47,14 @@ class Wire:
         """A DEALER for programs without an event loop."""
         return self._kept(BlockingSocket(self._dealer(path, identity)))
 
-    def echo(self, descriptor: int) -> None:
-        """Sends back what arrives on a line, without the interpreter lock. Blocks: for a daemon thread."""
+    def echo(self, descriptor: int, begins: Callable[[], None]) -> None:
+        """Sends back what arrives on a line, without the interpreter lock. Blocks: for a daemon thread.
+
+        `begins` is called when nothing is left to do that needs the lock.
+        """
         try:
             with self._line(descriptor) as socket:
+                begins()
                 zmq.proxy(socket, socket)
         except zmq.ContextTerminated:
             return

@@ -45,9 +45,13 @@ class Life:
         fork = self._fork
         offspring.take_in()
         self._outbox.post(Hello(fork.epoch, fork.seat, fork.incarnation))
+        # A thread that runs C code only: it answers however long an agent holds the interpreter lock. It needs
+        # that lock to begin, which is waited for: the first turn may take it and keep it.
+        begun = threading.Event()
+        echo = (fork.pulse, begun.set)
+        threading.Thread(target=self._wire.echo, args=echo, name="echo", daemon=True).start()
+        begun.wait()
         self._outbox.post(Ready())
-        # A thread that runs C code only: it answers however long an agent holds the interpreter lock.
-        threading.Thread(target=self._wire.echo, args=(fork.pulse,), name="echo", daemon=True).start()
         log("worker.ready", seat=fork.seat, incarnation=fork.incarnation, pid=os.getpid())
         self._beat()
         return await self._end
