@@ -18,6 +18,7 @@ import socket
 import struct
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -277,7 +278,12 @@ class Zygote:
                 if keeper < 0 and leaf:
                     cgroup_leaf.remove(leaf)
             if keeper == 0:
-                return self._become_cell(enclosure, theirs)
+                try:
+                    return self._become_cell(enclosure, theirs)
+                except OSError:
+                    # Its end tells the zygote. It must not go on as a second one.
+                    traceback.print_exc()
+                    os._exit(1)
         made = _Cell(keeper, os.pidfd_open(keeper), ours, has_mounts=spec.kind == "pidns", leaf=leaf)
         self._cells[made.pidfd] = made
         return made
