@@ -16,6 +16,7 @@ from typing import NoReturn
 
 from ipc.children import Boundary, CellSpec
 from worker import cgroup_leaf, kernel, mounts
+from worker.etc import GIT_OF_AGENTS
 from worker.view import Agent, View, enter, programs
 
 _WATCHED = frozenset({signal.SIGCHLD, signal.SIGTERM})
@@ -115,6 +116,8 @@ def become_worker(made: Enclosure) -> None:
     if made.view is not None:
         os.environ["HOME"] = made.view.home
         os.environ.pop("TMPDIR", None)
+        if os.path.exists(GIT_OF_AGENTS):
+            os.environ["GIT_CONFIG_SYSTEM"] = GIT_OF_AGENTS
     elif made.boundary.user is not None:
         os.environ["HOME"] = "/"
     if made.view is not None or made.boundary.user is not None:

@@ -84,6 +84,9 @@ _FOLDERS = (
 _FILE_BYTES_MAX = 1024 * 1024
 # As whom the kernel shows what belongs to somebody outside of the namespace.
 _OVERFLOW = 65534
+# What git takes for the settings of the system where agents are another user.
+GIT_OF_AGENTS = "/etc/gitconfig-of-agents"
+_TRUST = b"[include]\n\tpath = /etc/gitconfig\n[safe]\n\tdirectory = *\n"
 
 
 def folders() -> list[str]:
@@ -102,6 +105,14 @@ def write_users(folder: int, user: str, uid: int, gid: int, home: str) -> None:
     group[gid] = f"{user}:x:{gid}:"
     _write(folder, "passwd", "".join(f"{line}\n" for line in passwd.values()).encode())
     _write(folder, "group", "".join(f"{line}\n" for line in group.values()).encode())
+
+
+def trust_repositories(folder: int) -> None:
+    """For agents of another user, to whom every repository that they are shown is somebody else's.
+
+    Git would not open those: their hooks and settings might run code, which here runs in the cell either way.
+    """
+    _write(folder, os.path.basename(GIT_OF_AGENTS), _TRUST)
 
 
 class Copies:

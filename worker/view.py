@@ -140,6 +140,7 @@ class _Builder:
     def __init__(self, spec: CellSpec, boundary: Boundary, agent: Agent) -> None:
         self._sandbox = spec.sandbox
         self._agent = agent
+        self._is_other_user = boundary.user is not None
         self._home = home_of(spec.sandbox, boundary)
         table = mounted()
         # Whoever may write to a cgroup can end or freeze what is in it.
@@ -271,6 +272,8 @@ class _Builder:
     def _start_etc(self) -> etc.Copies:
         folder = os.open("/etc", os.O_PATH | os.O_CLOEXEC)
         etc.write_users(folder, self._agent.name, self._agent.uid, self._agent.gid, self._home)
+        if self._is_other_user:
+            etc.trust_repositories(folder)
         copies = etc.Copies(mounts.clone(folder, below=False))
         os.close(folder)
         return copies

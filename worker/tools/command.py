@@ -14,7 +14,9 @@ from worker.tools import launch
 
 _SHELL = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
 # Keys and tokens of the host are not for commands: what is not named here does not reach them.
-_VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR")
+_VARIABLES = frozenset(
+    ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "GIT_CONFIG_SYSTEM")
+)
 # Nobody sits at a terminal: no colours, no pager.
 _FIXED = {"TERM": "dumb", "PAGER": "cat"}
 _READ_BYTES = 65_536
