@@ -86,6 +86,7 @@ def test_provider_faults_are_one_sentence_with_a_remedy(
 
 def test_an_unreachable_model_is_named(tmp_path: Path) -> None:
     settings = '[model]\nbase_url = "http://127.0.0.1:1/v1"\nname = "none"\n[stt]\nengine = "off"\n'
+    settings += '[turns]\noutage_max = "1s"\n'
     with Service(tmp_path / "home", settings) as service:
         sent = service.hermesctl("send", "demo", "hello", timeout=120)
     assert sent.returncode == 4

@@ -17,7 +17,8 @@ from bench.pretend import line_of
 from hermesctl.client import Client
 from ipc.codec import Decoder, encode
 from ipc.endpoints import Places
-from ipc.messages import Accepted, Assign, FromWorker, Hello, Ready, Show, Submit, ToWorker
+from ipc.hosting import Reload
+from ipc.messages import Accepted, Assign, FromWorker, Hello, Ready, Show, Submit, Table, ToWorker
 from ipc.sockets import Wire
 from tests.fuzz.mutations import mutated
 from tests.waiting import until
@@ -126,7 +127,11 @@ class PlayedWorkers:
                 worker.send(encode(Ready()))
             elif (assign := worker.assigned(row["turn"])) is not None:
                 return worker, assign
-        if all(row["state"] == "idle" for row in rows):
+        (status,) = self._client.rows(Show("status"))
+        if status["outages"]:
+            # A worker has said that its model is away, and every turn waits; a reload forgets it.
+            self._client.ask(Reload(), Table)
+        elif all(row["state"] == "idle" for row in rows):
             self._said += 1
             self._client.ask(Submit(f"s{self._said}", "hello", "key"), Accepted)
         return None

@@ -167,7 +167,7 @@ def test_a_killed_supervisor_costs_no_line_and_repeats_none(tmp_path: Path, mode
         terminal.shows("↑ typed meanwhile  sending")
         service.start()
         screen = terminal.shows("word29", "You said: typed meanwhile", "4 tokens")
-        for once in ("word3 ", "word29", "You said: before", "❯ typed meanwhile", "attempt 1 was lost"):
+        for once in ("word3 ", "word29", "You said: before", "❯ typed meanwhile", "1 attempt lost"):
             assert screen.count(once) == 1, (once, screen)
         assert turns(service, "demo") == ["done", "done", "done"]
 

@@ -102,7 +102,7 @@ def test_a_message_that_is_the_answer_stays_with_the_turn_that_asked(tmp_path: P
         told: Items = [delta(0, "Let me ask. "), *asked(story)]
         told.append(story.event("message.accepted", message="m_1", kind="text"))
         told += answered(story, message="m_1")
-        return [*told, delta(0, "Red it is.", attempt=2), done(story, "Red it is.")]
+        return [*told, delta(12, "Red it is.", attempt=2), done(story, "Let me ask. Red it is.")]
 
     with opened(tmp_path, playing(feed)):
         result = hermesctl(tmp_path, "send", "demo", "red")

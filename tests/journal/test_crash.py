@@ -32,6 +32,8 @@ def told(child: "subprocess.Popen[str]", lines: int) -> dict[str, int]:
     assert child.stdout is not None
     seen: dict[str, int] = {}
     for count, line in enumerate(child.stdout, start=1):
+        if not line.endswith("\n"):
+            break  # killed in the middle of a line
         name, number = line.split()
         seen[name] = int(number)
         if count == lines:

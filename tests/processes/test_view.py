@@ -207,15 +207,20 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("level", ["workspace", "home", "host"])
-def test_h6_what_leads_to_the_environment_cannot_be_renamed_at_any_level(tmp_path: Path, level: str) -> None:
+def test_h6_what_leads_to_the_environment_cannot_be_renamed_at_any_level(
+    open_folder: Path, tmp_path: Path, level: str
+) -> None:
     """An agent may write to the folder in which the environment lies, as in a checkout.
 
     The environment is one of the test's own: where the attack succeeds it moves nothing but that.
     """
-    environment = tmp_path / "checkout" / "venv"
+    checkout = open_folder / "checkout"
+    environment = checkout / "venv"
     made = [sys.executable, "-m", "venv", "--without-pip", str(environment)]
     subprocess.run(made, check=True, capture_output=True)
     (packages,) = environment.glob("lib/python3*/site-packages")
+    for folder in (checkout, *(path for path in checkout.rglob("*") if path.is_dir())):
+        folder.chmod(0o777)  # not the rights of files, but the view shall keep the agent from it
     program = replace(
         STAND_IN,
         python=str(environment / "bin" / "python"),
@@ -223,14 +228,14 @@ def test_h6_what_leads_to_the_environment_cannot_be_renamed_at_any_level(tmp_pat
     )
 
     async def act() -> None:
-        sandbox = Sandbox(level=level, write=(str(tmp_path),))  # type: ignore[arg-type]
+        sandbox = Sandbox(level=level, write=(str(open_folder),))  # type: ignore[arg-type]
         async with Stage(tmp_path / "home", "pidns", sandbox=sandbox, program=program) as stage:
             ways = {f"way{number}": folder for number, folder in enumerate((packages, *packages.parents))}
-            ours = {way: folder for way, folder in ways.items() if folder.is_relative_to(tmp_path)}
+            ours = {way: folder for way, folder in ways.items() if folder.is_relative_to(open_folder)}
             found = await asked(
                 stage,
                 prefix="sys.prefix",
-                beside=f"wrote('{tmp_path}/checkout/module.py')",
+                beside=f"wrote('{checkout}/module.py')",
                 **{way: f"os.rename('{folder}', '{folder}.was')" for way, folder in ours.items()},
             )
             assert found["prefix"] == ["did", str(environment)]
