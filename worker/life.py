@@ -45,8 +45,8 @@ class Life:
         fork = self._fork
         offspring.take_in()
         self._outbox.post(Hello(fork.epoch, fork.seat, fork.incarnation))
-        # A thread that runs C code only: it answers however long an agent holds the interpreter lock. It needs
-        # that lock to begin, which is waited for: the first turn may take it and keep it.
+        # A thread that runs C code only: it answers however long an agent holds the interpreter lock.
+        # It needs that lock to begin, which is waited for: the first turn may take it and keep it.
         begun = threading.Event()
         echo = (fork.pulse, begun.set)
         threading.Thread(target=self._wire.echo, args=echo, name="echo", daemon=True).start()
