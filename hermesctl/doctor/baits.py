@@ -29,7 +29,7 @@ def laid(
     found = uid_of(pid)
     uid = os.getuid() if found is None else found
     runtime = [os.environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{uid}"]
-    addresses = (row.get("address") for row in services if row.get("name") == "model")
+    addresses = (row.get("address") for row in services if row.get("service") == "model")
     others = [int(row["pid"]) for row in workers if row.get("pid")]
     with ExitStack() as made:
         folder = made.enter_context(tempfile.TemporaryDirectory(prefix="hermes-isolation-"))
