@@ -11,6 +11,7 @@ bounded pace, so that even refusing them is cheap.
 """
 
 import contextlib
+import ctypes
 import os
 import socket
 import struct
@@ -144,12 +145,15 @@ class Server:
         """Drops who has not introduced itself, and who has stopped reading."""
         self._looking = self._loop.call_later(_LOOK_SECONDS, self._look)
         now = self._loop.time()
+        count = len(self._peers)
         for peer in list(self._peers):
             channel = peer.channel
             is_silent = not channel.is_open and now - peer.came_at > _INTRODUCTION_SECONDS_MAX
             has_stopped = channel.has_unsent and now - channel.moved_at > UNREAD_SECONDS_MAX
             if is_silent or has_stopped:
                 self._drop(peer)
+        if len(self._peers) < count:
+            _give_back_memory()
 
     def _introduce(self, peer: "_Peer") -> None:
         identity = peer.channel.identity
@@ -220,3 +224,9 @@ def _bind_private(listener: socket.socket, path: str) -> None:
         listener.bind(path)
     finally:
         os.umask(before)
+
+
+def _give_back_memory() -> None:
+    """What those that were dropped had not read lay in many pieces, which the C library keeps for itself."""
+    with contextlib.suppress(AttributeError):  # only glibc has it
+        ctypes.CDLL(None).malloc_trim(0)
