@@ -308,7 +308,7 @@ def test_closing_the_wire_ends_its_echo(tmp_path: Path) -> None:
         echoed: list[list[bytes]] = []
         ours, line = connected_pair(str(tmp_path))
         channel = Channel(ours, echoed.append, lambda reason: None, UNSENT_BYTES_MAX)
-        echo = threading.Thread(target=theirs.echo, args=(line.detach(),))
+        echo = threading.Thread(target=theirs.echo, args=(line.detach(), lambda: None))
         echo.start()
         await soon(lambda: channel.send([b"are you there"]) is Sent.SENT)
         await soon(lambda: echoed == [[b"are you there"]])
@@ -339,7 +339,7 @@ def answer_in_python(wire, path):
         socket.send(socket.receive(None))
 
 wire = Wire()
-threading.Thread(target=wire.echo, args=(int(sys.argv[2]),), daemon=True).start()
+threading.Thread(target=wire.echo, args=(int(sys.argv[2]), lambda: None), daemon=True).start()
 threading.Thread(target=answer_in_python, args=(wire, sys.argv[1]), daemon=True).start()
 sys.stdin.readline()
 re.match("(a+)+$", "a" * 64 + "b")
