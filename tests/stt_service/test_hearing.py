@@ -90,7 +90,7 @@ def test_a_forgotten_clip_is_not_answered_and_leaves_its_lane(listen: Listen) ->
     async def story(hearer: Hearer) -> None:
         long = hearer.send(minute())
         waits = hearer.send(minute())
-        await hearer.watched.until(lambda: hearer.progress(long))
+        await hearer.watched.until(lambda: bool(hearer.progress(long)))
         hearer.forget(waits)
         hearer.forget(long)
         hearer.forget("m_unknown")
