@@ -12,8 +12,12 @@ from tests.wire_values import frame, out_of_bounds, structs
 
 
 def lost(client: Client) -> Iterator[str]:
-    """Why each attempt was lost, in order."""
+    """Why each attempt was lost, in order, from now on."""
     client.answer_to(client.post(Follow(None)), Following)
+    return _reasons(client)
+
+
+def _reasons(client: Client) -> Iterator[str]:
     while True:
         arrived = client.receive(DEADLINE_SECONDS)
         assert arrived is not None, "no further attempt was lost"
