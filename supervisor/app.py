@@ -11,7 +11,7 @@ from ipc.codec import encode
 from ipc.endpoints import Places, remove_stand_in
 from ipc.messages import Noted, Refused
 from ipc.server import Server
-from supervisor import log_file, signals
+from supervisor import log_file, signals, threads
 from supervisor.applying import Applying
 from supervisor.assignment import Assignment
 from supervisor.briefing import Briefing
@@ -263,6 +263,8 @@ class App:
         try:
             status = await self._ended
             if status == _HANDING_OVER:
+                # Before the last look at what this image was asked for: a stop is seen here or by the next.
+                await signals.hold_back()
                 handover = await self._departure.gather(PROCESSES_END_SECONDS)
                 if self._is_stopping:
                     return 0  # what was to be kept ends with this process, and the next start resumes it
@@ -273,8 +275,9 @@ class App:
 
     async def _open(self) -> None:
         self._folders.take(self._handed.folders if self._handed else None)
-        await asyncio.to_thread(self._workspaces.take_over)
         loop = asyncio.get_running_loop()
+        loop.set_default_executor(threads.executor())
+        await asyncio.to_thread(self._workspaces.take_over)
         loop.set_exception_handler(self._broke)
         signals.listen(self._asked_to_stop, lambda: self._reload_asked(lambda answer: None))
         self._switchboard.open(self._engine)

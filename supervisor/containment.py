@@ -26,12 +26,13 @@ its place.
 
 import asyncio
 import contextlib
-import threading
 import traceback
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, get_args
+
+from supervisor import threads
 
 Place = Literal["request", "worker", "service", "follower", "turn", "clip", "schedule", "loop"]
 PLACES: tuple[Place, ...] = get_args(Place)
@@ -142,7 +143,7 @@ class Containment:
 
         came = self.around(place, then, lambda fault, outcome: failed(fault))
 
-        threading.Thread(target=run, name=place, daemon=True).start()
+        threads.start(run, place)
 
     def caught(self, place: Place, error: BaseException | None) -> Fault:
         """Counts and logs an exception, and gives what may be told of it."""

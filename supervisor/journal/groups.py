@@ -1,12 +1,12 @@
 """Group commit: one thread takes whatever commits wait and writes them as one transaction, in their order."""
 
 import asyncio
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from sqlite3 import Connection
 
+from supervisor import threads
 from supervisor.core.records import Record
 from supervisor.journal.errors import JournalError
 from supervisor.journal.writer import Writer
@@ -58,9 +58,7 @@ class Groups:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._queue: SimpleQueue[Commit | Chore | None] = SimpleQueue()
-        # A daemon: a disk that never answers must not keep the process from ending.
-        self._thread = threading.Thread(target=self._work, name="journal", daemon=True)
-        self._thread.start()
+        self._thread = threads.start(self._work, "journal")
 
     def put(self, work: Commit | Chore) -> None:
         if self._thread.is_alive():

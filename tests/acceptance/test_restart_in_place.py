@@ -131,14 +131,23 @@ def test_a_kept_worker_dies_with_a_supervisor_that_is_killed_afterwards(
     check_history(service.places.journal)
 
 
-def test_a_stop_in_the_middle_of_the_restart_is_not_forgotten(service: Service, model: FakeModel) -> None:
+@pytest.mark.parametrize("moment", ["gathering", "closing", "importing"])
+def test_a_stop_in_the_middle_of_the_restart_is_not_forgotten(
+    service: Service, model: FakeModel, moment: str
+) -> None:
     assert service.process is not None
+    pid = service.process.pid
     service.say("demo", "[[silent times=1]] go")
     model.wait(lambda requests: bool(requests))
-    family = descendants(service.process.pid)
-    service.client().ask(HandOver(), Done, 60)
+    family = descendants(pid)
+    client = service.client()
+    client.ask(HandOver(), Done, 60)
+    if moment == "closing":
+        until(client.is_lost)
+    elif moment == "importing":
+        until(lambda: b"--handover" in Path(f"/proc/{pid}/cmdline").read_bytes())
     service.process.send_signal(signal.SIGTERM)
-    service.process.wait(30)
+    assert service.process.wait(30) == 0
     until(lambda: not alive(family))
     service.start()
     assert service.listen("demo").ending("demo/1").type == "turn.done"

@@ -282,12 +282,11 @@ def test_c4_a_deadline_ends_the_stuck_process_and_the_next_clip_is_heard(
         listener, mark = at_work(service, "c4")
         before = ears(service)
         stuck = speak(service, "c4", long_clip())
-        listener.until(lambda: listener.notes, START_SECONDS)
+        # At once: the service itself keeps the deadline as long as it can.
         os.kill(before["pid"], signal.SIGSTOP)
         failed = outcome(listener, stuck)
         assert failed.type == "transcript.failed"
-        # The service ends it at its deadline; the supervisor does if the service does not.
-        assert failed.fields["reason"] in ("no words within 5 s", "transcribing took longer than 5 s")
+        assert failed.fields["reason"] == "no words within 5 s"
         assert f"hermesctl retry {stuck}" in failed.fields["hint"]
         assert named(mark)
         (row,) = [row for row in check_history(service.places.journal).messages if row["id"] == stuck]
