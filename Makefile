@@ -20,7 +20,7 @@ help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 run: $(INSTALLED) ## install, fetch the weights that the settings want, run the service here
-	@for weights in $$($(BIN)/python -P -E -s -m supervisor.weights 2>/dev/null); do $(BIN)/hermesctl models pull $$weights; done
+	@for weights in $$($(BIN)/python -P -E -s -m supervisor.llm.wanted_weights 2>/dev/null); do $(BIN)/hermesctl models pull $$weights; done
 	@exec $(BIN)/hermesctl run
 
 test: lint compiled programs ## lint, types and all tests

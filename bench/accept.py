@@ -9,8 +9,8 @@ from bench.goals import Outcome, rounds_asked, tell
 from bench.limits import raw_limit
 from bench.pretend import line_of, pretend_service
 from ipc.codec import Decoder, encode
-from ipc.endpoints import Places
 from ipc.messages import Ack, Assign, Finished, FromWorker, Hello, Ready, Submit, ToWorker
+from ipc.places import Places
 from ipc.sockets import BlockingSocket, Wire
 from tests.waiting import DEADLINE_SECONDS
 

@@ -16,8 +16,8 @@ from supervisor.core.events import (
     WorkerReady,
     WorkerStarted,
 )
-from supervisor.core.model import BusyMode, ModelState, Proof, State, Who
 from supervisor.core.policy import Policy
+from supervisor.core.state import BusyMode, ModelState, Proof, State, Who
 
 SIZES = (10, 1_000, 10_000)
 TITLE = f"decide, beside the same with {SIZES[0]} live sessions"

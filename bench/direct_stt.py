@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from stt_service.clips import decode
+from stt_service.audio_decoding import decode
 from stt_service.containers import sniff
-from stt_service.ears import Clip, OwnEars
-from stt_service.engine import FasterWhisper, Wish, find_speech
+from stt_service.engines import Clip, OwnEars
 from stt_service.lanes import Lane
 from stt_service.options import Limits
 from stt_service.segments import cut
+from stt_service.whisper import FasterWhisper, Wish, find_speech
 
 
 def main() -> None:

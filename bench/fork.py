@@ -17,7 +17,7 @@ import uvloop
 from bench.goals import Outcome, rounds_asked, tell
 from bench.host import Host, opened
 from ipc.server import Server
-from supervisor.processes import tree
+from supervisor.processes import procfs
 from tests.waiting import soon
 from worker.zygote import PREPARED
 
@@ -77,12 +77,12 @@ async def start_once(host: Host) -> float:
 
 async def prepared() -> None:
     """Returns when the zygote, a grandchild of this process, is at rest with a prepared worker below it."""
-    own = tree.status(os.getpid())
+    own = procfs.status(os.getpid())
     assert own is not None
-    await soon(lambda: PREPARED in [name_of(found) for found in tree.descendants(own.process, 1000)])
+    await soon(lambda: PREPARED in [name_of(found) for found in procfs.descendants(own.process, 1000)])
 
 
-def name_of(found: tree.Status) -> str:
+def name_of(found: procfs.Status) -> str:
     try:
         return Path(f"/proc/{found.process.pid}/comm").read_text().strip()
     except OSError:

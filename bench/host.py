@@ -8,13 +8,13 @@ from pathlib import Path
 
 from ipc.channel import Channel, connected_pair
 from ipc.codec import Decoder
-from ipc.endpoints import Places, find_places, make_private
 from ipc.messages import FromWorker, Ready
+from ipc.places import Places, find_places, make_private
 from supervisor.core.events import WorkerDied, WorkerStarted, WorkerStuck
-from supervisor.lines import UNSENT_BYTES_MAX
 from supervisor.processes.cells import Limits
-from supervisor.processes.host import Processes
-from supervisor.processes.zygote import Program
+from supervisor.processes.worker_processes import Processes
+from supervisor.processes.zygote_client import Program
+from supervisor.workers.link import UNSENT_BYTES_MAX
 from tests.waiting import DEADLINE_SECONDS, soon
 
 _decoder: Decoder[FromWorker] = Decoder(FromWorker)

@@ -11,21 +11,21 @@ import sys
 from types import FrameType
 from typing import NoReturn
 
-import worker.main
-import worker.rehearsal
-from ipc.children import Fork
+import worker.warm_up
+import worker.worker_main
 from ipc.codec import Decoder
+from ipc.service_messages import Fork
 
 COLLECTED = "bench.collected"
 
 
 def stretch() -> None:
-    worker.main.stretch()
+    worker.worker_main.stretch()
 
 
 def run(fork: Fork) -> NoReturn:
     signal.signal(signal.SIGUSR1, _collect)
-    worker.main.run(fork)
+    worker.worker_main.run(fork)
 
 
 def _collect(number: int, frame: FrameType | None) -> None:

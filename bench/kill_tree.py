@@ -29,7 +29,7 @@ import pytest
 
 from bench.report import percentile, table
 from bench.rivals import RIVALS, TOLD
-from supervisor.processes import tree
+from supervisor.processes import procfs
 from tests.processes.stage import KINDS, MARK, Stage, marked, script
 from tests.waiting import DEADLINE_SECONDS
 
@@ -206,9 +206,9 @@ def clear(mark: str, witness: Witness) -> None:
         left = marked(mark)
         assert time.monotonic() < deadline, f"{len(left)} processes cannot be ended"
         for pid in left:
-            found = tree.status(pid)
+            found = procfs.status(pid)
             if found is not None:
-                tree.kill(found.process)
+                procfs.kill(found.process)
         time.sleep(0.001)
     witness.close()
 

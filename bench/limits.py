@@ -19,7 +19,7 @@ from typing import NoReturn
 
 import zmq
 
-from ipc.endpoints import is_listening
+from ipc.places import is_listening
 from tests.waiting import DEADLINE_SECONDS, until
 
 FRAMES_MAX = 4096
@@ -111,8 +111,8 @@ def victims() -> None:
 
 def _warm_up() -> None:
     # Here, since the other limits have nothing of ours in them.
-    importlib.import_module("worker.main")
-    importlib.import_module("worker.rehearsal").rehearse()
+    importlib.import_module("worker.worker_main")
+    importlib.import_module("worker.warm_up").rehearse()
     gc.collect()
     gc.freeze()
 

@@ -15,15 +15,15 @@ from pathlib import Path
 
 import uvloop
 
-from ipc.endpoints import Places, find_places, is_listening, make_private
+from ipc.places import Places, find_places, is_listening, make_private
 from supervisor.app import App
+from supervisor.config.settings import load
 from supervisor.core.events import Event, WorkerAlive, WorkerDied, WorkerStarted
-from supervisor.core.model import Proof, Who
+from supervisor.core.state import Proof, Who
+from supervisor.handoff.carried_workers import HandedProcesses
 from supervisor.journal.journal import Journal
-from supervisor.processes.handed import HandedProcesses
-from supervisor.processes.host import Connected
-from supervisor.processes.readings import Reading
-from supervisor.settings import load
+from supervisor.processes.usage import Reading
+from supervisor.processes.worker_processes import Connected
 from tests.waiting import DEADLINE_SECONDS, until
 
 # Well within the time after which a silent worker is killed.

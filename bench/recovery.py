@@ -17,12 +17,12 @@ from pathlib import Path
 
 from bench.goals import Outcome, rounds_asked, tell
 from bench.pretend import SETTINGS
-from ipc.endpoints import find_places, is_listening, make_private
+from ipc.places import find_places, is_listening, make_private
 from supervisor.core.decide import decide
 from supervisor.core.events import Recovered
-from supervisor.core.model import Who
 from supervisor.core.policy import Policy
 from supervisor.core.records import AttemptOpened, MessageAccepted, Record, TurnDone, TurnOpened
+from supervisor.core.state import Who
 from supervisor.journal.journal import Journal
 from tests.waiting import DEADLINE_SECONDS, until
 

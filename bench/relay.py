@@ -18,7 +18,6 @@ from bench.goals import Outcome, rounds_asked, tell
 from bench.limits import raw_limit
 from bench.pretend import line_of, pretend_service
 from ipc.codec import Decoder, encode
-from ipc.endpoints import Places
 from ipc.messages import (
     Ack,
     Answer,
@@ -32,6 +31,7 @@ from ipc.messages import (
     Submit,
     ToWorker,
 )
+from ipc.places import Places
 from ipc.sockets import Wire
 from ipc.zmtp import Sent
 from tests.waiting import DEADLINE_SECONDS

@@ -16,8 +16,8 @@ from bench.goals import Outcome, rounds_asked, tell
 from bench.pretend import pretend_service
 from bench.report import table
 from ipc.codec import Decoder, encode
-from ipc.endpoints import Places
 from ipc.messages import Answer, Show, Submit, Table
+from ipc.places import Places
 from ipc.sockets import Wire
 
 # The smallest fills a page of `sessions`, so that all show as many rows.

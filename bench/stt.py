@@ -22,7 +22,7 @@ import numpy as np
 
 from bench.goals import Outcome, rounds_asked, tell
 from bench.report import table
-from hermesctl.clips import store
+from hermesctl.clip_upload import store
 from ipc.messages import Accepted, Event, Follow, Following, Noted, Submit
 from tests.fake_model import FakeModel
 from tests.service import Service, settings_for

@@ -16,10 +16,10 @@ import uvloop
 from bench.goals import Outcome, rounds_asked, tell
 from bench.host import Host, opened
 from bench.idle_worker import COLLECTED
-from ipc.children import CellSpec, Fork
 from ipc.codec import encode
 from ipc.messages import Event
-from supervisor.processes.zygote import Program
+from ipc.service_messages import CellSpec, Fork
+from supervisor.processes.zygote_client import Program
 from tests.fake_model import FakeModel
 from tests.processes.stage import name_of
 from tests.service import Service, settings_for

@@ -3,7 +3,7 @@
 import time
 
 from hermesctl.client import refusal
-from hermesctl.feed import Feed
+from hermesctl.event_stream import Feed
 from ipc.messages import Answer, Done, Event, Refused, Seen
 
 # Acknowledged after so many events or so much time: what a crash in between may show twice.

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from hermesctl.errors import CommandError, NotRunning
-from hermesctl.exits import Exit
+from hermesctl.exit_codes import Exit
 from ipc.codec import Decoder, encode
-from ipc.endpoints import Places, is_listening
 from ipc.messages import Answer, Care, Queue, Refused, Request, Show, Table
+from ipc.places import Places, is_listening
 from ipc.sockets import Wire
 
 # The supervisor answers after one commit; ten seconds is a disk in deep trouble.

@@ -47,7 +47,7 @@ def agents(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "
 def weights(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
     from click.shell_completion import CompletionItem
 
-    from hermesctl.weights import CATALOGUE
+    from hermesctl.weight_catalogue import CATALOGUE
 
     return _offer((CompletionItem(each.name, help=each.kind) for each in CATALOGUE), incomplete)
 
@@ -66,9 +66,9 @@ def _offer(items: "Iterable[CompletionItem[str]]", incomplete: str) -> "list[Com
 def _rows(ctx: click.Context, what: _Table, state: "TurnState | None" = None) -> Iterator[dict[str, Any]]:
     from hermesctl.client import Client
     from hermesctl.errors import CommandError
-    from ipc.endpoints import find_places
     from ipc.errors import WireError
     from ipc.messages import Show
+    from ipc.places import find_places
 
     try:
         client = Client(find_places(ctx.find_root().params.get("home")))

@@ -6,8 +6,8 @@ from hermesctl.client import Client
 from hermesctl.render import one_line
 from hermesctl.waiting import Waiting
 from ipc.bounds import ROWS_MAX
-from ipc.endpoints import Places
 from ipc.messages import Done, Drain, Show, Table
+from ipc.places import Places
 
 # Between two looks at what still runs.
 _LOOK_SECONDS = 0.2

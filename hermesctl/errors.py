@@ -1,6 +1,6 @@
 """How a command fails: one sentence that names the fault, one that names the remedy, and an exit code."""
 
-from hermesctl.exits import Exit
+from hermesctl.exit_codes import Exit
 
 
 class CommandError(Exception):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hermesctl.errors import CommandError
-from hermesctl.exits import Exit
+from hermesctl.exit_codes import Exit
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from hermesctl.errors import CommandError
-from hermesctl.exits import Exit
+from hermesctl.exit_codes import Exit
 from hermesctl.neutral import guard_streams, neutral
 from hermesctl.pager import no_pager
 from hermesctl.parameters import file, quoted
@@ -132,7 +132,7 @@ def _version(ctx: click.Context, parameter: click.Parameter, given: bool) -> Non
 @click.pass_context
 def hermesctl(ctx: click.Context, home: str | None) -> None:
     """Control the hermes supervisor: sessions, turns and the workers that answer them."""
-    from ipc.endpoints import find_places
+    from ipc.places import find_places
 
     ctx.obj = find_places(home)
 
@@ -161,7 +161,7 @@ def _run() -> int:
         click.echo(error.format_message(), err=True)
         return Exit.USAGE
     except click.UsageError as error:
-        from hermesctl.usage import sentences
+        from hermesctl.usage_errors import sentences
 
         return _complain(*sentences(error), Exit.USAGE)
     except click.ClickException as error:

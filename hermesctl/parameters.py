@@ -2,7 +2,7 @@
 
 click's own types fail in click's terms ("is not a valid integer range"). A failure here completes the
 sentence that begins with the parameter's name: "--limit takes a whole number from 1 to 10,000, not …".
-`hermesctl.usage` puts the name in front.
+`hermesctl.usage_errors` puts the name in front.
 """
 
 import math
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Kind = dict[str, Any]
 _Value = TypeVar("_Value")
 
-# As hermes.toml writes them (`supervisor.values`); a test compares the two.
+# As hermes.toml writes them (`supervisor.config.fields`); a test compares the two.
 _DURATION = re.compile(r"(?=\d)(\d+d)?(\d+h)?(\d+m)?(\d+(\.\d+)?s)?|\d+")
 _SIZE = re.compile(r"\d+ ?(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)|\d+")
 _UNBOUNDED_SECONDS = 1e9

@@ -2,16 +2,16 @@
 
 from typing import Any, Protocol
 
-from hermesctl.asking import Prompt, question_lines
+from hermesctl.answer_stream import Speech
 from hermesctl.choices import meant_by
+from hermesctl.command_result import tell
 from hermesctl.ctrlc import CtrlC
 from hermesctl.errors import CommandError
-from hermesctl.events import arguments, finish, gist, json_line, proof, unwritten
-from hermesctl.exits import Exit
-from hermesctl.feed import Feed
-from hermesctl.outcome import tell
+from hermesctl.event_format import arguments, finish, gist, json_line, proof, unwritten
+from hermesctl.event_stream import Feed
+from hermesctl.exit_codes import Exit
+from hermesctl.question_prompt import Prompt, question_lines
 from hermesctl.render import aside, cut
-from hermesctl.speech import Speech
 from ipc.messages import (
     Accepted,
     Answer,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from hermesctl.events import arguments, clock, command_end, finish, left, proof
+from hermesctl.event_format import arguments, clock, command_end, finish, left, proof
 from hermesctl.render import counted, one_line
 
 _Fields = dict[str, Any]

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermesctl.errors import CommandError
-from hermesctl.exits import Exit
+from hermesctl.exit_codes import Exit
 from hermesctl.unit_files import SERVICE, Scope, state_of
-from ipc.budgets import START_SECONDS, UNIT_STOP_SECONDS
-from ipc.endpoints import Places
+from ipc.places import Places
+from ipc.time_budgets import START_SECONDS, UNIT_STOP_SECONDS
 
 if TYPE_CHECKING:
     import subprocess

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from ipc import budgets, interpreter
-from ipc.endpoints import SYSTEM_UNIT, Places
+from ipc import interpreter, time_budgets
+from ipc.places import SYSTEM_UNIT, Places
 
 SERVICE = "hermes-supervisor.service"
 SLICE = "hermes-supervisor.slice"
@@ -72,10 +72,10 @@ def render(scope: Scope, places: Places, program: Program, user: str = SYSTEM_US
         program_folders=" ".join(_word(str(folder)) for folder in _hidden(program, user)),
         environment=" ".join(_word(f"{name}={value}") for name, value in _environment(places).items()),
         state=places.state,
-        stop_seconds=budgets.STOP_SECONDS,
-        unit_stop_seconds=budgets.UNIT_STOP_SECONDS,
-        start_seconds=budgets.START_SECONDS,
-        watchdog_seconds=budgets.WATCHDOG_SECONDS,
+        stop_seconds=time_budgets.STOP_SECONDS,
+        unit_stop_seconds=time_budgets.UNIT_STOP_SECONDS,
+        start_seconds=time_budgets.START_SECONDS,
+        watchdog_seconds=time_budgets.WATCHDOG_SECONDS,
     )
     return {SERVICE: service, SLICE: (_TEMPLATES / SLICE).read_text()}
 

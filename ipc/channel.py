@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ipc.codec import FRAME_BYTES_MAX
-from ipc.parts import Part
+from ipc.message_parts import Part
 from ipc.zmtp import OPENING, Bounds, Connection, ProtocolError, Sent, State, frames
 
 # A message is a number and a frame; some more parts are answered by whoever knows what is wrong with them.

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from ipc.bounds import FilePath, Name, Number
-from ipc.parts import Part
+from ipc.message_parts import Part
 
 # The session of a trial is this and the name of the agent; its turns ask no model.
 SESSIONS = "isolation:"

@@ -6,25 +6,25 @@ with every token. Every field of a message to the supervisor has a bound (ipc/bo
 
 from typing import Any, Literal
 
+from ipc.admin_messages import Care as Care
+from ipc.admin_messages import Drain as Drain
+from ipc.admin_messages import HandOver as HandOver
+from ipc.admin_messages import Reload as Reload
+from ipc.admin_messages import Scale as Scale
+from ipc.admin_messages import Stop as Stop
+from ipc.admin_messages import Undrain as Undrain
 from ipc.bounds import Id, Limit, MessageText, Name, Number, Place, Sentence, Sentences, Status, Text, Word
-from ipc.hosting import Care as Care
-from ipc.hosting import Drain as Drain
-from ipc.hosting import HandOver as HandOver
-from ipc.hosting import Reload as Reload
-from ipc.hosting import Scale as Scale
-from ipc.hosting import Stop as Stop
-from ipc.hosting import Undrain as Undrain
-from ipc.parts import AgentSpec as AgentSpec
-from ipc.parts import Killed as Killed
-from ipc.parts import Message as Message
-from ipc.parts import ModelEndpoint as ModelEndpoint
-from ipc.parts import Part as Part
-from ipc.parts import PastAttempt as PastAttempt
-from ipc.parts import PastTurn as PastTurn
-from ipc.parts import Said as Said
-from ipc.parts import ToolClass as ToolClass
-from ipc.parts import ToolTrace as ToolTrace
-from ipc.parts import Usage as Usage
+from ipc.message_parts import AgentSpec as AgentSpec
+from ipc.message_parts import Killed as Killed
+from ipc.message_parts import Message as Message
+from ipc.message_parts import ModelEndpoint as ModelEndpoint
+from ipc.message_parts import Part as Part
+from ipc.message_parts import PastAttempt as PastAttempt
+from ipc.message_parts import PastTurn as PastTurn
+from ipc.message_parts import Said as Said
+from ipc.message_parts import ToolClass as ToolClass
+from ipc.message_parts import ToolTrace as ToolTrace
+from ipc.message_parts import Usage as Usage
 
 BusyMode = Literal["interrupt", "queue", "steer", "collect"]
 # Poison are the failed ones that have cost too many workers.

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from ipc.bounds import sentence
-from ipc.children import ServiceStart, ServiceState
-from model_service.life import Line, die_with
+from ipc.service_messages import ServiceStart, ServiceState
+from model_service.supervisor_link import Line, die_with
 
 _PULL = "hermesctl models pull {}"
 _OTHER_MODEL = "set base_url, name and api_key_env under [model] in hermes.toml to use another model"

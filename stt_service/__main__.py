@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ipc.bounds import sentence
-from ipc.children import ServiceStart, ServiceState
 from ipc.codec import Decoder, encode
 from ipc.errors import WireError
-from ipc.hearing import ToHearing
 from ipc.messages import Beat, Message
+from ipc.service_messages import ServiceStart, ServiceState
 from ipc.sockets import LoopSocket, Wire
-from stt_service.life import die_with
+from ipc.stt_messages import ToHearing
 from stt_service.options import Options
+from stt_service.parent_death import die_with
 
 if TYPE_CHECKING:
-    from stt_service.service import Service
+    from stt_service.transcriber import Service
 
 _BEAT_SECONDS = 1.0
 # As of a worker: the supervisor speaks another protocol.
@@ -55,7 +55,7 @@ async def serve(start: ServiceStart) -> None:
     say(ServiceState("starting"))
     try:
         # A second of imports, behind the first word. A library that cannot be loaded is told, not a crash.
-        from stt_service import service as room
+        from stt_service import transcriber as room
 
         options = msgspec.convert(start.options, Options)
         _limit_memory(options.memory_bytes_max)

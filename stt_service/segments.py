@@ -17,8 +17,8 @@ from itertools import chain
 
 import numpy as np
 
-from stt_service.engine import Samples
 from stt_service.sound import RATE, Sound
+from stt_service.whisper import Samples
 
 PART_SECONDS_MAX = 12.0
 # Kept before and after speech: a soft first or last sound is not found as speech.

@@ -6,53 +6,54 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ipc.budgets import PROCESSES_END_SECONDS
 from ipc.codec import encode
-from ipc.endpoints import Places, remove_stand_in
 from ipc.messages import Noted, Refused
+from ipc.places import Places, remove_stand_in
 from ipc.server import Server
-from supervisor import log_file, signals, threads
-from supervisor.applying import Applying
-from supervisor.assignment import Assignment
-from supervisor.briefing import Briefing
+from ipc.time_budgets import PROCESSES_END_SECONDS
+from supervisor.clients.control import Control, Reply
+from supervisor.clients.interrupts import Interrupts
+from supervisor.clients.queries import Views, in_short
+from supervisor.clients.query_sources import Parts, make_views
+from supervisor.clients.subscriptions import Feed
 from supervisor.clock import Clock, monotonic
+from supervisor.config.applying import Applying
+from supervisor.config.derived import limits, policy, prices, sandbox, worker_environment
+from supervisor.config.live import Live
+from supervisor.config.reload import Reload
+from supervisor.config.settings import Settings, key_files, model_endpoint
 from supervisor.containment import Containment, Fault
-from supervisor.control import Control, Reply
 from supervisor.core import events
 from supervisor.core.effects import Answer
-from supervisor.core.model import State
-from supervisor.departure import Departure
-from supervisor.ending import Ending
+from supervisor.core.state import State
 from supervisor.engine import Engine
-from supervisor.feed import Feed
-from supervisor.folders import Folders
-from supervisor.handover import Handover
-from supervisor.health.health import Health
-from supervisor.hearing import Hearing
-from supervisor.interrupts import Interrupts
+from supervisor.handoff.departure import Departure
+from supervisor.handoff.handover import Handover
+from supervisor.host import signals, threads
+from supervisor.host.banner import welcome
+from supervisor.host.disk_space import Storage
+from supervisor.host.folder_identity import Folders
+from supervisor.host.shutdown import Ending
 from supervisor.journal.errors import JournalError
 from supervisor.journal.journal import Journal
-from supervisor.live import Live
-from supervisor.log import Log
-from supervisor.metrics import Metrics
-from supervisor.model_source import NAME as MODEL
-from supervisor.model_source import ModelSource
-from supervisor.notify import Notifier, Watch
-from supervisor.overview import Parts, make_views
+from supervisor.llm.model_source import NAME as MODEL
+from supervisor.llm.model_source import ModelSource
 from supervisor.processes.agent_user import choose
-from supervisor.processes.host import Processes
-from supervisor.reload import Reload
-from supervisor.rooms import ProcessRoom
-from supervisor.services import speech
+from supervisor.processes.contract import ProcessRoom
+from supervisor.processes.worker_processes import Processes
 from supervisor.services.services import Services
-from supervisor.settings import Settings, key_files, model_endpoint
-from supervisor.storage import Storage
-from supervisor.switchboard import Switchboard
-from supervisor.terms import limits, policy, prices, sandbox, worker_environment
+from supervisor.stt import stt_spec
+from supervisor.stt.transcription import Hearing
+from supervisor.telemetry import log_file
+from supervisor.telemetry.health import Health
+from supervisor.telemetry.log import Log
+from supervisor.telemetry.metrics import Metrics
+from supervisor.telemetry.systemd_notify import Notifier, Watch
 from supervisor.upkeep import Upkeep
-from supervisor.views import Views, in_short
-from supervisor.welcome import welcome
-from supervisor.workspaces import Workspaces
+from supervisor.workers.assignment import Assignment
+from supervisor.workers.briefing import Briefing
+from supervisor.workers.router import Switchboard
+from supervisor.workers.workspaces import Workspaces
 
 # Last answers to those who still listen.
 _FLUSH_SECONDS = 0.1
@@ -216,7 +217,7 @@ class App:
     def _make_services(self) -> None:
         """The children that are not workers, and the ears that speak with one of them."""
         places = self._places
-        self._stt_spec = speech.stt_service(self._live.settings, places.models)
+        self._stt_spec = stt_spec.stt_service(self._live.settings, places.models)
         wanted = (self._model.spec, self._stt_spec)
         self._hearing = Hearing(
             live=self._live,
@@ -330,7 +331,7 @@ class App:
 
     def _service_changed(self, changed: events.ServiceChanged) -> None:
         self._log.write("service.changed", service=changed.service, state=changed.state)
-        if changed.service == speech.NAME:
+        if changed.service == stt_spec.NAME:
             self._hearing.service_changed(changed)
         elif changed.service == MODEL:
             self._model.service_changed(changed)

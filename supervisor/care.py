@@ -10,13 +10,13 @@ from ipc import messages as wire
 from ipc import paging
 from ipc.errors import WireError
 from supervisor.clock import Clock
+from supervisor.config.fields import DURATION, SIZE, Reading
+from supervisor.config.live import Live
 from supervisor.containment import Containment, Fault
-from supervisor.journal import care
+from supervisor.journal import maintenance
 from supervisor.journal.errors import JournalError, JournalUnwritable
 from supervisor.journal.prune import Pruning
-from supervisor.live import Live
-from supervisor.log import Log
-from supervisor.values import DURATION, SIZE, Reading
+from supervisor.telemetry.log import Log
 
 # Each reads the whole journal: more at a time would only keep each other from the disk.
 _AT_ONCE_MAX = 4
@@ -105,15 +105,15 @@ class Care:
     def _outcome(self, request: wire.Care) -> wire.Answer:
         match request.act:
             case "check":
-                found = care.check(self._path)
+                found = maintenance.check(self._path)
                 return _one_row({"file": str(self._path), "ok": not found, "findings": found})
             case "stats":
-                return _one_row(care.stats(self._path))
+                return _one_row(maintenance.stats(self._path))
             case "export":
-                return care.export_page(self._path, request.session, request.after)
+                return maintenance.export_page(self._path, request.session, request.after)
         if request.file is None or not _is_file_name(request.file):
             return wire.Refused("a backup needs the whole path of its file", "hermesctl journal backup FILE")
-        return _one_row(care.backup(self._path, Path(request.file), self._stopping.is_set))
+        return _one_row(maintenance.backup(self._path, Path(request.file), self._stopping.is_set))
 
     def _before(self) -> float:
         return self._clock.now() - self._live.settings.journal.keep_seconds

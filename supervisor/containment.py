@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, get_args
 
-from supervisor import threads
+from supervisor.host import threads
 
 Place = Literal["request", "worker", "service", "follower", "turn", "clip", "schedule", "loop"]
 PLACES: tuple[Place, ...] = get_args(Place)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, assert_never
 
-from supervisor import lookup
+from supervisor import enrichment
 from supervisor.clock import Clock
 from supervisor.core.decide import decide, next_deadline
 from supervisor.core.effects import (
@@ -38,9 +38,9 @@ from supervisor.core.events import (
     WorkerAlive,
     WorkerUnreachable,
 )
-from supervisor.core.model import State
 from supervisor.core.records import Record
-from supervisor.lookup import Lookup
+from supervisor.core.state import State
+from supervisor.enrichment import Lookup
 
 # Events decided before their records are committed: bounds both a transaction and how long a first sender
 # waits.
@@ -65,7 +65,7 @@ class Trouble:
     since: float
 
 
-class Journal(lookup.Journal, Protocol):
+class Journal(enrichment.Journal, Protocol):
     """What the engine asks of the journal."""
 
     def commit(self, records: Sequence[Record]) -> "asyncio.Future[None]": ...

@@ -10,16 +10,16 @@ from typing import NoReturn
 
 import uvloop
 
-from ipc.endpoints import Places, add_options, chosen_places, make_private
 from ipc.errors import WireError
 from ipc.interpreter import WORKING_DIRECTORY
+from ipc.places import Places, add_options, chosen_places, make_private
 from supervisor.app import App
-from supervisor.handover import Handover, arrive, leave
+from supervisor.config.settings import Settings, load
+from supervisor.config.toml_file import SettingsError
+from supervisor.handoff.handover import Handover, arrive, leave
 from supervisor.journal.errors import JournalError, JournalLocked
 from supervisor.journal.journal import Journal
-from supervisor.processes.cells import leaf
-from supervisor.settings import Settings, load
-from supervisor.settings_file import SettingsError
+from supervisor.processes.cells import own_cgroup
 
 # The exit codes scripts and systemd rely on.
 _EXIT_BUG, _EXIT_LOCKED, _EXIT_SETTINGS = 1, 75, 78
@@ -43,7 +43,7 @@ def main() -> NoReturn:
         settings = load(places.settings_file)
         if arguments.check:
             sys.exit(0)
-        leaf.settle()
+        own_cgroup.settle()
         make_private(places.state)
         if arguments.handover:
             handed, lock = arrive(arguments.handover)

@@ -1,17 +1,17 @@
 """Work on schedule that no turn waits for: the journal, the clips and the workspaces are kept in bounds."""
 
-from ipc.endpoints import Places
+from ipc.places import Places
 from supervisor.care import Care
-from supervisor.clips import ClipStore, clips_in_use
 from supervisor.clock import Clock
+from supervisor.config.live import Live
 from supervisor.containment import Containment
 from supervisor.engine import Engine
-from supervisor.folders import Folders
+from supervisor.host.folder_identity import Folders
 from supervisor.journal.journal import Journal
-from supervisor.live import Live
-from supervisor.log import Log
-from supervisor.workspace_care import WorkspaceCare
-from supervisor.workspaces import Workspaces
+from supervisor.stt.clip_store import ClipStore, clips_in_use
+from supervisor.telemetry.log import Log
+from supervisor.workers.workspace_quota import WorkspaceCare
+from supervisor.workers.workspaces import Workspaces
 
 
 class Upkeep:

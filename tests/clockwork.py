@@ -19,9 +19,9 @@ from supervisor.core.effects import (
     Transcribe,
 )
 from supervisor.core.inbox import put_to_rest
-from supervisor.core.model import ModelState, Who
 from supervisor.core.policy import Policy
 from supervisor.core.records import AttemptOpened, TurnOpened
+from supervisor.core.state import ModelState, Who
 from supervisor.journal.memory import MemoryJournal
 from supervisor.journal.snapshot import durable
 from tests.pretend_processes import Process, is_echo

@@ -37,8 +37,9 @@ from typing import NoReturn
 
 import msgspec
 
+from supervisor.processes import zygote_client
 from tests.warm import DESCRIPTORS_MAX, ISOLATED, ORDER_BYTES_MAX, Order, Popen
-from worker import kernel
+from worker import syscalls
 
 _CLONE_PARENT = 0x00008000
 _CLONE_CHILD_CLEARTID = 0x00200000
@@ -62,7 +63,7 @@ _shown: list[ctypes.Array[ctypes.c_char]] = []
 def main() -> None:
     line = socket.socket(fileno=int(sys.argv[1]))
     line.set_inheritable(False)
-    kernel.die_with_parent(signal.SIGKILL)
+    syscalls.die_with_parent(signal.SIGKILL)
     _preload()
     order = _serve(line)
     if order is not None:
@@ -98,8 +99,8 @@ def _preload() -> None:
         importlib.import_module("hermesctl.client")
         for found in pkgutil.iter_modules(hermesctl.commands.__path__, "hermesctl.commands."):
             importlib.import_module(found.name)
-    importlib.import_module("worker.main")
-    rehearsal = importlib.import_module("worker.rehearsal")
+    importlib.import_module("worker.worker_main")
+    rehearsal = importlib.import_module("worker.warm_up")
     # Not on libuv's loop: libuv keeps a pipe for all loops of a process, and would not notice these forks.
     names = vars(rehearsal)
     uvloop, names["uvloop"] = names["uvloop"], asyncio
@@ -169,13 +170,12 @@ class _ZygoteAhead(Popen[bytes]):
 
 def _keep_zygote_ahead() -> None:
     """Forks the first zygote of the supervisor that this process becomes."""
-    from supervisor.processes import zygote
 
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     child = os.fork()
     if child == 0:
         ours.close()
-        kernel.die_with_parent(signal.SIGKILL)
+        syscalls.die_with_parent(signal.SIGKILL)
         taken = _take(theirs)
         if taken is None:
             os._exit(0)
@@ -184,7 +184,7 @@ def _keep_zygote_ahead() -> None:
         _run(taken[0])
     theirs.close()
     _ZygoteAhead.pid_ahead, _ZygoteAhead.line = child, ours
-    names = vars(zygote)
+    names = vars(zygote_client)
     assert names["subprocess"] is subprocess, "the zygote is started by other means now"
     names["subprocess"] = SimpleNamespace(Popen=_ZygoteAhead, DEVNULL=subprocess.DEVNULL)
 

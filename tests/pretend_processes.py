@@ -14,8 +14,8 @@ from supervisor.core.events import (
     WorkerStarted,
     WorkerUnreachable,
 )
-from supervisor.core.model import Who
 from supervisor.core.policy import DEFAULT_AGENT
+from supervisor.core.state import Who
 
 
 @dataclass

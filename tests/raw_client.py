@@ -4,8 +4,8 @@ import os
 from types import TracebackType
 
 from ipc.codec import Decoder
-from ipc.endpoints import Places
 from ipc.messages import Answer, Refused
+from ipc.places import Places
 from ipc.sockets import Wire
 from ipc.zmtp import frames
 from tests.waiting import DEADLINE_SECONDS

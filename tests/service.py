@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 from hermesctl.client import Client
 from hermesctl.errors import NotRunning
 from ipc import interpreter
-from ipc.endpoints import find_places
 from ipc.messages import (
     Accepted,
     Delta,
@@ -29,6 +28,7 @@ from ipc.messages import (
     Show,
     Submit,
 )
+from ipc.places import find_places
 from tests import warm
 from tests.fake_model import FakeModel
 from tests.waiting import DEADLINE_SECONDS, until

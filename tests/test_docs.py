@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 import pytest
 
-from hermesctl.chat.commands import COMMANDS, Command
 from hermesctl.chat.keys import KEYS, Key
+from hermesctl.chat.slash_commands import COMMANDS, Command
 from hermesctl.main import hermesctl
-from ipc import children, hearing, messages, parts
+from ipc import message_parts, messages, service_messages, stt_messages
+from supervisor.config.fields import AT_ONCE, keys_of
+from supervisor.config.settings import TABLES
 from supervisor.core.records import Record
-from supervisor.settings import TABLES
-from supervisor.values import AT_ONCE, keys_of
 from tests.house import ROOT
 
 DOCS = ROOT / "docs"
@@ -48,8 +48,12 @@ def _event_types() -> set[str]:
 
 
 def _structs() -> set[str]:
-    kinds = (messages.Message, parts.Part)
-    defined = [value for module in (messages, children, hearing, parts) for value in vars(module).values()]
+    kinds = (messages.Message, message_parts.Part)
+    defined = [
+        value
+        for module in (messages, service_messages, stt_messages, message_parts)
+        for value in vars(module).values()
+    ]
     return {
         value.__name__
         for value in defined

@@ -61,12 +61,12 @@ def test_written_files_keep_the_rule(written_files: list[Source], rule: Rule) ->
 
 def test_the_tree_is_really_read() -> None:
     paths = {source.path for source in python_sources()}
-    assert {"ipc/sockets.py", "supervisor/settings.py", "tests/test_house_rules.py"} <= paths
+    assert {"ipc/sockets.py", "supervisor/config/settings.py", "tests/test_house_rules.py"} <= paths
     assert {"Makefile", "pyproject.toml", "docs/settings.md"} <= {source.path for source in written_sources()}
 
 
 BAD: list[tuple[Rule, str, str]] = [
-    (rooms_keep_apart, "ipc/x.py", "import supervisor.settings"),
+    (rooms_keep_apart, "ipc/x.py", "import supervisor.config.settings"),
     (rooms_keep_apart, "worker/x.py", "def f():\n    from supervisor.core import model"),
     (rooms_keep_apart, "hermesctl/x.py", "from worker import model"),
     (rooms_keep_apart, "supervisor/x.py", "from worker.agents import builtin"),
@@ -75,7 +75,7 @@ BAD: list[tuple[Rule, str, str]] = [
     (one_place_knows, "ipc/codec.py", "from zmq import Context"),
     (one_place_knows, "ipc/sockets.py", "import zmq.asyncio"),
     (one_place_knows, "worker/attempt.py", "from openai import AsyncOpenAI"),
-    (one_place_knows, "supervisor/feed.py", "import sqlite3"),
+    (one_place_knows, "supervisor/clients/subscriptions.py", "import sqlite3"),
     (one_place_knows, "hermesctl/x.py", "import sqlite_utils"),
     (host_speaks_no_http, "supervisor/x.py", "from urllib.request import urlopen"),
     (host_speaks_no_http, "supervisor/services/x.py", "import httpx"),
@@ -91,8 +91,8 @@ BAD: list[tuple[Rule, str, str]] = [
     (engine_knows_the_core_only, "supervisor/engine.py", "from supervisor import feed"),
     (engine_knows_the_core_only, "supervisor/engine.py", "import msgspec"),
     (nobody_imports_app, "supervisor/engine.py", "from supervisor.app import App"),
-    (nobody_imports_app, "supervisor/control.py", "from . import app"),
-    (nobody_imports_app, "supervisor/settings.py", "from supervisor.core.model import BusyMode"),
+    (nobody_imports_app, "supervisor/clients/control.py", "from .. import app"),
+    (nobody_imports_app, "supervisor/config/settings.py", "from supervisor.core.state import BusyMode"),
     (files_have_one_subject, "ipc/x.py", "x = 1\n" * (FILE_LINES_MAX + 1)),
     (functions_fit_the_eye, "ipc/x.py", "def f():\n" + "    x = 1\n" * FUNCTION_LINES_MAX),
     (lines_fit_the_page, "ipc/x.py", "#" * (LINE_CHARACTERS_MAX + 1)),
@@ -143,7 +143,7 @@ GOOD: list[tuple[Rule, str, str]] = [
         "import asyncio\nfrom supervisor.core.decide import decide",
     ),
     (nobody_imports_app, "supervisor/entry.py", "from supervisor.app import App"),
-    (nobody_imports_app, "supervisor/journal/load.py", "from supervisor.core.model import State"),
+    (nobody_imports_app, "supervisor/journal/load.py", "from supervisor.core.state import State"),
     (functions_fit_the_eye, "ipc/x.py", "def f():\n" + "    x = 1\n" * (FUNCTION_LINES_MAX - 1)),
     (names_say_something, "worker/model.py", "class Database: ..."),
     (errors_are_caught_by_name, "worker/attempt.py", "try: ...\nexcept Exception: ..."),

@@ -14,15 +14,15 @@ from ipc.sockets import LoopSocket, Wire
 from ipc.zmtp import OPENING
 from supervisor.core import events
 from supervisor.core.effects import AssignTurn, SteerTurn
-from supervisor.core.model import Attempt, Session, State, Turn, Who, Worker, WorkerState
 from supervisor.core.policy import Policy
-from supervisor.lines import (
+from supervisor.core.state import Attempt, Session, State, Turn, Who, Worker, WorkerState
+from supervisor.workers.link import (
     IGNORED_FRAMES_MAX,
     UNACKNOWLEDGED_BYTES_MAX,
     UNACKNOWLEDGED_FRAMES_MAX,
     UNSENT_BYTES_MAX,
 )
-from supervisor.switchboard import Switchboard
+from supervisor.workers.router import Switchboard
 from tests.no_containment import uncontained
 from tests.raw_client import sent_as
 from tests.waiting import soon

@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermesctl.weights import find
-from ipc.children import Sandbox
-from ipc.endpoints import SYSTEM
+from hermesctl.weight_catalogue import find
 from ipc.messages import AgentSpec, ModelEndpoint
-from supervisor.key_remedies import handed_over_from, missing_variable
-from supervisor.reload import changes
-from supervisor.services.speech import SPEECH_MODELS
-from supervisor.settings import (
+from ipc.places import SYSTEM
+from ipc.service_messages import Sandbox
+from supervisor.config.derived import sandboxes
+from supervisor.config.fields import AT_ONCE, NEW_WORKERS, keys_of
+from supervisor.config.key_remedies import handed_over_from, missing_variable
+from supervisor.config.reload import changes
+from supervisor.config.settings import (
     DEFAULTS,
     TABLES,
     Agent,
@@ -24,10 +25,9 @@ from supervisor.settings import (
     load,
     model_endpoint,
 )
-from supervisor.settings_file import SettingsError, find_line
-from supervisor.terms import sandboxes
-from supervisor.values import AT_ONCE, NEW_WORKERS, keys_of
-from supervisor.weights import wanted
+from supervisor.config.toml_file import SettingsError, find_line
+from supervisor.llm.wanted_weights import wanted
+from supervisor.stt.stt_spec import SPEECH_MODELS
 
 MODEL = '[model]\nbase_url = "http://127.0.0.1:8000/v1/"\nname = "m"\n'
 

@@ -5,8 +5,8 @@ import functools
 import os
 from pathlib import Path
 
-from hermesctl.sources import sources
-from hermesctl.weights import find, pull
+from hermesctl.weight_catalogue import find, pull
+from hermesctl.weight_sources import sources
 
 
 class _Silent:

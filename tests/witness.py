@@ -18,7 +18,6 @@ from supervisor.core.events import (
     NotTranscribed,
     Transcribed,
 )
-from supervisor.core.model import ModelState, Session, State, TurnState, Who, WorkerState
 from supervisor.core.records import (
     AttemptLost,
     AttemptOpened,
@@ -44,6 +43,7 @@ from supervisor.core.records import (
     TurnOpened,
     TurnSteered,
 )
+from supervisor.core.state import ModelState, Session, State, TurnState, Who, WorkerState
 from tests.pretend_processes import Process
 
 # What belongs to an attempt that runs, or has just been stopped.

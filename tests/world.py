@@ -6,9 +6,9 @@ from dataclasses import replace
 from supervisor.core import events
 from supervisor.core.decide import next_deadline
 from supervisor.core.effects import Answer
-from supervisor.core.keeping import keepable
-from supervisor.core.model import BusyMode, ModelState, Proof, Who, session_of
+from supervisor.core.kept_turns import keepable
 from supervisor.core.policy import DEFAULT_AGENT
+from supervisor.core.state import BusyMode, ModelState, Proof, Who, session_of
 from tests.clockwork import Clockwork
 from tests.pretend_processes import Process
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from ipc.children import Boundary, CellSpec
-from worker import cgroup_leaf, kernel, mounts
-from worker.etc import GIT_OF_AGENTS
-from worker.view import Agent, View, enter, programs
+from ipc.service_messages import Boundary, CellSpec
+from worker import cell_cgroup, mounts, syscalls
+from worker.cell_etc import GIT_OF_AGENTS
+from worker.cell_view import Agent, View, enter, programs
 
 _WATCHED = frozenset({signal.SIGCHLD, signal.SIGTERM})
 # A sweep waits this long for a death, then looks again: a list of children may miss some while others die.
@@ -47,7 +47,7 @@ class Enclosure:
 
 def set_up_workshop() -> None:
     """For the zygote of pidns cells, first in its namespaces: mounts of its own, in which views are built."""
-    kernel.unshare(kernel.CLONE_NEWNS)
+    syscalls.unshare(syscalls.CLONE_NEWNS)
     mounts.separate("/", wholly=False)
     mounts.mount("proc", "/proc", mounts.NO_SUID | mounts.NO_DEVICES | mounts.NO_EXEC)
     _limit_watches("/proc/sys", _WATCHES_OF_ALL)
@@ -59,37 +59,37 @@ def fork_keeper(spec: CellSpec, own_namespace: int, leaf: str = "") -> int:
     `own_namespace` is the zygote's, for pids; `leaf` the cgroup of a cell that is a namespace, if it has one.
     """
     if spec.kind == "cgroup":
-        return kernel.fork_into_cgroup(spec.cgroup)
+        return syscalls.fork_into_cgroup(spec.cgroup)
     if spec.kind == "sweep":
         return os.fork()
-    kernel.unshare(kernel.CLONE_NEWPID)
+    syscalls.unshare(syscalls.CLONE_NEWPID)
     child = -1
     try:
-        child = kernel.fork_into_cgroup(leaf) if leaf else os.fork()
+        child = syscalls.fork_into_cgroup(leaf) if leaf else os.fork()
         return child
     finally:
         if child != 0:
-            kernel.setns(own_namespace, kernel.CLONE_NEWPID)
+            syscalls.setns(own_namespace, syscalls.CLONE_NEWPID)
 
 
 def become_keeper(made: Enclosure, zygote: int) -> None:
     """Shuts the calling process in; what it forks from here on cannot leave. `zygote` is its parent's pid."""
     spec = made.spec
     # Without a namespace the zygote refuses to be inspected, and so does what it forks.
-    kernel.refuse_inspection(False)
+    syscalls.refuse_inspection(False)
     # Through the zygote's /proc: that of the cell is read-only.
     Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
     if made.view is not None:
         _enter_namespaces(made, made.view)
     else:
         signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
-        kernel.adopt_orphans()
+        syscalls.adopt_orphans()
     _limit(spec)
     # A keeper that stays above a worker of another user needs the right to end it.
     if made.view is not None or made.boundary.user is None:
-        kernel.drop_privileges()
+        syscalls.drop_privileges()
     # The kernel ends the others together with the first process of a namespace; elsewhere it must sweep.
-    kernel.die_with_parent(signal.SIGKILL if spec.kind == "pidns" else signal.SIGTERM)
+    syscalls.die_with_parent(signal.SIGKILL if spec.kind == "pidns" else signal.SIGTERM)
     if spec.kind != "pidns" and os.getppid() != zygote:
         os._exit(1)
 
@@ -105,10 +105,10 @@ def fork_worker(spec: CellSpec) -> int:
 def become_worker(made: Enclosure) -> None:
     """What a worker changes about itself, last of all: from here on it can change no more."""
     if made.view is None and made.boundary.user is not None:
-        kernel.give_up_regaining()
-        kernel.become_user(made.agent.uid, made.agent.gid)
-        kernel.drop_privileges()
-    kernel.die_with_parent(signal.SIGKILL)
+        syscalls.give_up_regaining()
+        syscalls.become_user(made.agent.uid, made.agent.gid)
+        syscalls.drop_privileges()
+    syscalls.die_with_parent(signal.SIGKILL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _WATCHED)
     # OpenSSL knows a fork by its new pid; zygote and worker are both number 1 of their namespaces, so every
     # worker would draw the same numbers, for the keys of its connections too.
@@ -122,10 +122,10 @@ def become_worker(made: Enclosure) -> None:
         os.environ["HOME"] = "/"
     if made.view is not None or made.boundary.user is not None:
         os.environ["USER"] = os.environ["LOGNAME"] = made.agent.name
-    if kernel.landlock_version() >= kernel.LANDLOCK_WITH_SCOPES:
-        kernel.scope_sockets_and_signals()
+    if syscalls.landlock_version() >= syscalls.LANDLOCK_WITH_SCOPES:
+        syscalls.scope_sockets_and_signals()
     if made.boundary.cell_filter:
-        kernel.filter_calls(made.boundary.cell_filter)
+        syscalls.filter_calls(made.boundary.cell_filter)
     go_home()
 
 
@@ -146,7 +146,7 @@ def check_programs(made: Enclosure) -> None:
 def shortcomings(made: Enclosure, leaf: str) -> list[str]:
     """In a cell that is complete: what this kernel cannot hold it to, in sentences."""
     found = []
-    if kernel.landlock_version() < kernel.LANDLOCK_WITH_SCOPES:
+    if syscalls.landlock_version() < syscalls.LANDLOCK_WITH_SCOPES:
         reached = "abstract Unix sockets" + ("" if made.view is not None else " and processes of this user")
         found.append(f"{reached} can be reached from inside: that needs Landlock of Linux 6.12")
     if made.view is None:
@@ -158,7 +158,7 @@ def shortcomings(made: Enclosure, leaf: str) -> list[str]:
         found.append(
             "shared memory of System V is not limited: that needs Linux 6.9 and root's service, or a cgroup"
         )
-    if made.spec.memory_bytes_max and not cgroup_leaf.limits_memory(leaf):
+    if made.spec.memory_bytes_max and not cell_cgroup.limits_memory(leaf):
         found.append(
             "its memory is measured twice a second and not limited by the kernel: that needs a delegated "
             "cgroup with the memory controller, see `hermesctl install`"
@@ -184,13 +184,13 @@ def keep(child: int) -> NoReturn:
 def guard() -> None:
     """Makes the caller a keeper without a cell: for the process above the zygote, before it forks it."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
-    kernel.adopt_orphans()
+    syscalls.adopt_orphans()
 
 
 def unguard() -> None:
     """Undoes in the zygote what it got from the process above it."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _WATCHED)
-    kernel.adopt_orphans()
+    syscalls.adopt_orphans()
 
 
 def children() -> list[int]:
@@ -232,15 +232,15 @@ def _enter_namespaces(made: Enclosure, view: View) -> None:
     # That of the cell will be read-only.
     own = os.open("/proc/self", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     settings = os.open("/proc/sys", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    kernel.unshare(kernel.CLONE_NEWIPC)
+    syscalls.unshare(syscalls.CLONE_NEWIPC)
     _limit_shared_memory(made.spec.memory_bytes_max)
     enter(view, agent, made.spec.memory_bytes_max)
     if made.boundary.user is not None:
-        kernel.become_user(agent.uid, agent.gid)
+        syscalls.become_user(agent.uid, agent.gid)
     # A second user namespace owns none of the mounts above, so nothing in it can undo them, and the kernel
     # counts its processes apart from those of other cells.
-    kernel.unshare(kernel.CLONE_NEWUSER)
-    kernel.map_user(agent.uid, agent.gid, own)
+    syscalls.unshare(syscalls.CLONE_NEWUSER)
+    syscalls.map_user(agent.uid, agent.gid, own)
     _limit_watches(f"/proc/self/fd/{settings}", _WATCHES_OF_ONE)
     os.close(settings)
     os.close(own)

@@ -13,8 +13,8 @@ import os
 import socket
 from contextlib import suppress
 
-from worker import kernel, mounts
-from worker.view import WORKSPACE
+from worker import mounts, syscalls
+from worker.cell_view import WORKSPACE
 
 _MOUNTS = b"mounts"
 
@@ -62,11 +62,11 @@ class CellMounts:
         if namespace is None:
             raise OSError(0, "its cell is not complete")
         tree = self._clone(name)
-        kernel.setns(namespace, kernel.CLONE_NEWNS)
+        syscalls.setns(namespace, syscalls.CLONE_NEWNS)
         try:
             mounts.attach(tree, WORKSPACE)
         finally:
-            kernel.setns(self._own, kernel.CLONE_NEWNS)
+            syscalls.setns(self._own, syscalls.CLONE_NEWNS)
 
     def close(self) -> None:
         """In a worker: of all that the zygote holds."""

@@ -11,7 +11,7 @@ import os
 import stat
 from typing import Final
 
-from worker.kernel import check, libc
+from worker.syscalls import check, libc
 
 READ_ONLY: Final = 0x1
 NO_SUID: Final = 0x2

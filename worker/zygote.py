@@ -22,7 +22,8 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ipc.children import (
+from ipc.codec import encode
+from ipc.service_messages import (
     Bind,
     Bound,
     CellFails,
@@ -36,11 +37,10 @@ from ipc.children import (
     Running,
     Warm,
 )
-from ipc.codec import encode
-from worker import cell, cgroup_leaf, kernel, orders
+from worker import cell, cell_cgroup, syscalls, zygote_orders
+from worker.cell_factory import Enclosures
 from worker.cell_mounts import CellMounts, hand_over_mounts
-from worker.enclosures import Enclosures
-from worker.separation import separate
+from worker.zygote_isolation import separate
 
 # What a trial cell says about itself.
 _WORDS_BYTES_MAX = 4096
@@ -61,10 +61,10 @@ _NOBODY = 0
 def main(arguments: list[str]) -> None:
     pair = socket.socket(fileno=int(arguments[0]))
     pair.set_inheritable(False)
-    kernel.die_with_parent(signal.SIGKILL)
+    syscalls.die_with_parent(signal.SIGKILL)
     if os.getppid() != _peer(pair):
         return
-    order = orders.decoder.decode(pair.recv(orders.DATAGRAM_BYTES_MAX))
+    order = zygote_orders.decoder.decode(pair.recv(zygote_orders.DATAGRAM_BYTES_MAX))
     if not isinstance(order, Prepare):
         return
     try:
@@ -141,7 +141,7 @@ class Zygote:
         os.close(reading)
         _, status = os.waitpid(keeper, 0)
         if leaf:
-            cgroup_leaf.remove(leaf)
+            cell_cgroup.remove(leaf)
         if status != 0:
             raise OSError(0, told or f"the trial cell ended with status {os.waitstatus_to_exitcode(status)}")
         return tuple(told.splitlines())
@@ -169,10 +169,10 @@ class Zygote:
                 self._end_strays()
             order = None
             if self._pair.fileno() in readable:
-                frame, descriptors = orders.receive(self._pair)
+                frame, descriptors = zygote_orders.receive(self._pair)
                 if not frame:
                     return None
-                match orders.decoder.decode(frame):
+                match zygote_orders.decoder.decode(frame):
                     case Fork() as asked:
                         order = self._start(asked, descriptors)
                     case Bind() as asked:
@@ -201,17 +201,17 @@ class Zygote:
             chosen = self._prepared.pop(fork.cell, None) or self._make(fork.cell)
         except OSError as error:
             self._pair.send(encode(ForkFailed(fork.incarnation, str(error.strerror or error))))
-            orders.close(descriptors)
+            zygote_orders.close(descriptors)
             return None
         if isinstance(chosen, Fork):
-            orders.close(descriptors)  # in the worker, which was given its own
+            zygote_orders.close(descriptors)  # in the worker, which was given its own
             return chosen
         chosen.incarnation = fork.incarnation
         # A cell that has just died cannot take its order; its end is told like any other.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             socket.send_fds(chosen.line, [encode(fork)], descriptors)
         socket.send_fds(self._pair, [encode(Forked(fork.incarnation, chosen.leaf))], [chosen.pidfd])
-        orders.close(descriptors)
+        zygote_orders.close(descriptors)
         self._rest_in(_IDLE_SECONDS)
         return None
 
@@ -276,7 +276,7 @@ class Zygote:
                 if keeper <= 0:
                     ours.close()
                 if keeper < 0 and leaf:
-                    cgroup_leaf.remove(leaf)
+                    cell_cgroup.remove(leaf)
             if keeper == 0:
                 try:
                     return self._become_cell(enclosure, theirs)
@@ -289,7 +289,7 @@ class Zygote:
         return made
 
     def _leaf(self, spec: CellSpec) -> str:
-        return cgroup_leaf.make(spec) if spec.kind == "pidns" and spec.cgroup else ""
+        return cell_cgroup.make(spec) if spec.kind == "pidns" and spec.cgroup else ""
 
     def _become_cell(self, enclosure: cell.Enclosure, line: socket.socket) -> Fork:
         """The keeper never leaves this; the worker does."""
@@ -298,11 +298,11 @@ class Zygote:
             cell.become_keeper(enclosure, self._pid)
             worker = cell.fork_worker(enclosure.spec)
         except OSError:
-            orders.take(line)  # what went wrong belongs into the log of the one who ordered
+            zygote_orders.take(line)  # what went wrong belongs into the log of the one who ordered
             raise
         if worker != 0:
-            kernel.name_process("hermes-keeper")
-            kernel.refuse_inspection()
+            syscalls.name_process("hermes-keeper")
+            syscalls.refuse_inspection()
             os.closerange(3, _descriptors_max())
             cell.keep(worker)
         cell.become_worker(enclosure)
@@ -311,13 +311,13 @@ class Zygote:
             hand_over_mounts(line)
         if self._stretch is not None and not select.select([line], [], [], 0)[0]:
             self._stretch()
-        kernel.name_process(PREPARED)
-        fork = orders.take(line)
+        syscalls.name_process(PREPARED)
+        fork = zygote_orders.take(line)
         own = os.pidfd_open(os.getpid())
         socket.send_fds(self._pair, [encode(Running(fork.incarnation))], [own])
         os.close(own)
         self._pair.close()
-        kernel.name_process("hermes-worker")
+        syscalls.name_process("hermes-worker")
         gc.enable()
         return fork
 
@@ -335,7 +335,7 @@ class Zygote:
         self._mounts.leave(ended.pid)
         _, status = os.waitpid(ended.pid, 0)
         if ended.leaf and ended.incarnation == _NOBODY:
-            cgroup_leaf.remove(ended.leaf)
+            cell_cgroup.remove(ended.leaf)
         self._ended.append(Exited(ended.incarnation, os.waitstatus_to_exitcode(status)))
         kept = {spec: made for spec, made in self._prepared.items() if made is not ended}
         self._rest_in(_IDLE_SECONDS if len(kept) == len(self._prepared) else _REMAKE_SECONDS)

@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Literal
 
-from hermesctl.chat.transcript import Transcript
+from hermesctl.chat.session_log import Transcript
 from hermesctl.chat.turn import Turn
 from ipc.messages import BusyMode, Delta, Event, Noted
 

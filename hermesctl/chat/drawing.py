@@ -5,13 +5,13 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from hermesctl.chat.controller import Notice
 from hermesctl.chat.conversation import Conversation
-from hermesctl.chat.desk import Notice
 from hermesctl.chat.markdown import Line, markdown_lines, plain_lines
-from hermesctl.chat.transcript import Gap, Item, Message, Transcript
+from hermesctl.chat.session_log import Gap, Item, Message, Transcript
 from hermesctl.chat.turn import Mark, Question, Steered, Tool, Turn
 from hermesctl.choices import numbered, ways
-from hermesctl.events import arguments, finish, proof
+from hermesctl.event_format import arguments, finish, proof
 from hermesctl.neutral import neutral
 from hermesctl.render import age, counted, cut, one_line
 

@@ -5,14 +5,14 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hermesctl.chat.composing import PrivateHistory
-from hermesctl.chat.desk import Desk, Then, Work
-from hermesctl.chat.line import Line
+from hermesctl.chat.connection import Line
+from hermesctl.chat.controller import Desk, Then, Work
+from hermesctl.chat.input_history import PrivateHistory
 from hermesctl.chat.screen import Screen
 from hermesctl.errors import CommandError
 from hermesctl.render import cut, one_line
-from ipc.endpoints import Places
 from ipc.errors import WireError
+from ipc.places import Places
 
 # How often the sign of life moves and other sessions may be looked at.
 _TICK_SECONDS = 0.25

@@ -24,11 +24,11 @@ from prompt_toolkit.output import ColorDepth, create_output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
-from hermesctl.chat.cells import steady
-from hermesctl.chat.composing import CommandCompleter, Input
-from hermesctl.chat.desk import Desk
+from hermesctl.chat.controller import Desk
+from hermesctl.chat.input_history import CommandCompleter, Input
 from hermesctl.chat.keys import CHAIN_SECONDS, ESCAPE_SECONDS, bindings
-from hermesctl.chat.view import View
+from hermesctl.chat.scroll import View
+from hermesctl.chat.terminal_text import steady
 from hermesctl.neutral import REPLACEMENT, formatting_characters
 from hermesctl.render import cut, cut_middle, is_coloured, one_line, width
 

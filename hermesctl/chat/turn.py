@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from hermesctl.choices import meant_by
-from hermesctl.events import command_end
+from hermesctl.event_format import command_end
 
 Fields = dict[str, Any]
 TurnState = Literal["queued", "running", "asking", "done", "failed", "interrupted"]

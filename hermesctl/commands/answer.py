@@ -3,14 +3,14 @@
 import click
 
 from hermesctl import completing
-from hermesctl.asking import respond
 from hermesctl.choices import meant_by
-from hermesctl.outcome import acting
+from hermesctl.command_result import acting
 from hermesctl.parameters import name
-from hermesctl.rows import read
-from hermesctl.words import typed
-from ipc.endpoints import Places
+from hermesctl.question_prompt import respond
+from hermesctl.show_rows import read
+from hermesctl.text_input import typed
 from ipc.messages import Show
+from ipc.places import Places
 
 _QUESTIONS_MAX = 10_000
 _EXAMPLES = """\b

@@ -3,10 +3,10 @@
 import click
 
 from hermesctl import completing
-from hermesctl.asking import respond
-from hermesctl.outcome import acting
+from hermesctl.command_result import acting
 from hermesctl.parameters import name
-from ipc.endpoints import Places
+from hermesctl.question_prompt import respond
+from ipc.places import Places
 
 _EXAMPLES = """\b
 Example:

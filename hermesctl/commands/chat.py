@@ -7,11 +7,11 @@ import click
 
 from hermesctl import completing
 from hermesctl.errors import CommandError
-from hermesctl.exits import Exit
+from hermesctl.exit_codes import Exit
 from hermesctl.extras import extra
 from hermesctl.parameters import name
 from hermesctl.render import aside
-from ipc.endpoints import Places
+from ipc.places import Places
 
 _DEFAULT_SESSION = "main"
 _EXAMPLES = """\b

@@ -3,12 +3,12 @@
 import click
 
 from hermesctl import completing
-from hermesctl.existence import require_session
 from hermesctl.parameters import name, whole
 from hermesctl.render import Column, ago, cut_middle
-from hermesctl.rows import as_json, print_rows, read
-from ipc.endpoints import Places
+from hermesctl.session_check import require_session
+from hermesctl.show_rows import as_json, print_rows, read
 from ipc.messages import Show
+from ipc.places import Places
 
 _COLUMNS = (
     Column("session", "session", wide=True, shorten=cut_middle),

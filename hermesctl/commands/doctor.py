@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 import click
 
 from hermesctl import completing
-from hermesctl.exits import Exit
+from hermesctl.exit_codes import Exit
 from hermesctl.parameters import name
 from hermesctl.render import folded, one_line, paint
-from hermesctl.rows import as_json, print_json
-from ipc.endpoints import Places
+from hermesctl.show_rows import as_json, print_json
+from ipc.places import Places
 
 if TYPE_CHECKING:
     from hermesctl.doctor.finding import Finding, Verdict
@@ -58,12 +58,12 @@ def doctor(places: Places, subject: str, agent: str | None, form: str) -> int:
     the cell that agent NAME has, without asking a model; `hermesctl why` tells of it. They change nothing.
     """
     if subject == "isolation":
-        from hermesctl.doctor.isolation import examine_isolation
+        from hermesctl.doctor.isolation_report import examine_isolation
 
         return examine_isolation(places, agent or "default", form)
     if agent is not None:
         raise click.UsageError("--agent belongs to --isolation")
-    from hermesctl.doctor.checkup import examine
+    from hermesctl.doctor.all_checks import examine
 
     found = []
     for finding in examine(places):

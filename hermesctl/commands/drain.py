@@ -3,10 +3,10 @@
 import click
 
 from hermesctl.client import Client
+from hermesctl.command_result import acting, tell
 from hermesctl.draining import drain_and_wait, running_turns
-from hermesctl.outcome import acting, tell
-from ipc.endpoints import Places
 from ipc.messages import Done, Drain
+from ipc.places import Places
 
 _EXAMPLES = """\b
 Examples:

@@ -10,14 +10,14 @@ import click
 
 from hermesctl import systemd
 from hermesctl.client import listener_pid
+from hermesctl.command_result import acting, steps, tell
 from hermesctl.errors import CommandError
-from hermesctl.exits import Exit
-from hermesctl.outcome import acting, steps, tell
+from hermesctl.exit_codes import Exit
 from hermesctl.parameters import name
 from hermesctl.systemd import Unit
 from hermesctl.unit_files import SERVICE, SYSTEM_USER, SYSUSERS, Program, Scope, render, sysusers
 from hermesctl.waiting import Waiting
-from ipc.endpoints import SYSTEM, Places
+from ipc.places import SYSTEM, Places
 
 # Checking two files.
 _VERIFY_SECONDS_MAX = 60.0

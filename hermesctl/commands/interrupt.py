@@ -7,16 +7,16 @@ import click
 import msgspec
 
 from hermesctl import completing
+from hermesctl.command_result import acting, print_object
 from hermesctl.errors import CommandError
-from hermesctl.events import left, proof, unwritten
-from hermesctl.existence import no_such_session
-from hermesctl.exits import Exit
-from hermesctl.feed import Feed
-from hermesctl.outcome import acting, print_object
+from hermesctl.event_format import left, proof, unwritten
+from hermesctl.event_stream import Feed
+from hermesctl.exit_codes import Exit
 from hermesctl.parameters import name
 from hermesctl.render import aside, one_line
-from ipc.endpoints import Places
+from hermesctl.session_check import no_such_session
 from ipc.messages import Done, Event, Interrupt
+from ipc.places import Places
 
 # A kill takes milliseconds; ten seconds without its proof is a fault worth saying.
 _PROOF_SECONDS = 10.0

@@ -10,16 +10,16 @@ import msgspec
 
 from hermesctl import completing, parameters
 from hermesctl.client import Client
+from hermesctl.command_result import print_object
 from hermesctl.errors import CommandError, NotRunning
-from hermesctl.existence import require_session
-from hermesctl.exits import Exit
+from hermesctl.exit_codes import Exit
 from hermesctl.neutral import json_text
-from hermesctl.outcome import print_object
 from hermesctl.render import ago, one_line, plain, size
-from hermesctl.rows import as_json, print_json
+from hermesctl.session_check import require_session
+from hermesctl.show_rows import as_json, print_json
 from ipc import interpreter
-from ipc.endpoints import Places, is_listening
 from ipc.messages import Care
+from ipc.places import Places, is_listening
 
 # Looking at every page of a few gigabytes, or copying them, takes minutes on a slow disk.
 _PATIENCE_SECONDS = 1800.0

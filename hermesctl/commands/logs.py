@@ -13,12 +13,12 @@ from typing import BinaryIO
 import click
 
 from hermesctl.errors import CommandError
-from hermesctl.events import clock
-from hermesctl.exits import Exit
+from hermesctl.event_format import clock
+from hermesctl.exit_codes import Exit
 from hermesctl.neutral import escaped_json, neutral
 from hermesctl.parameters import whole
 from hermesctl.systemd import installed_unit
-from ipc.endpoints import Places
+from ipc.places import Places
 
 _LOOK_SECONDS = 0.2
 # A line of the log is a few hundred bytes; what lies further back is for an editor.

@@ -3,9 +3,9 @@
 import click
 
 from hermesctl.errors import NotRunning
-from hermesctl.rows import as_json, print_json, read
-from ipc.endpoints import Places
+from hermesctl.show_rows import as_json, print_json, read
 from ipc.messages import Show
+from ipc.places import Places
 
 _EXAMPLES = """\b
 Examples:

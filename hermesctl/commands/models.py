@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hermesctl import completing
+from hermesctl.command_result import acting, print_object
 from hermesctl.neutral import neutral
-from hermesctl.outcome import acting, print_object
 from hermesctl.render import Column, megabytes
-from hermesctl.rows import as_json, print_rows
+from hermesctl.show_rows import as_json, print_rows
 
 if TYPE_CHECKING:
-    from hermesctl.weights import Weights
-    from ipc.endpoints import Places
+    from hermesctl.weight_catalogue import Weights
+    from ipc.places import Places
 
 _COLUMNS = (
     Column("name", "name"),
@@ -63,7 +63,7 @@ def models() -> None:
 @click.pass_obj
 def list_models(places: "Places", form: str) -> None:
     """Show the weights that can be pulled, and which are there and verified."""
-    from hermesctl.weights import CATALOGUE, presence
+    from hermesctl.weight_catalogue import CATALOGUE, presence
 
     rows = [_row(weights, presence(weights, places.models)) for weights in CATALOGUE]
     print_rows(form, rows, _COLUMNS, "no weights are known")
@@ -75,8 +75,8 @@ def list_models(places: "Places", form: str) -> None:
 @click.pass_obj
 def pull_models(places: "Places", names: tuple[str, ...], form: str) -> None:
     """Fetch weights, compare them with their pinned checksum, and put them in the models folder."""
-    from hermesctl.sources import sources
-    from hermesctl.weights import find, pull
+    from hermesctl.weight_catalogue import find, pull
+    from hermesctl.weight_sources import sources
 
     wanted = [find(name) for name in dict.fromkeys(names)]
     # The default action would leave the download's folder behind.

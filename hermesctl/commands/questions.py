@@ -4,9 +4,9 @@ import click
 
 from hermesctl.parameters import whole
 from hermesctl.render import Column, ago, cut_middle
-from hermesctl.rows import as_json, print_rows, read
-from ipc.endpoints import Places
+from hermesctl.show_rows import as_json, print_rows, read
 from ipc.messages import Show
+from ipc.places import Places
 
 _COLUMNS = (
     Column("question", "question", wide=True, shorten=cut_middle),

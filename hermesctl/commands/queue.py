@@ -6,13 +6,13 @@ import click
 
 from hermesctl import completing
 from hermesctl.client import Client
-from hermesctl.existence import require_session
-from hermesctl.outcome import tell
+from hermesctl.command_result import tell
 from hermesctl.parameters import name, one_of
 from hermesctl.render import Column, ago
-from hermesctl.rows import as_json, print_rows
-from ipc.endpoints import Places
+from hermesctl.session_check import require_session
+from hermesctl.show_rows import as_json, print_rows
 from ipc.messages import Done, Queue
+from ipc.places import Places
 
 Act = Literal["list", "drop", "clear", "resume"]
 _SAID = {"drop": "dropped", "clear": "cleared", "resume": "resumed"}

@@ -5,10 +5,10 @@ import sys
 import click
 
 from hermesctl.client import Client
-from hermesctl.outcome import acting, print_object
+from hermesctl.command_result import acting, print_object
 from hermesctl.render import one_line, paint
-from ipc.endpoints import Places
 from ipc.messages import Reload, Table
+from ipc.places import Places
 
 _COLOURS = {"restart": "yellow"}
 _EXAMPLES = """\b

@@ -5,16 +5,16 @@ import time
 import click
 
 from hermesctl.client import Client
+from hermesctl.command_result import acting, tell
 from hermesctl.commands.start import launch, started
 from hermesctl.commands.status import read_status
 from hermesctl.commands.stop import Telling, end
 from hermesctl.errors import NotRunning
-from hermesctl.outcome import acting, tell
 from hermesctl.systemd import installed_unit
 from hermesctl.waiting import Waiting
-from ipc.budgets import START_SECONDS, STOP_PATIENCE_SECONDS
-from ipc.endpoints import Places
 from ipc.messages import Done, HandOver
+from ipc.places import Places
+from ipc.time_budgets import START_SECONDS, STOP_PATIENCE_SECONDS
 
 # The next version is tried before it takes over: an interpreter's start on a machine with much to do.
 _TRIAL_SECONDS_MAX = 60.0

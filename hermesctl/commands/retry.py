@@ -7,14 +7,14 @@ import click
 from hermesctl import completing
 from hermesctl.ctrlc import CtrlC
 from hermesctl.errors import CommandError
-from hermesctl.existence import no_such_session
-from hermesctl.exits import Exit
-from hermesctl.feed import Feed
+from hermesctl.event_stream import Feed
+from hermesctl.exit_codes import Exit
 from hermesctl.parameters import name
-from hermesctl.rows import read
 from hermesctl.sending import JsonLines, Sending, Shown, Voice, tell_accepted
-from ipc.endpoints import Places
+from hermesctl.session_check import no_such_session
+from hermesctl.show_rows import read
 from ipc.messages import Retry, Show
+from ipc.places import Places
 
 _EXAMPLES = """\b
 Examples:

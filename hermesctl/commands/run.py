@@ -6,7 +6,7 @@ import sys
 import click
 
 from ipc import interpreter
-from ipc.endpoints import Places
+from ipc.places import Places
 
 _EXAMPLES = """\b
 Examples:

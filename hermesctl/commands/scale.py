@@ -5,10 +5,10 @@ import re
 import click
 
 from hermesctl.client import Client
-from hermesctl.outcome import acting, tell
+from hermesctl.command_result import acting, tell
 from hermesctl.parameters import quoted
-from ipc.endpoints import Places
 from ipc.messages import Done, Scale, Show, Table
+from ipc.places import Places
 
 _AMOUNT = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(/cpu)?")
 _EXAMPLES = """\b

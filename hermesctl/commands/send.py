@@ -5,16 +5,16 @@ from typing import get_args
 
 import click
 
-from hermesctl import clips, completing
+from hermesctl import clip_upload, completing
 from hermesctl.ctrlc import CtrlC
 from hermesctl.errors import CommandError
-from hermesctl.exits import Exit
-from hermesctl.feed import Feed
+from hermesctl.event_stream import Feed
+from hermesctl.exit_codes import Exit
 from hermesctl.parameters import file, name, one_of
 from hermesctl.sending import JsonLines, Sending, Shown, Voice, tell_accepted
-from hermesctl.words import typed
-from ipc.endpoints import Places
+from hermesctl.text_input import typed
 from ipc.messages import Accepted, BusyMode, Submit
+from ipc.places import Places
 
 _MODES = get_args(BusyMode)
 _EXAMPLES = """\b
@@ -68,7 +68,7 @@ def send(
     with CtrlC() as ctrl_c:
         feed = Feed(places, session, None, ctrl_c.wake)
         try:
-            clip = "" if audio is None else clips.store(places, audio)
+            clip = "" if audio is None else clip_upload.store(places, audio)
             submit = Submit(session, words, key or f"hermesctl-{os.urandom(12).hex()}", busy, clip=clip)
             sending = Sending(feed, session, submit, shown, ctrl_c)
             accepted = _submitted(places, sending, clip)
@@ -85,8 +85,8 @@ def _submitted(places: Places, sending: Sending, clip: str) -> Accepted:
         accepted = sending.submit()
     except CommandError as error:
         if clip and error.code == Exit.REFUSED:
-            clips.discard(places, clip)
+            clip_upload.discard(places, clip)
         raise
     if clip and accepted.again:
-        clips.discard(places, clip)
+        clip_upload.discard(places, clip)
     return accepted

@@ -5,9 +5,9 @@ import sys
 import click
 
 from hermesctl.render import Column, age, one_line, paint
-from hermesctl.rows import as_json, print_rows, read
-from ipc.endpoints import Places
+from hermesctl.show_rows import as_json, print_rows, read
 from ipc.messages import Show
+from ipc.places import Places
 
 _COLUMNS = (
     Column("service", "service"),

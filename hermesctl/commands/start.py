@@ -8,18 +8,18 @@ from pathlib import Path
 import click
 
 from hermesctl.client import listener_pid
+from hermesctl.command_result import acting, tell
 from hermesctl.commands.status import read_status
 from hermesctl.errors import CommandError, NotRunning
-from hermesctl.exits import Exit
-from hermesctl.outcome import acting, tell
+from hermesctl.exit_codes import Exit
 from hermesctl.parameters import seconds
 from hermesctl.process import Ending
 from hermesctl.render import plain
 from hermesctl.systemd import installed_unit
 from hermesctl.waiting import Waiting
 from ipc import interpreter
-from ipc.budgets import START_SECONDS
-from ipc.endpoints import Places, is_listening, make_private
+from ipc.places import Places, is_listening, make_private
+from ipc.time_budgets import START_SECONDS
 
 # Between two looks at a starting supervisor; its end is noticed at once.
 _LOOK_SECONDS = 0.05

@@ -8,10 +8,10 @@ import click
 from hermesctl.client import ANSWER_SECONDS
 from hermesctl.errors import NotRunning
 from hermesctl.render import age, ago, folded, one_line, paint, paint_state, plain, size
-from hermesctl.rows import as_json, print_json, read
+from hermesctl.show_rows import as_json, print_json, read
 from hermesctl.systemd import installed_unit
-from ipc.endpoints import Places
 from ipc.messages import Show
+from ipc.places import Places
 
 _VALUE_INDENT = 12
 _EXAMPLES = """\b

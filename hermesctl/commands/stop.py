@@ -6,19 +6,19 @@ from dataclasses import dataclass
 import click
 
 from hermesctl.client import Client, listener_pid
+from hermesctl.command_result import acting, tell
 from hermesctl.commands.status import read_status
 from hermesctl.draining import drain_and_wait, drain_seconds, named
 from hermesctl.errors import CommandError, NotRunning
-from hermesctl.exits import Exit
-from hermesctl.outcome import acting, tell
+from hermesctl.exit_codes import Exit
 from hermesctl.parameters import seconds
 from hermesctl.process import Ending
 from hermesctl.render import aside
 from hermesctl.systemd import installed_unit
 from hermesctl.waiting import Waiting
-from ipc.budgets import STOP_PATIENCE_SECONDS, STOP_SECONDS
-from ipc.endpoints import Places
 from ipc.messages import Done, Stop
+from ipc.places import Places
+from ipc.time_budgets import STOP_PATIENCE_SECONDS, STOP_SECONDS
 
 # Between two looks at what is waited for; the end itself is noticed at once.
 _LOOK_SECONDS = 0.5

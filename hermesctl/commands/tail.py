@@ -9,13 +9,13 @@ import click
 from hermesctl import completing
 from hermesctl.acknowledging import Acknowledging
 from hermesctl.errors import CommandError
-from hermesctl.events import clock, gist, json_line
-from hermesctl.existence import no_such_session
-from hermesctl.feed import Feed
+from hermesctl.event_format import clock, gist, json_line
+from hermesctl.event_stream import Feed
 from hermesctl.parameters import name, whole
 from hermesctl.render import aside, one_line, paint
-from ipc.endpoints import Places
+from hermesctl.session_check import no_such_session
 from ipc.messages import Answer, Delta, Event, Noted
+from ipc.places import Places
 
 # A watcher is left running over nights and upgrades; Ctrl-C ends it.
 _PATIENCE_SECONDS = 7 * 86400.0

@@ -7,7 +7,7 @@ import click
 
 from hermesctl.extras import extra
 from hermesctl.parameters import seconds
-from ipc.endpoints import Places
+from ipc.places import Places
 
 _DEFAULT_SECONDS = 1.0
 # Without a terminal a frame is as wide as a page.
@@ -55,8 +55,8 @@ def _print_frame(places: Places) -> None:
 
     from hermesctl.render import paint_line
     from hermesctl.top.frame import plain_frame
+    from hermesctl.top.polling import Line
     from hermesctl.top.sample import Trail
-    from hermesctl.top.watch import Line
 
     line = Line(places)
     try:
@@ -70,8 +70,8 @@ def _print_frame(places: Places) -> None:
 def _print_samples(places: Places, interval_seconds: float, looks: str) -> None:
     """A missing supervisor is a line too: whoever draws the curve sees the gap. Only `--once` fails then."""
     from hermesctl.neutral import json_text
+    from hermesctl.top.polling import Line, look_or_reason
     from hermesctl.top.sample import Trail
-    from hermesctl.top.watch import Line, look_or_reason
 
     line, trail = Line(places), Trail()
     try:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hermesctl.exits import Exit
+from hermesctl.event_stream import Feed
+from hermesctl.exit_codes import Exit
 from hermesctl.extras import extra
-from hermesctl.feed import Feed
 from hermesctl.render import aside
 from hermesctl.spans import Spans
-from ipc.endpoints import Places
 from ipc.messages import Event
+from ipc.places import Places
 
 if TYPE_CHECKING:
     from hermesctl.otel import Collector

@@ -3,9 +3,9 @@
 import click
 
 from hermesctl.client import Client
-from hermesctl.outcome import acting, tell
-from ipc.endpoints import Places
+from hermesctl.command_result import acting, tell
 from ipc.messages import Done, Undrain
+from ipc.places import Places
 
 _EXAMPLES = """\b
 Examples:

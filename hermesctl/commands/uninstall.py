@@ -5,13 +5,13 @@ import os
 import click
 
 from hermesctl import systemd
+from hermesctl.command_result import acting, steps, tell
 from hermesctl.commands.stop import Telling
 from hermesctl.errors import CommandError
-from hermesctl.exits import Exit
-from hermesctl.outcome import acting, steps, tell
+from hermesctl.exit_codes import Exit
 from hermesctl.systemd import Unit
 from hermesctl.unit_files import SERVICE, SLICE, SYSTEM_USER, SYSUSERS, Scope, state_of
-from ipc.endpoints import SYSTEM, Places
+from ipc.places import SYSTEM, Places
 
 _EXAMPLES = """\b
 Examples:

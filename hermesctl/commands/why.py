@@ -6,15 +6,15 @@ import click
 
 from hermesctl import completing
 from hermesctl.errors import CommandError
-from hermesctl.existence import require_session
-from hermesctl.exits import Exit
+from hermesctl.exit_codes import Exit
 from hermesctl.pager import show
 from hermesctl.parameters import name
 from hermesctl.render import folded
-from hermesctl.rows import as_json, print_json, read
+from hermesctl.session_check import require_session
+from hermesctl.show_rows import as_json, print_json, read
 from hermesctl.story import sentences, without_texts
-from ipc.endpoints import Places
 from ipc.messages import Show
+from ipc.places import Places
 
 # What stands before a sentence: the time and a space.
 _CLOCK_WIDTH = 13

@@ -3,10 +3,10 @@
 import click
 
 from hermesctl.render import Column, age, cut_middle, liveness, percent, size
-from hermesctl.rows import as_json, print_rows, read
+from hermesctl.show_rows import as_json, print_rows, read
 from ipc.bounds import ROWS_MAX
-from ipc.endpoints import Places
 from ipc.messages import Show
+from ipc.places import Places
 
 _COLUMNS = (
     Column("seat", "seat", right=True),

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from hermesctl.doctor.cell_look import uid_of
-from ipc.endpoints import Places
 from ipc.isolation import Running, Spot, Targets
+from ipc.places import Places
 
 _PATHS_MAX = 64
 _FOUND_MAX = 60

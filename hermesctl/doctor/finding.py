@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ipc.endpoints import Places
+from ipc.places import Places
 
 # Good; worth a look, but the service runs; wrong: the service or a part of it does not work or is not safe.
 Verdict = Literal["good", "care", "bad"]
@@ -24,7 +24,7 @@ class Surroundings:
     """This instance, as it is seen from outside, by the service's own eyes and, when it runs, by itself."""
 
     places: Places
-    # What `python -m supervisor.checkup` said.
+    # What `python -m supervisor.host.preflight` said.
     checkup: dict[str, Any] = field(default_factory=dict)
     # The status row of the running service; None when it does not run.
     status: dict[str, Any] | None = None

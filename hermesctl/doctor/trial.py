@@ -10,14 +10,14 @@ from hermesctl.ctrlc import CtrlC
 from hermesctl.doctor.baits import laid
 from hermesctl.doctor.cell_look import look
 from hermesctl.errors import CommandError
-from hermesctl.exits import Exit
-from hermesctl.feed import Feed
+from hermesctl.event_stream import Feed
+from hermesctl.exit_codes import Exit
 from hermesctl.render import aside
-from hermesctl.rows import read
 from hermesctl.sending import Sending
-from ipc.endpoints import Places
+from hermesctl.show_rows import read
 from ipc.isolation import ATTACKS, SESSIONS, Result, Targets, Trial
 from ipc.messages import Delta, Event, Noted, Show, Submit
+from ipc.places import Places
 
 # How `status` begins to tell of a cell that cannot be had.
 _NO_CELL = "none"

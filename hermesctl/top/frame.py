@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hermesctl.render import Line, Span, age, colour_of, cut, grid, one_line, percent, plain, size, width
 from hermesctl.top.sample import Row, Sample, Trail
-from hermesctl.top.view import TABS, View, rows_of
+from hermesctl.top.selection import TABS, View, rows_of
 
 # Wide enough for the longest word before a fact.
 _LABEL = 11

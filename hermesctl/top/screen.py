@@ -14,11 +14,11 @@ from textual.widgets import Static
 from hermesctl.render import Line, cut, grid, one_line
 from hermesctl.top.dialogs import Confirm, Reading
 from hermesctl.top.frame import cut_line, head, tabs
+from hermesctl.top.polling import Act, Heard, Watch
 from hermesctl.top.sample import Row, Sample, Trail
-from hermesctl.top.view import TABS, View
-from hermesctl.top.watch import Act, Heard, Watch
-from ipc.endpoints import Places
+from hermesctl.top.selection import TABS, View
 from ipc.messages import Drain, Interrupt, Scale, Show, Undrain
+from ipc.places import Places
 
 KEYS = (
     ("↑ ↓", "select a row (also k j, PgUp PgDn, Home End)"),

@@ -1,10 +1,10 @@
 """Whether anything is taken in and anything begun: draining, and the limits at which senders are refused."""
 
 from supervisor.core import line
+from supervisor.core.decision import Ledger
 from supervisor.core.effects import Carried, Denied
 from supervisor.core.events import HostRead
-from supervisor.core.ledger import Ledger
-from supervisor.core.model import Intake, Session, State, Strain
+from supervisor.core.state import Intake, Session, State, Strain
 
 _MIB = 1024 * 1024
 # A queue moves with every turn that ends. Pressure is a mean of ten seconds: asking sooner finds the same.

@@ -12,9 +12,9 @@ rest.
 from zlib import crc32
 
 from supervisor.core import line
-from supervisor.core.ledger import Ledger
-from supervisor.core.model import Session, Turn
-from supervisor.core.reminders import RetryDue
+from supervisor.core.decision import Ledger
+from supervisor.core.state import Session, Turn
+from supervisor.core.timers import RetryDue
 
 _FIRST_SECONDS = 1.0
 _DOUBLINGS_MAX = 16

@@ -1,8 +1,8 @@
 """How far a named client has read a feed: moved forward by what it acknowledges, never back."""
 
+from supervisor.core.decision import Ledger
 from supervisor.core.effects import Carried, Denied
 from supervisor.core.events import EventsSeen
-from supervisor.core.ledger import Ledger
 from supervisor.core.records import CursorMoved
 
 # A client keeps its name for ever. One that makes up a new name each time is told so before it fills the

@@ -12,19 +12,20 @@ from supervisor.core import (
     backoff,
     cursors,
     inbox,
-    keeping,
+    kept_turns,
     outages,
     placing,
     pool,
     questions,
     recovery,
     renewal,
-    standstill,
+    stalls,
     supply,
     time_limits,
+    transcripts,
     turns,
-    voice,
 )
+from supervisor.core.decision import Ledger
 from supervisor.core.effects import Decision
 from supervisor.core.events import (
     AnswerArrived,
@@ -66,9 +67,8 @@ from supervisor.core.events import (
     WorkerStuck,
     WorkerUnreachable,
 )
-from supervisor.core.ledger import Ledger
-from supervisor.core.model import Model, State
-from supervisor.core.reminders import (
+from supervisor.core.state import Model, State
+from supervisor.core.timers import (
     Due,
     LifeDue,
     OutageDue,
@@ -111,9 +111,9 @@ def _handle(ledger: Ledger, event: Event) -> None:
         case TextArrived() | VoiceArrived():
             inbox.arrived(ledger, event)
         case Transcribed():
-            voice.transcribed(ledger, event)
+            transcripts.transcribed(ledger, event)
         case NotTranscribed():
-            voice.not_transcribed(ledger, event)
+            transcripts.not_transcribed(ledger, event)
         case InterruptAsked():
             inbox.interrupt_asked(ledger, event)
         case DropAsked():
@@ -141,9 +141,9 @@ def _handle(ledger: Ledger, event: Event) -> None:
         case Recovered():
             recovery.recovered(ledger, event)
         case WorkerKept():
-            keeping.confirmed(ledger, event)
+            kept_turns.confirmed(ledger, event)
         case HandOverAsked():
-            keeping.hand_over_asked(ledger)
+            kept_turns.hand_over_asked(ledger)
         case StopAsked():
             recovery.stop_asked(ledger)
         case DrainAsked():
@@ -159,7 +159,7 @@ def _handle(ledger: Ledger, event: Event) -> None:
         case RenewalAsked():
             renewal.renewal_asked(ledger, event)
         case StoodStill():
-            standstill.stood_still(ledger, event)
+            stalls.stood_still(ledger, event)
         case Ticked():
             pass
         case _:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from supervisor.core.model import Message, Who
 from supervisor.core.records import Record
+from supervisor.core.state import Message, Who
 
 
 @dataclass(frozen=True, slots=True)

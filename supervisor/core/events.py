@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from supervisor.core.model import BusyMode, Kept, ModelState, Proof, Who
 from supervisor.core.policy import Policy
+from supervisor.core.state import BusyMode, Kept, ModelState, Proof, Who
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """What is said to a session: taken in, held, dropped, and what it does to a running turn."""
 
 from supervisor.core import admission, line, outages, questions, turns
+from supervisor.core.decision import Ledger
 from supervisor.core.effects import Carried, Denied, ForgetClip, Taken, Transcribe
 from supervisor.core.events import DropAsked, InterruptAsked, Known, ResumeAsked, TextArrived, VoiceArrived
-from supervisor.core.ledger import Ledger
-from supervisor.core.model import BusyMode, Message, Session, State
 from supervisor.core.records import MessageAccepted, MessageDropped, SessionHeld, SessionReleased
+from supervisor.core.state import BusyMode, Message, Session, State
 
 
 def arrived(ledger: Ledger, event: TextArrived | VoiceArrived) -> None:

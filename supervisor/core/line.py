@@ -17,7 +17,7 @@ the line answer who can, without a walk through ten thousand sessions:
 
 from heapq import heappop, heappush
 
-from supervisor.core.model import Message, Place, Session, State
+from supervisor.core.state import Message, Place, Session, State
 
 
 def put(state: State, session: Session, message: Message) -> None:

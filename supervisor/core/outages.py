@@ -28,10 +28,10 @@ line that can be placed; its worker sends one request and does not repeat it. Th
 from collections.abc import Iterator
 
 from supervisor.core import backoff, turns
+from supervisor.core.decision import Ledger
 from supervisor.core.events import Failed, Frame
-from supervisor.core.ledger import Ledger
-from supervisor.core.model import Attempt, Outage, Session, State, Turn, session_of
-from supervisor.core.reminders import OutageDue
+from supervisor.core.state import Attempt, Outage, Session, State, Turn, session_of
+from supervisor.core.timers import OutageDue
 
 # A server may ask for more. It is asked again after this time whatever it said: it may have been mended.
 _ASKED_SECONDS_MAX = 300.0

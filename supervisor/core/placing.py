@@ -14,8 +14,9 @@ interrupted before anybody has begun to answer it, and the order of arrival is k
 from collections import deque
 
 from supervisor.core import line, outages, turns
-from supervisor.core.ledger import Ledger
-from supervisor.core.model import (
+from supervisor.core.decision import Ledger
+from supervisor.core.records import TurnJoined, TurnOpened
+from supervisor.core.state import (
     BusyMode,
     Message,
     ModelState,
@@ -25,10 +26,9 @@ from supervisor.core.model import (
     Worker,
     turn_id,
 )
-from supervisor.core.records import TurnJoined, TurnOpened
 
 # Characters of messages that are put together in one turn. A character has four bytes at most, so they fit
-# the Assign of the turn (supervisor/briefing.py): putting messages together leaves none of their words out.
+# the Assign of the turn (supervisor/workers/briefing.py), and no message is cut.
 _TOGETHER_CHARACTERS_MAX = 1_000_000
 
 

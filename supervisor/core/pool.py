@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import count, islice
 
 from supervisor.core import line, spares
+from supervisor.core.decision import Ledger
 from supervisor.core.effects import BindWorker, Carried, KillWorker, StartWorker
 from supervisor.core.events import (
     ScaleAsked,
@@ -13,9 +14,8 @@ from supervisor.core.events import (
     WorkerStarted,
     WorkerStuck,
 )
-from supervisor.core.ledger import Ledger
-from supervisor.core.model import State, Who, Worker, WorkerState
-from supervisor.core.reminders import LifeDue, ReadyDue, RestDue
+from supervisor.core.state import State, Who, Worker, WorkerState
+from supervisor.core.timers import LifeDue, ReadyDue, RestDue
 
 # First rest of a seat whose worker did not start; each failure doubles it up to the policy's maximum.
 _REST_SECONDS_FIRST = 0.25

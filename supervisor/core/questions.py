@@ -1,11 +1,11 @@
 """What a human must answer: a question costs no seat, and its answer puts the turn back on the road."""
 
 from supervisor.core import line, turns
+from supervisor.core.decision import Ledger
 from supervisor.core.effects import Carried, Denied
 from supervisor.core.events import AnswerArrived, Asked
-from supervisor.core.ledger import Ledger
-from supervisor.core.model import Message, Question, Session, Turn
 from supervisor.core.records import QuestionAnswered, QuestionAsked
+from supervisor.core.state import Message, Question, Session, Turn
 
 # The supervisor's own question, and what must be answered for the turn to go on.
 _GO_ON = "yes"

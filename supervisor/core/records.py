@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from supervisor.core.model import Proof, Verdict, Who
 from supervisor.core.policy import DEFAULT_AGENT
+from supervisor.core.state import Proof, Verdict, Who
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,12 @@
 """What a new life does with the old one's unfinished turns: it puts them back on the road or ends them."""
 
-from supervisor.core import admission, keeping, line, pool, questions, turns, voice
+from supervisor.core import admission, kept_turns, line, pool, questions, transcripts, turns
+from supervisor.core.decision import Ledger
 from supervisor.core.effects import Carried
 from supervisor.core.events import Recovered
-from supervisor.core.ledger import Ledger
-from supervisor.core.model import Intake, Proof, Session, Turn
 from supervisor.core.policy import Policy
 from supervisor.core.records import MessageDropped
+from supervisor.core.state import Intake, Proof, Session, Turn
 
 # The start has swept away every process of the life before; nobody counted them.
 _SWEPT = Proof(processes=0, all_dead=True, ms=0.0, how="restart")
@@ -18,12 +18,12 @@ TOO_OLD = "freshness"
 def recovered(ledger: Ledger, event: Recovered) -> None:
     """First event of a life, before any door is open."""
     ledger.state.waiting = sum(len(session.waiting) for session in ledger.state.sessions.values())
-    going_on = keeping.take_back(ledger, event)
+    going_on = kept_turns.take_back(ledger, event)
     for session in list(ledger.state.sessions.values()):
         if session.turn is not None and session.name not in going_on:
             _settle(ledger, session, session.turn)
         _let_go_of_the_old(ledger, session)
-        voice.take_up(ledger, session)
+        transcripts.take_up(ledger, session)
         if session.turn is None and session.waiting:
             ledger.state.openable[session.name] = None
     pool.fit(ledger)

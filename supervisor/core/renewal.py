@@ -1,9 +1,9 @@
 """Other settings while the service runs: a new policy at once, new workers one by one; no turn is touched."""
 
 from supervisor.core import pool
+from supervisor.core.decision import Ledger
 from supervisor.core.events import PolicyChanged, RenewalAsked
-from supervisor.core.ledger import Ledger
-from supervisor.core.model import WorkerState
+from supervisor.core.state import WorkerState
 
 _OF_USE = (WorkerState.IDLE, WorkerState.BUSY)
 

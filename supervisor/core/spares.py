@@ -7,9 +7,9 @@ enough to add up the times, fading, and neither factor need be known.
 
 from math import exp, sqrt
 
-from supervisor.core.ledger import Ledger
-from supervisor.core.model import State, Worker
-from supervisor.core.reminders import SparesDue
+from supervisor.core.decision import Ledger
+from supervisor.core.state import State, Worker
+from supervisor.core.timers import SparesDue
 
 # What was a minute ago has little to say, and a seat is not given up sooner than this.
 _WINDOW_SECONDS = 60.0

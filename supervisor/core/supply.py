@@ -28,10 +28,10 @@ from dataclasses import dataclass
 from itertools import islice
 
 from supervisor.core import pool
-from supervisor.core.ledger import Ledger
-from supervisor.core.model import State, Worker
+from supervisor.core.decision import Ledger
 from supervisor.core.placing import free_seats
 from supervisor.core.policy import DEFAULT_AGENT
+from supervisor.core.state import State, Worker
 
 # One seat may fail for a reason of its own. A second one says that it is the agent's.
 _FAILING_MAX = 2

@@ -5,9 +5,9 @@ server that is away, is waited for; that of silence begins again with every fram
 """
 
 from supervisor.core import pool, turns
-from supervisor.core.ledger import Ledger
-from supervisor.core.model import NOTHING_TO_KILL, TurnState, Verdict
-from supervisor.core.reminders import SilenceDue, TurnDue
+from supervisor.core.decision import Ledger
+from supervisor.core.state import NOTHING_TO_KILL, TurnState, Verdict
+from supervisor.core.timers import SilenceDue, TurnDue
 
 
 def overdue(ledger: Ledger, due: TurnDue) -> None:

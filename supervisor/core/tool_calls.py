@@ -1,9 +1,9 @@
 """The tool calls of the running attempt: written down before they run, and once with their result."""
 
+from supervisor.core.decision import Ledger
 from supervisor.core.events import ToolFinished, ToolStarted
-from supervisor.core.ledger import Ledger
-from supervisor.core.model import Session, Turn
 from supervisor.core.records import ToolCallFinished, ToolCallStarted
+from supervisor.core.state import Session, Turn
 
 
 def started(ledger: Ledger, session: Session, turn: Turn, event: ToolStarted) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import takewhile
 
 from supervisor.core import backoff, line, pool, tool_calls
+from supervisor.core.decision import Ledger
 from supervisor.core.effects import AssignTurn, SteerTurn
 from supervisor.core.events import (
     Failed,
@@ -15,8 +16,18 @@ from supervisor.core.events import (
     ToolStarted,
     WorkerStuck,
 )
-from supervisor.core.ledger import Ledger
-from supervisor.core.model import (
+from supervisor.core.records import (
+    AttemptLost,
+    AttemptOpened,
+    AttemptSpoke,
+    AttemptStopped,
+    AttemptStuck,
+    TurnDone,
+    TurnFailed,
+    TurnInterrupted,
+    TurnSteered,
+)
+from supervisor.core.state import (
     NOTHING_TO_KILL,
     Attempt,
     BusyMode,
@@ -31,18 +42,7 @@ from supervisor.core.model import (
     Worker,
     WorkerState,
 )
-from supervisor.core.records import (
-    AttemptLost,
-    AttemptOpened,
-    AttemptSpoke,
-    AttemptStopped,
-    AttemptStuck,
-    TurnDone,
-    TurnFailed,
-    TurnInterrupted,
-    TurnSteered,
-)
-from supervisor.core.reminders import SilenceDue, TurnDue
+from supervisor.core.timers import SilenceDue, TurnDue
 
 # As many messages as a worker keeps for its agent's next boundary: more would only fill the line to it.
 _OFFERED_MAX = 32

@@ -9,9 +9,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ipc.endpoints import Places, add_options, chosen_places
 from ipc.errors import WireError
-from supervisor.journal import care, lock
+from ipc.places import Places, add_options, chosen_places
+from supervisor.journal import lock, maintenance
 from supervisor.journal.errors import JournalError, JournalLocked
 
 _EXIT_REFUSED, _EXIT_LOCKED, _EXIT_SETTINGS = 5, 75, 78
@@ -51,7 +51,7 @@ def _refuse_absent(places: Places) -> None:
 
 
 def _check(places: Places, options: argparse.Namespace) -> Rows:
-    found = care.check(places.journal)
+    found = maintenance.check(places.journal)
     yield {"file": str(places.journal), "ok": not found, "findings": found}
 
 
@@ -63,13 +63,13 @@ def _repair(places: Places, options: argparse.Namespace) -> Rows:
 
 
 def _stats(places: Places, options: argparse.Namespace) -> Rows:
-    yield care.stats(places.journal)
+    yield maintenance.stats(places.journal)
 
 
 def _export(places: Places, options: argparse.Namespace) -> Rows:
     more = ""
     while True:
-        page = care.export_page(places.journal, options.session, more)
+        page = maintenance.export_page(places.journal, options.session, more)
         yield from page.rows
         more = page.more
         if not more:
@@ -77,7 +77,7 @@ def _export(places: Places, options: argparse.Namespace) -> Rows:
 
 
 def _backup(places: Places, options: argparse.Namespace) -> Rows:
-    yield care.backup(places.journal, Path(options.file).absolute(), lambda: False)
+    yield maintenance.backup(places.journal, Path(options.file).absolute(), lambda: False)
 
 
 _ACTS: dict[str, Callable[[Places, argparse.Namespace], Rows]] = {

@@ -6,8 +6,8 @@ from itertools import count
 from typing import Any
 
 from supervisor.core import records as told
-from supervisor.core.model import Question, TurnState
 from supervisor.core.records import Record
+from supervisor.core.state import Question, TurnState
 from supervisor.journal.errors import JournalFenced
 
 Row = dict[str, Any]

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from supervisor.core.events import Known
-from supervisor.core.model import Session, State
 from supervisor.core.policy import Policy
 from supervisor.core.records import Record
+from supervisor.core.state import Session, State
 
 
 class Told(Protocol):

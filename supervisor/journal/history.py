@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import replace
 from sqlite3 import Row
 
-from ipc.parts import Cut
+from ipc.message_parts import Cut
 from supervisor.journal import budget as budgets
 from supervisor.journal.budget import Budget, told_within
 from supervisor.journal.load import TAKEN, said

@@ -12,18 +12,18 @@ from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 from supervisor.core.events import Known
-from supervisor.core.model import Session, State
 from supervisor.core.policy import Policy
 from supervisor.core.records import Record
+from supervisor.core.state import Session, State
 from supervisor.journal import lock as locking
 from supervisor.journal.errors import JournalError, JournalUnwritable, damaged, named
-from supervisor.journal.groups import Chore, Commit, Groups
+from supervisor.journal.group_commit import Chore, Commit, Groups
+from supervisor.journal.integrity import broken_pages, disagreements, findings
 from supervisor.journal.load import load, wake
 from supervisor.journal.migrate import migrate, newest, refuse_newer, version
 from supervisor.journal.prune import Pruning
-from supervisor.journal.read import Reads
+from supervisor.journal.reader import Reads
 from supervisor.journal.rows import Rows
-from supervisor.journal.soundness import broken_pages, disagreements, findings
 from supervisor.journal.tables import Tables
 from supervisor.journal.writer import Writer
 

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from itertools import chain
 from sqlite3 import Row
 
-from supervisor.core.model import (
+from supervisor.core.policy import Policy
+from supervisor.core.state import (
     Attempt,
     BusyMode,
     Message,
@@ -21,7 +22,6 @@ from supervisor.core.model import (
     Verdict,
     Who,
 )
-from supervisor.core.policy import Policy
 from supervisor.journal.rows import Rows
 
 # Oldest first: whoever waited longest before the restart is served first after it.

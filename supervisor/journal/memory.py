@@ -8,12 +8,12 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 
 from supervisor.core.events import Known
-from supervisor.core.model import Attempt, BusyMode, Message, Session, State, Turn
 from supervisor.core.policy import Policy
 from supervisor.core.records import Record
+from supervisor.core.state import Attempt, BusyMode, Message, Session, State, Turn
 from supervisor.journal.book import Book, Row
 from supervisor.journal.errors import JournalError
-from supervisor.journal.read import Told
+from supervisor.journal.reader import Told
 
 
 class MemoryJournal:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ipc.parts import Cut
+from ipc.message_parts import Cut
 
 
 @dataclass(frozen=True, slots=True)

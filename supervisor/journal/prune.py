@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from math import inf
 
-from supervisor.core.model import session_of, turn_number
+from supervisor.core.state import session_of, turn_number
 
 # Removed in one transaction: some thousand rows at most, a few milliseconds for whoever waits to commit.
 _TURNS_A_SLICE = 20

@@ -18,9 +18,9 @@ from sqlite_utils import Database
 
 from supervisor.clock import Clock
 from supervisor.journal.errors import JournalError, JournalUnwritable
+from supervisor.journal.integrity import findings
 from supervisor.journal.journal import connect
 from supervisor.journal.migrate import migrate, refuse_newer
-from supervisor.journal.soundness import findings
 
 Row = dict[str, Any]
 

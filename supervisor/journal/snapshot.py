@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from supervisor.core.model import Attempt, Message, Question, Session, State, Turn, Verdict, Who
+from supervisor.core.state import Attempt, Message, Question, Session, State, Turn, Verdict, Who
 
 
 @dataclass(frozen=True, slots=True)

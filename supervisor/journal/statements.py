@@ -5,7 +5,6 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any
 
-from supervisor.core.model import turn_number
 from supervisor.core.records import (
     AttemptLost,
     AttemptOpened,
@@ -31,6 +30,7 @@ from supervisor.core.records import (
     TurnOpened,
     TurnSteered,
 )
+from supervisor.core.state import turn_number
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from ipc.bounds import NUMBER_MAX, Name, Number
 from ipc.messages import TurnState
 from ipc.paging import PAGE_ROWS, Placed, key_of, place
 from supervisor.journal import story
-from supervisor.journal.read import Reads, turn_row
+from supervisor.journal.reader import Reads, turn_row
 from supervisor.journal.rows import Rows
 
 SESSIONS_PAGE = """

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from supervisor.core.records import Record
-from supervisor.journal import begun as beginnings
-from supervisor.journal.begun import BEGUN, EVENTS_BEGUN, FIRST_BEGUN, NEXT_BEGUN, Begun, folded
+from supervisor.journal import fused_insert as beginnings
 from supervisor.journal.errors import JournalError, JournalFenced, named
+from supervisor.journal.fused_insert import BEGUN, EVENTS_BEGUN, FIRST_BEGUN, NEXT_BEGUN, Begun, folded
 from supervisor.journal.statements import (
     EVENT,
     FIRST_TOLD,

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ipc.children import User
+from ipc.service_messages import User
 from supervisor.processes.cells import BEST
 
 # 0x7F000000 and up: above what systemd hands to containers and what directory services map accounts to,

@@ -14,7 +14,7 @@ import tempfile
 from functools import cache
 from typing import Any
 
-from supervisor.processes.cells.cell import CellUnavailable
+from supervisor.processes.cells.contract import CellUnavailable
 
 _VIEW = (
     "mount",

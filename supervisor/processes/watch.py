@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from supervisor.processes.incarnation import Phase, Worker
-from supervisor.processes.readings import Meter, Reading, Watched, read
-from supervisor.processes.words import too_large
+from supervisor.processes.exit_reason import too_large
+from supervisor.processes.usage import Meter, Reading, Watched, read
+from supervisor.processes.worker_process import Phase, Worker
 
 _READING_SECONDS = 0.5
 

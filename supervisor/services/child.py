@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 
 from ipc import interpreter
-from ipc.children import ServiceStart
-from supervisor.services.handed import HandedService
+from ipc.service_messages import ServiceStart
+from supervisor.handoff.carried_services import HandedService
 
 # A log over this is set aside, by a copy while the service runs; the one before it is dropped.
 _LOG_BYTES_MAX = 4 * 1024 * 1024

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ipc.children import ServiceStart, ServiceState
 from ipc.errors import PlaceError
 from ipc.messages import Beat
+from ipc.service_messages import ServiceStart, ServiceState
 from supervisor.clock import monotonic
 from supervisor.core.events import ServiceChanged
+from supervisor.handoff.carried_services import HandedService
 from supervisor.services.child import Child
-from supervisor.services.handed import HandedService
-from supervisor.services.spec import ServiceSpec
+from supervisor.services.service_spec import ServiceSpec
 
 # Between two looks whether what a service needs is there.
 _NEEDED_SECONDS = 1.0

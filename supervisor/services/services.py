@@ -5,19 +5,19 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from ipc.budgets import SERVICE_OWN_END_SECONDS
-from ipc.children import FromService
 from ipc.codec import Decoder
-from ipc.endpoints import make_private
 from ipc.errors import WireError
+from ipc.places import make_private
 from ipc.server import Server
+from ipc.service_messages import FromService
+from ipc.time_budgets import SERVICE_OWN_END_SECONDS
 from ipc.zmtp import Sent
 from supervisor.containment import Containment, Fault
 from supervisor.core.events import ServiceChanged
+from supervisor.handoff.carried_services import HandedService
 from supervisor.services.child import Child
-from supervisor.services.handed import HandedService
 from supervisor.services.service import Service
-from supervisor.services.spec import ServiceSpec
+from supervisor.services.service_spec import ServiceSpec
 
 Report = Callable[[ServiceChanged], None]
 # The service's name and a frame of its own tongue; False when it cannot be read.

@@ -10,14 +10,15 @@ from dataclasses import replace
 from typing import Any
 
 from ipc import paging
-from supervisor import control, engine, entry, feed, lookup, views
-from supervisor.briefing import Briefing
+from supervisor import engine, enrichment, entry
+from supervisor.clients import control, queries, subscriptions
 from supervisor.core.events import Finished
-from supervisor.core.model import session_of
-from supervisor.hearing import Hearing
-from supervisor.journal import care as journal_care
+from supervisor.core.state import session_of
+from supervisor.journal import maintenance as journal_care
 from supervisor.services.service import Service
-from supervisor.switchboard import Switchboard
+from supervisor.stt.transcription import Hearing
+from supervisor.workers.briefing import Briefing
+from supervisor.workers.router import Switchboard
 
 SECRET = "the words of a person"
 # Of the request under which a follow is begun that meets the defect.
@@ -73,16 +74,16 @@ def main() -> None:
         hearings[0] += 1
         return hearings[0] == 3
 
-    plant(views.Views, "show", lambda self, request: request.session == "bad view")
-    plant(views.Views, "show", _break_a_callback)
+    plant(queries.Views, "show", lambda self, request: request.session == "bad view")
+    plant(queries.Views, "show", _break_a_callback)
     plant(control.Control, "_submit", lambda self, request, *rest, **named: request.session == "bad request")
     plant(paging, "done", lambda turns, note="": "bad answer" in note)
     plant(journal_care, "stats", lambda path: True)
-    plant(lookup.Lookup, "_wake", lambda self, name: name == "bad lookup")
+    plant(enrichment.Lookup, "_wake", lambda self, name: name == "bad lookup")
     plant(Briefing, "__call__", lambda self, effect: effect.session == "bad turn")
     plant(Switchboard, "_spoke", lambda self, line, message, frame: message.session == "bad worker")
     plant(Service, "hear", third_beat)
-    plant(feed.Feed, "_send", lambda self, follower, frame: _is_bad(follower, frame))
+    plant(subscriptions.Feed, "_send", lambda self, follower, frame: _is_bad(follower, frame))
     plant(Hearing, "transcribe", lambda self, effect: effect.session == "bad clip")
     plant(engine, "decide", lambda state, event, now: getattr(event, "session", "") == "bad rule")
     plant_a_number_beyond_the_journal(engine.Engine)

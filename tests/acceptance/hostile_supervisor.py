@@ -8,8 +8,8 @@ from functools import partial
 from ipc import server
 from supervisor import entry
 from supervisor.app import App
-from supervisor.processes.host import Processes
-from supervisor.processes.zygote import Program
+from supervisor.processes.worker_processes import Processes
+from supervisor.processes.zygote_client import Program
 
 if __name__ == "__main__":
     assert hasattr(server, "UNREAD_SECONDS_MAX")

@@ -11,7 +11,7 @@ import socket
 from collections.abc import Iterator
 from types import FrameType
 
-from worker.main import run, stretch
+from worker.worker_main import run, stretch
 
 __all__ = ["run", "stretch"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ipc.messages import Event
-from supervisor.processes import tree
+from supervisor.processes import procfs
 from tests.service import ENDINGS, Service
 from tests.waiting import until
 
@@ -72,7 +72,7 @@ def descendants(pid: int) -> set[int]:
 
 def alive(pids: Iterable[int]) -> set[int]:
     """Those that can still act. One that has ended and was not yet reaped cannot."""
-    found = ((pid, tree.status(pid)) for pid in pids)
+    found = ((pid, procfs.status(pid)) for pid in pids)
     return {pid for pid, status in found if status is not None and status.is_alive}
 
 

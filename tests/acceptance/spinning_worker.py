@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 from types import FrameType
 
-from worker.main import run, stretch
+from worker.worker_main import run, stretch
 
 __all__ = ["run", "stretch"]
 

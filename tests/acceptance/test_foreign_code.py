@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from ipc.endpoints import find_places
 from ipc.interpreter import FLAGS
+from ipc.places import find_places
 from stt_service.decoder_pool import DecoderPool
 from stt_service.options import Limits
-from supervisor.services.embedded import MODEL_FILE, MODEL_NAME
+from supervisor.llm.embedded import MODEL_FILE, MODEL_NAME
 from tests.acceptance.sight import descendants
 from tests.acceptance.trap import Trap
 from tests.fake_model import FakeModel

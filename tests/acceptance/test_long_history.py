@@ -4,7 +4,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from supervisor.core.model import Who
 from supervisor.core.records import (
     AttemptLost,
     AttemptOpened,
@@ -14,6 +13,7 @@ from supervisor.core.records import (
     ToolCallStarted,
     TurnOpened,
 )
+from supervisor.core.state import Who
 from supervisor.journal.journal import Journal
 from tests.fake_model import FakeModel
 from tests.service import Service, settings_for

@@ -11,7 +11,6 @@ import pytest
 
 from ipc.codec import FRAME_BYTES_MAX
 from ipc.messages import Table
-from supervisor.core.model import Who
 from supervisor.core.records import (
     AttemptLost,
     AttemptOpened,
@@ -24,6 +23,7 @@ from supervisor.core.records import (
     TurnFailed,
     TurnOpened,
 )
+from supervisor.core.state import Who
 from supervisor.journal.journal import Journal
 from tests.fake_model import FakeModel
 from tests.raw_client import RawClient

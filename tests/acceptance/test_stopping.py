@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ipc.budgets import STOP_SECONDS
 from ipc.messages import Done, Stop
+from ipc.time_budgets import STOP_SECONDS
 from tests.acceptance.sight import alive, descendants, named, shell, state_of, zygote_of
 from tests.fake_model import FakeModel
 from tests.service import Service, settings_for

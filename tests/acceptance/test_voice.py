@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hermesctl.clips import store
+from hermesctl.clip_upload import store
 from ipc.messages import Accepted, Event, Submit
 from tests.acceptance.sight import named, shell, sleeper
 from tests.checker import check_history

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from hermesctl.chat.drawing import Look, item_lines
-from hermesctl.chat.transcript import Transcript
+from hermesctl.chat.session_log import Transcript
 from hermesctl.chat.turn import Turn
-from hermesctl.feed import Feed
+from hermesctl.event_stream import Feed
 from ipc.messages import Delta, Event, Noted
 from tests import warm
 from tests.acceptance.sight import shell, stopped, worker_of, zygote_of

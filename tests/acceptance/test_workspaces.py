@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from supervisor.workspaces import folder_name
+from supervisor.workers.workspaces import folder_name
 from tests.acceptance.sight import shell
 from tests.fake_model import FakeModel
 from tests.service import Service

@@ -10,9 +10,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from supervisor.core.effects import Decision
-from supervisor.core.model import Message, Proof, Verdict, Who
 from supervisor.core.policy import Policy
 from supervisor.core.records import Record
+from supervisor.core.state import Message, Proof, Verdict, Who
 from tests.world import World, agent_of
 
 # The sentences a story may use; each is a method of the world.

@@ -8,8 +8,8 @@ from supervisor.core import turns
 from supervisor.core.decide import decide
 from supervisor.core.effects import Decision
 from supervisor.core.events import Finished, Spoke, WorkerDied, WorkerReady, WorkerStarted, WorkerUnreachable
-from supervisor.core.model import Proof, State, TurnState, Verdict, Who, WorkerState
 from supervisor.core.policy import Policy
+from supervisor.core.state import Proof, State, TurnState, Verdict, Who, WorkerState
 from tests.world import World
 
 

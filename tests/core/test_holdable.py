@@ -3,8 +3,8 @@
 import pytest
 
 from supervisor.core.events import Failed, Finished, TextArrived
-from supervisor.core.holdable import holdable
-from supervisor.core.model import BusyMode, Who
+from supervisor.core.state import BusyMode, Who
+from supervisor.core.storable import holdable
 
 WHO = Who(1, 0, 7)
 

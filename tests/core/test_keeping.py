@@ -5,9 +5,9 @@ from dataclasses import replace
 from supervisor.core.decide import decide
 from supervisor.core.effects import KillWorker, StartWorker
 from supervisor.core.events import Recovered, WorkerKept
-from supervisor.core.keeping import keepable
-from supervisor.core.model import Who
+from supervisor.core.kept_turns import keepable
 from supervisor.core.policy import Policy
+from supervisor.core.state import Who
 from tests.world import World
 
 

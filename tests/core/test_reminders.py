@@ -7,9 +7,9 @@ import pytest
 from supervisor.core.decide import decide, next_deadline
 from supervisor.core.effects import StartWorker
 from supervisor.core.events import Spoke, Ticked
-from supervisor.core.model import WorkerState
 from supervisor.core.policy import Policy
-from supervisor.core.reminders import Due, LifeDue, RestDue, SilenceDue, TurnDue
+from supervisor.core.state import WorkerState
+from supervisor.core.timers import Due, LifeDue, RestDue, SilenceDue, TurnDue
 from tests.world import World
 
 

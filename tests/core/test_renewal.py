@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from supervisor.core.effects import KillWorker, StartWorker
 from supervisor.core.events import PolicyChanged, RenewalAsked
-from supervisor.core.model import WorkerState
 from supervisor.core.policy import Policy
+from supervisor.core.state import WorkerState
 from tests.world import World, agent_of
 
 

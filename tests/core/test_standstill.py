@@ -3,8 +3,8 @@
 from supervisor.core.decide import decide
 from supervisor.core.effects import KillWorker, SteerTurn
 from supervisor.core.events import Steered, StoodStill, Ticked
-from supervisor.core.model import BusyMode
 from supervisor.core.policy import Policy
+from supervisor.core.state import BusyMode
 from supervisor.journal.memory import MemoryJournal
 from tests.journal.lives import Life
 from tests.world import World

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from hermesctl.client import Client
 from hermesctl.errors import NotRunning
-from ipc.endpoints import Places
 from ipc.messages import (
     Accepted,
     Answer,
@@ -25,6 +24,7 @@ from ipc.messages import (
     Seen,
     Submit,
 )
+from ipc.places import Places
 from tests.checker import Sight
 
 Condition = Callable[[list[Event]], bool]

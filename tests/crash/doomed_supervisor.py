@@ -18,21 +18,21 @@ from typing import Any
 
 import uvloop
 
-from ipc.endpoints import find_places, make_private
+from ipc.places import find_places, make_private
 from supervisor import app, engine
+from supervisor.clients.subscriptions import Feed
+from supervisor.config.settings import load
 from supervisor.core.effects import Answer
 from supervisor.core.events import Event
-from supervisor.core.model import State
 from supervisor.core.records import Record
-from supervisor.feed import Feed
-from supervisor.journal import groups, journal, statements, writer
-from supervisor.notify import Notifier
-from supervisor.services import service, spec
-from supervisor.settings import load
+from supervisor.core.state import State
+from supervisor.journal import group_commit, journal, statements, writer
+from supervisor.services import service, service_spec
+from supervisor.telemetry.systemd_notify import Notifier
 from tests.crash import points
 from tests.crash.puppet_ears import PuppetEars
 from tests.crash.puppets import PuppetRoom
-from worker.kernel import die_with_parent
+from worker.syscalls import die_with_parent
 
 SURVEY = "points.txt"
 # What a life ends with when it passes a write that no point names.
@@ -157,9 +157,9 @@ def watch(doom: Doom) -> None:
         (app, "Notifier", WatchedNotifier),
         (service, "Child", PuppetEars),
         # Puppets need no weights, so a machine that has none must not keep them waiting.
-        (spec.Needed, "is_there", True),
+        (service_spec.Needed, "is_there", True),
         # A checkpoint after a few records instead of after a few hundred, so that it is met at all.
-        (groups, "CHECKPOINT_PAGES_IDLE", 200),
+        (group_commit, "CHECKPOINT_PAGES_IDLE", 200),
     )
     for module, name, part in parts:
         assert hasattr(module, name), f"{module.__name__} has no {name} any more"
@@ -173,7 +173,7 @@ def live(home: Path, point: str, when: str, count: int) -> None:
     os.dup2(log, 2)
     watch(Doom(home, point, when, count))
     if when == "log":
-        groups.CHECKPOINT_PAGES_IDLE = groups.CHECKPOINT_PAGES_MAX = sys.maxsize
+        group_commit.CHECKPOINT_PAGES_IDLE = group_commit.CHECKPOINT_PAGES_MAX = sys.maxsize
 
     async def run() -> int:
         places = find_places(str(home))

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ipc.endpoints import find_places, make_private
+from ipc.places import find_places, make_private
 from tests.crash.audience import Audience
 from tests.crash.doomed_supervisor import SURVEY
 from tests.crash.plays import CLIPS

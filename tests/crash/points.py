@@ -7,7 +7,7 @@ from typing import get_args
 from supervisor import engine
 from supervisor.core import effects
 from supervisor.core.records import Record
-from supervisor.journal.begun import BEGUN, EVENTS_BEGUN, FIRST_BEGUN, NEXT_BEGUN
+from supervisor.journal.fused_insert import BEGUN, EVENTS_BEGUN, FIRST_BEGUN, NEXT_BEGUN
 from supervisor.journal.migrate import steps
 from supervisor.journal.statements import EVENT, FIRST_TOLD, NEXT_TOLD, STATEMENTS, Statement, Sweep
 

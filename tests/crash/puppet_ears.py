@@ -8,11 +8,11 @@ import signal
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from ipc.children import ServiceStart, ServiceState
 from ipc.codec import Decoder, encode
-from ipc.hearing import Heard, Hearing, NotHeard, ToHearing, Transcribe
 from ipc.messages import Beat, Message
+from ipc.service_messages import ServiceStart, ServiceState
 from ipc.sockets import Wire
+from ipc.stt_messages import Heard, Hearing, NotHeard, ToHearing, Transcribe
 
 _BEAT_SECONDS = 1.0
 

@@ -14,7 +14,6 @@ from typing import Any
 
 from ipc.channel import connected_pair
 from ipc.codec import Decoder
-from ipc.endpoints import Places
 from ipc.messages import (
     Ack,
     Asked,
@@ -31,12 +30,13 @@ from ipc.messages import (
     ToWorker,
     Usage,
 )
+from ipc.places import Places
 from ipc.sockets import Wire
 from supervisor.core.events import Event, WorkerDied, WorkerStarted
-from supervisor.core.model import Proof
-from supervisor.processes.handed import HandedProcesses
-from supervisor.processes.host import Connected
-from supervisor.processes.readings import Reading
+from supervisor.core.state import Proof
+from supervisor.handoff.carried_workers import HandedProcesses
+from supervisor.processes.usage import Reading
+from supervisor.processes.worker_processes import Connected
 from worker.outbox import Outbox
 
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from bench.pretend import line_of
 from hermesctl.client import Client
+from ipc.admin_messages import Reload
 from ipc.codec import Decoder, encode
-from ipc.endpoints import Places
-from ipc.hosting import Reload
 from ipc.messages import Accepted, Assign, FromWorker, Hello, Ready, Show, Submit, Table, ToWorker
+from ipc.places import Places
 from ipc.sockets import Wire
 from tests.fuzz.mutations import mutated
 from tests.waiting import until

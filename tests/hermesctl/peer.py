@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ipc.codec import Decoder, encode
-from ipc.endpoints import Places, find_places, make_private, remove_stand_in
 from ipc.messages import Answer, Event, Request, Show, Table
+from ipc.places import Places, find_places, make_private, remove_stand_in
 from ipc.server import Server
 
 # Nothing here takes a second; a test that waits this long has failed.

@@ -329,6 +329,6 @@ def test_without_a_supervisor_it_says_so(tmp_path: Path) -> None:
 def test_other_commands_do_not_pay_for_the_chat(tmp_path: Path) -> None:
     line = [sys.executable, "-X", "importtime", "-m", "hermesctl", "--home", str(tmp_path), "status"]
     imported = subprocess.run(line, capture_output=True, text=True, cwd=ROOT, env=environment()).stderr
-    assert "hermesctl.rows" in imported
+    assert "hermesctl.show_rows" in imported
     for module in ("prompt_toolkit", "rich", "markdown_it", "asyncio", "hermesctl.chat"):
         assert not re.search(rf"\| +{module}$", imported, re.MULTILINE)

@@ -5,16 +5,15 @@ from typing import Any
 
 import pytest
 
-from hermesctl.chat.commands import COMMANDS
-from hermesctl.chat.composing import LINE_BYTES_MAX, LINES_MAX, PrivateHistory
-from hermesctl.chat.desk import OUTGOING_MAX, Desk, Then, Work
+from hermesctl.chat.connection import Answered, Away, Connected, Told
+from hermesctl.chat.controller import OUTGOING_MAX, Desk, Then, Work
 from hermesctl.chat.drawing import Look, item_lines
+from hermesctl.chat.input_history import LINE_BYTES_MAX, LINES_MAX, PrivateHistory
 from hermesctl.chat.keys import KEYS
-from hermesctl.chat.line import Answered, Away, Connected, Told
-from hermesctl.chat.transcript import Transcript
+from hermesctl.chat.session_log import Transcript
+from hermesctl.chat.slash_commands import COMMANDS
 from hermesctl.chat.turn import Turn
 from hermesctl.errors import CommandError
-from ipc.endpoints import find_places
 from ipc.messages import (
     Accepted,
     Answer,
@@ -29,6 +28,7 @@ from ipc.messages import (
     Submit,
     Table,
 )
+from ipc.places import find_places
 from tests.hermesctl.peer import Story
 
 

@@ -13,11 +13,11 @@ from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.output import DummyOutput
 
-from hermesctl.chat.desk import Desk
-from hermesctl.chat.line import Told
+from hermesctl.chat.connection import Told
+from hermesctl.chat.controller import Desk
 from hermesctl.chat.screen import Screen
-from ipc.endpoints import find_places
 from ipc.messages import Interrupt, Request
+from ipc.places import find_places
 from tests.hermesctl.peer import Story
 
 

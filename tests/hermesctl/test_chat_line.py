@@ -5,9 +5,9 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from hermesctl.chat.line import RECENT_EVENTS, Answered, Away, Connected, Happening, Line, Told
-from ipc.endpoints import find_places
+from hermesctl.chat.connection import RECENT_EVENTS, Answered, Away, Connected, Happening, Line, Told
 from ipc.messages import Accepted, Event, Follow, Following, Interrupt, Queue, Refused, Request, Submit
+from ipc.places import find_places
 from tests.hermesctl.peer import Peer, Story, opened
 from tests.hermesctl.test_send import Items
 from tests.waiting import until

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from hermesctl.chat.cells import steady
 from hermesctl.chat.conversation import Conversation
 from hermesctl.chat.drawing import Look, item_lines, tail_lines
-from hermesctl.chat.transcript import TURNS_MAX, Transcript
+from hermesctl.chat.session_log import TURNS_MAX, Transcript
+from hermesctl.chat.terminal_text import steady
 from hermesctl.chat.turn import Question, Tool, Turn
 from ipc.messages import Delta, Event, Noted
 from tests.hermesctl.peer import Story

@@ -13,10 +13,17 @@ from typing import Any
 
 import pytest
 
-from hermesctl.doctor import host, kernel, limits, service, settings, storage
-from hermesctl.doctor.checkup import CHECKS
+from hermesctl.doctor import (
+    host_checks,
+    kernel_checks,
+    limit_checks,
+    service_checks,
+    settings_checks,
+    storage_checks,
+)
+from hermesctl.doctor.all_checks import CHECKS
 from hermesctl.doctor.finding import Finding, Surroundings
-from ipc.endpoints import find_places
+from ipc.places import find_places
 from tests.fake_model import FakeModel
 from tests.hermesctl.hand import ROOT, environment
 from tests.raw_server import raw_server
@@ -129,7 +136,7 @@ ENDPOINT = {"base_url": "", "name": "fake", "api_key_env": None, "api_key_file":
 def test_an_endpoint_that_does_not_answer_is_wrong(tmp_path: Path) -> None:
     with FakeModel() as model:
         gone = model.base_url
-    finding = settings.model(around(tmp_path, model=ENDPOINT | {"base_url": gone}))
+    finding = settings_checks.model(around(tmp_path, model=ENDPOINT | {"base_url": gone}))
     assert finding.verdict == "bad"
     assert "does not answer" in finding.fact
 
@@ -140,7 +147,7 @@ def test_h15_a_redirect_carries_the_key_nowhere(tmp_path: Path, monkeypatch: pyt
         moved = f"HTTP/1.1 302 Found\r\nLocation: {elsewhere.base_url}\r\nContent-Length: 0\r\n\r\n".encode()
         with raw_server(lambda: iter([moved])) as server:
             endpoint = ENDPOINT | {"base_url": server.base_url, "api_key_env": "MY_KEY"}
-            finding = settings.model(around(tmp_path, model=endpoint))
+            finding = settings_checks.model(around(tmp_path, model=endpoint))
             assert b"sk-secret" in server.heard[0]
         assert elsewhere.heard == []
     assert (finding.verdict, finding.remedy) == ("care", "write the address itself as base_url")
@@ -148,17 +155,21 @@ def test_h15_a_redirect_carries_the_key_nowhere(tmp_path: Path, monkeypatch: pyt
 
 def test_a_model_that_is_not_listed_deserves_a_look(tmp_path: Path) -> None:
     with FakeModel() as model:
-        other = settings.model(
+        other = settings_checks.model(
             around(tmp_path, model=ENDPOINT | {"base_url": model.base_url, "name": "gpt-9"})
         )
-        path = settings.model(around(tmp_path, model=ENDPOINT | {"base_url": model.base_url[: -len("/v1")]}))
+        path = settings_checks.model(
+            around(tmp_path, model=ENDPOINT | {"base_url": model.base_url[: -len("/v1")]})
+        )
     assert (other.verdict, other.remedy) == ("care", "it lists fake: name one")
     assert (path.verdict, path.remedy) == ("care", "is base_url right? it often ends in /v1")
 
 
 @pytest.mark.parametrize(("status", "verdict"), [(401, "bad"), (403, "bad"), (404, "care"), (500, "care")])
 def test_the_answer_of_a_server_is_read(status: int, verdict: str) -> None:
-    found = settings._status("model", ENDPOINT | {"base_url": "http://x/v1", "api_key_env": "MY_KEY"}, status)
+    found = settings_checks._status(
+        "model", ENDPOINT | {"base_url": "http://x/v1", "api_key_env": "MY_KEY"}, status
+    )
     assert found.verdict == verdict
     assert str(status) in found.fact
     assert (verdict == "bad") == ("MY_KEY" in found.remedy)
@@ -166,41 +177,41 @@ def test_the_answer_of_a_server_is_read(status: int, verdict: str) -> None:
 
 def test_weights_are_missing_damaged_or_not_needed(tmp_path: Path) -> None:
     wanted = around(tmp_path, weights=["smollm2-135m", "tiny.en"])
-    language, speech = settings.weights(wanted)
+    language, speech = settings_checks.weights(wanted)
     assert (language.verdict, language.remedy) == ("bad", "hermesctl models pull smollm2-135m")
     assert speech.verdict == "care"
     folder = wanted.places.models / "tiny.en"
     folder.mkdir(parents=True)
     (folder / "model.bin").write_bytes(b"half")
-    assert settings.weights(wanted)[1].fact == "damaged"
-    assert settings.weights(around(tmp_path, weights=[])) == []
+    assert settings_checks.weights(wanted)[1].fact == "damaged"
+    assert settings_checks.weights(around(tmp_path, weights=[])) == []
 
 
 def test_folders_and_files_of_others_are_found(tmp_path: Path) -> None:
     seen = around(tmp_path / "home")
-    assert storage.rights(seen).verdict == "good"
+    assert storage_checks.rights(seen).verdict == "good"
     seen.places.journal.write_bytes(b"")
     seen.places.journal.chmod(0o640)
-    assert storage.rights(seen).remedy == f"chmod 600 {seen.places.journal}"
+    assert storage_checks.rights(seen).remedy == f"chmod 600 {seen.places.journal}"
     seen.places.journal.chmod(0o600)
     seen.places.settings_file.write_text("")
     seen.places.settings_file.chmod(0o666)
-    assert storage.rights(seen).remedy == f"chmod go-w {seen.places.settings_file}"
+    assert storage_checks.rights(seen).remedy == f"chmod go-w {seen.places.settings_file}"
 
 
 def test_a_journal_from_the_future_means_a_wrong_clock(tmp_path: Path) -> None:
     seen = around(tmp_path)
     seen.places.journal.write_bytes(b"")
-    assert host.clock(seen).verdict != "bad"
+    assert host_checks.clock(seen).verdict != "bad"
     os.utime(seen.places.journal, (4e9, 4e9))
-    assert host.clock(seen).verdict == "bad"
+    assert host_checks.clock(seen).verdict == "bad"
 
 
 def test_a_damaged_journal_is_wrong(tmp_path: Path) -> None:
     seen = around(tmp_path)
-    assert service.journal(seen).fact == "not made yet"
+    assert service_checks.journal(seen).fact == "not made yet"
     seen.places.journal.write_bytes(b"SQLite format 3\0" + b"\xff" * 8000)
-    assert service.journal(seen).fact == "damaged: file is not a database"
+    assert service_checks.journal(seen).fact == "damaged: file is not a database"
 
 
 def test_processes_of_an_earlier_life_are_found(tmp_path: Path) -> None:
@@ -210,25 +221,27 @@ def test_processes_of_an_earlier_life_are_found(tmp_path: Path) -> None:
     where = (
         f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {os.readlink('/proc/self/ns/pid')}"
     )
-    record.write_text(f"{where}\n{os.getpid()} {service._started(os.getpid())}\n1 99999999999\n")
-    found = service.leftovers(seen)
+    record.write_text(f"{where}\n{os.getpid()} {service_checks._started(os.getpid())}\n1 99999999999\n")
+    found = service_checks.leftovers(seen)
     assert (found.verdict, found.fact) == ("bad", f"processes of an earlier life still run: {os.getpid()}")
-    record.write_text(f"another boot\n{os.getpid()} {service._started(os.getpid())}\n")
-    assert service.leftovers(seen).verdict == "good"
+    record.write_text(f"another boot\n{os.getpid()} {service_checks._started(os.getpid())}\n")
+    assert service_checks.leftovers(seen).verdict == "good"
 
 
 def test_a_lock_whose_holder_does_not_answer_is_wrong(tmp_path: Path) -> None:
     seen = around(tmp_path)
     with seen.places.lock.open("w") as lock:
-        assert service.lock(seen).fact == "free"
+        assert service_checks.lock(seen).fact == "free"
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert f"kill -9 {os.getpid()}" in service.lock(seen).remedy
-        assert service.lock(around(tmp_path, {"pid": os.getpid()})).verdict == "good"
+        assert f"kill -9 {os.getpid()}" in service_checks.lock(seen).remedy
+        assert service_checks.lock(around(tmp_path, {"pid": os.getpid()})).verdict == "good"
 
 
 def test_the_service_speaks_for_itself(tmp_path: Path) -> None:
     def of(**status: Any) -> Finding:
-        return service.service(around(tmp_path, {"state": "ready", "pid": 1, "version": "1", **status}))
+        return service_checks.service(
+            around(tmp_path, {"state": "ready", "pid": 1, "version": "1", **status})
+        )
 
     assert of().verdict == "good"
     assert of(hints=["two workers cannot start"]).remedy == "two workers cannot start"
@@ -241,24 +254,28 @@ def test_a_unit_whose_program_is_gone_is_wrong(tmp_path: Path, monkeypatch: pyte
     folder.mkdir(parents=True)
     unit = folder / "hermes-supervisor.service"
     unit.write_text(f"[Service]\nExecStart={tmp_path}/gone/hermesctl run\n")
-    found = host.unit(around(tmp_path))
+    found = host_checks.unit(around(tmp_path))
     assert (found.verdict, found.remedy) == ("bad", "hermesctl install --user")
     unit.write_text(f"[Service]\nExecStart={sys.executable} -m hermesctl run\n")
-    assert host.unit(around(tmp_path)).verdict != "bad"
-    assert host.lingering(around(tmp_path)) is not None
+    assert host_checks.unit(around(tmp_path)).verdict != "bad"
+    assert host_checks.lingering(around(tmp_path)) is not None
 
 
 def test_a_cell_that_cannot_be_had_is_told_with_its_reason(tmp_path: Path) -> None:
-    refused = kernel.cell(around(tmp_path, cell={"fault": "workers cannot be held here", "hint": "mend it"}))
+    refused = kernel_checks.cell(
+        around(tmp_path, cell={"fault": "workers cannot be held here", "hint": "mend it"})
+    )
     assert (refused.verdict, refused.remedy) == ("bad", "mend it")
-    weaker = kernel.cell(around(tmp_path, cell={"kind": "sweep", "description": "sweeps"}))
+    weaker = kernel_checks.cell(around(tmp_path, cell={"kind": "sweep", "description": "sweeps"}))
     assert (weaker.verdict, weaker.fact) == ("care", "sweep: sweeps")
     older = {"kind": "pidns", "description": "namespaces", "shortcomings": ["sockets can be reached"]}
-    assert kernel.cell(around(tmp_path, cell=older)).fact == "pidns: namespaces; sockets can be reached"
+    assert (
+        kernel_checks.cell(around(tmp_path, cell=older)).fact == "pidns: namespaces; sockets can be reached"
+    )
 
 
 def test_limits_of_a_running_service_are_its_own(tmp_path: Path) -> None:
-    found = limits.open_files(around(tmp_path, {"pid": os.getpid()}))
+    found = limit_checks.open_files(around(tmp_path, {"pid": os.getpid()}))
     assert "for the service" in found.fact
 
 
@@ -284,7 +301,7 @@ def test_the_cgroup_is_judged_with_the_remedy_that_helps(
     (tmp_path / "cgroup.controllers").write_text(f"{controllers}\n")
     if not is_root:
         (tmp_path / "cgroup.type").write_text("domain\n")
-    found = kernel.judged_cgroup(tmp_path, release)
+    found = kernel_checks.judged_cgroup(tmp_path, release)
     assert found.verdict == ("care" if remedy else "good")
     assert fact in found.fact
     assert remedy in found.remedy
@@ -292,7 +309,7 @@ def test_the_cgroup_is_judged_with_the_remedy_that_helps(
 
 
 def test_a_new_kernel_without_cgroup_v2_is_not_told_to_be_newer() -> None:
-    found = kernel.judged_cgroup(None, "6.18.44")
+    found = kernel_checks.judged_cgroup(None, "6.18.44")
     assert (found.verdict, found.fact) == ("care", "no cgroup v2 is mounted")
     assert "5.14" not in found.remedy
 
@@ -303,7 +320,7 @@ def test_for_a_unit_the_remedy_of_a_missing_key_is_no_export(tmp_path: Path) -> 
     )
     hints = []
     for unit in ([], ["--unit"]):
-        line = [sys.executable, "-m", "supervisor.checkup", "--home", str(home), *unit]
+        line = [sys.executable, "-m", "supervisor.host.preflight", "--home", str(home), *unit]
         done = subprocess.run(line, capture_output=True, text=True, env=environment(), cwd=ROOT, check=True)
         hints.append(json.loads(done.stdout)["model"]["hint"])
     assert "export NO_SUCH_KEY" in hints[0]

@@ -314,5 +314,5 @@ def test_h20_no_writer_goes_round_the_guarded_streams() -> None:
         "hermesctl/chat/screen.py",
         "hermesctl/commands/models.py",
         "hermesctl/neutral.py",
-        "hermesctl/speech.py",
+        "hermesctl/answer_stream.py",
     }

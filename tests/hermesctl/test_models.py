@@ -16,9 +16,9 @@ from typing import IO
 import pytest
 
 from hermesctl.errors import CommandError
-from hermesctl.exits import Exit
-from hermesctl.sources import PythonIndex
-from hermesctl.weights import WeightFile, Weights, presence, pull
+from hermesctl.exit_codes import Exit
+from hermesctl.weight_catalogue import WeightFile, Weights, presence, pull
+from hermesctl.weight_sources import PythonIndex
 from tests.hermesctl.hand import ROOT, Result, environment
 from tests.hermesctl.model_hub import Manner, hub
 from tests.hermesctl.package_index import Index, only_from, serving, wheel

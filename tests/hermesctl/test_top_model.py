@@ -7,7 +7,7 @@ import pytest
 from hermesctl.render import width
 from hermesctl.top.frame import head, plain_frame, tabs
 from hermesctl.top.sample import Counter, Sample, Trail, sparkline
-from hermesctl.top.view import View, session_rows
+from hermesctl.top.selection import View, session_rows
 
 
 def sample(at: float = 0.0, **tables: Any) -> Sample:

@@ -12,9 +12,9 @@ import pytest
 
 from hermesctl.main import hermesctl as group
 from hermesctl.parameters import duration, size
-from hermesctl.usage import sentences
+from hermesctl.usage_errors import sentences
 from ipc.messages import Accepted, Answer, Event, Follow, Following, Request, Respond, Show, Submit, Table
-from supervisor.values import DURATION, SIZE, Reading
+from supervisor.config.fields import DURATION, SIZE, Reading
 from tests.hermesctl.hand import ROOT, Result, environment, hermesctl
 from tests.hermesctl.peer import Peer, Story, opened
 from tests.hermesctl.terminal import hermesctl_in

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermesctl.clips import store
-from ipc.endpoints import find_places
+from hermesctl.clip_upload import store
 from ipc.messages import (
     Accepted,
     Answer,
@@ -22,6 +21,7 @@ from ipc.messages import (
     Submit,
     Table,
 )
+from ipc.places import find_places
 from tests.hermesctl.hand import hermesctl
 from tests.hermesctl.peer import Peer, Story, opened
 from tests.hermesctl.test_send import Items, delta, done

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from ipc import children, hearing, messages
+from ipc import messages, service_messages, stt_messages
 from ipc.bounds import SENTENCE_CHARACTERS_MAX, sentence
 from ipc.codec import FRAME_BYTES_MAX, Decoder, Encoder
 from ipc.errors import Unreadable, Unwritable, WireError
@@ -16,9 +16,9 @@ from tests.wire_values import frame, out_of_bounds, smallest, structs, unbounded
 INCOMING: dict[str, Any] = {
     "Request": messages.Request,
     "FromWorker": messages.FromWorker,
-    "FromService": children.FromService,
-    "FromHearing": hearing.FromHearing,
-    "FromZygote": children.FromZygote,
+    "FromService": service_messages.FromService,
+    "FromHearing": stt_messages.FromHearing,
+    "FromZygote": service_messages.FromZygote,
 }
 STRUCTS = [(name, struct) for name, union in INCOMING.items() for struct in structs(union)]
 

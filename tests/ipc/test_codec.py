@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc import children, hearing, messages
+from ipc import messages, service_messages, stt_messages
 from ipc.codec import FRAME_BYTES_MAX, VERSION, Decoder, encode
 from ipc.errors import FrameTooLarge, Unreadable, Unwritable, WireError, WrongVersion
 from tests.wire_strategies import messages as values
@@ -16,8 +16,8 @@ DIRECTIONS: dict[str, Any] = {
     name: getattr(module, name)
     for module, names in (
         (messages, ("FromWorker", "ToWorker", "Request", "Answer")),
-        (children, ("FromService", "ToZygote", "FromZygote")),
-        (hearing, ("ToHearing", "FromHearing")),
+        (service_messages, ("FromService", "ToZygote", "FromZygote")),
+        (stt_messages, ("ToHearing", "FromHearing")),
     )
     for name in names
 }
@@ -41,10 +41,10 @@ def test_every_message_comes_back_as_it_was_sent(direction: str, struct: type[ms
 
 def test_every_struct_of_the_protocol_has_a_direction() -> None:
     # ServiceStart is the one line on a service's standard input; it never is a frame.
-    travelling = {struct for _, struct in STRUCTS} | {children.ServiceStart}
+    travelling = {struct for _, struct in STRUCTS} | {service_messages.ServiceStart}
     defined = {
         value
-        for module in (messages, children, hearing)
+        for module in (messages, service_messages, stt_messages)
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, messages.Message) and value is not messages.Message
     }
@@ -152,7 +152,7 @@ def test_a_sender_may_set_a_lower_limit() -> None:
 def test_keys_are_not_in_any_repr() -> None:
     endpoint = messages.ModelEndpoint("http://h/v1", "m", "sk-secret")
     assign = messages.Assign("s", "s/1", 1, (), messages.AgentSpec("default", "builtin"), endpoint)
-    start = children.ServiceStart(
+    start = service_messages.ServiceStart(
         name="model",
         incarnation=1,
         endpoint="x",

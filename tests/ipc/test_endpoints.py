@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ipc.endpoints import Places, find_places, is_listening, make_private
 from ipc.errors import PlaceError
+from ipc.places import Places, find_places, is_listening, make_private
 from ipc.server import Server
 
 # Folders need not exist to be named; a short one, because long ones get a stand-in for their sockets.

@@ -9,7 +9,7 @@ from ipc.interpreter import OURS, PACKAGES
 from ipc.isolation import ATTACKS, Result
 from tests.house import PRODUCT
 from tests.isolation.surroundings import documented
-from worker.attacks.table import FUNCTIONS
+from worker.attacks.attack_table import FUNCTIONS
 
 
 def test_every_attack_is_carried_out_and_every_one_is_listed() -> None:

@@ -28,9 +28,9 @@ from tests.isolation.surroundings import (
 from tests.raw_server import raw_server
 from tests.service import Service
 from worker.attacks import __main__ as attacks
-from worker.attacks import sockets
+from worker.attacks import socket_attacks
+from worker.attacks.attack_table import FUNCTIONS
 from worker.attacks.outcome import Outcome
-from worker.attacks.table import FUNCTIONS
 
 SECONDS = 120
 # An ordinary user has no such power anywhere, on a kernel as distributions set it up.
@@ -122,7 +122,7 @@ def test_a_model_server_that_wants_a_key_is_held() -> None:
         yield b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"
 
     with raw_server(refusal) as server:
-        assert sockets.model(Targets(model=server.base_url)).verdict == "held"
+        assert socket_attacks.model(Targets(model=server.base_url)).verdict == "held"
         assert b"uthorization" not in server.heard[0]
 
 

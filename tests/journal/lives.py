@@ -16,9 +16,9 @@ from supervisor.core.events import (
     WorkerStarted,
 )
 from supervisor.core.inbox import put_to_rest
-from supervisor.core.model import BusyMode, ModelState, Proof, Who
 from supervisor.core.policy import Policy
 from supervisor.core.records import MessageAccepted, Record
+from supervisor.core.state import BusyMode, ModelState, Proof, Who
 from supervisor.journal.contract import Keeper
 from supervisor.journal.snapshot import durable
 

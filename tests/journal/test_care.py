@@ -12,7 +12,7 @@ import pytest
 from ipc.messages import Table
 from supervisor.core.policy import Policy
 from supervisor.core.records import MessageDropped
-from supervisor.journal import care
+from supervisor.journal import maintenance
 from supervisor.journal.errors import JournalError
 from supervisor.journal.journal import Journal
 from supervisor.journal.prune import Pruning, used_bytes
@@ -38,27 +38,27 @@ def test_a_backup_is_whole_while_others_write(tmp_path: Path, journal: Journal) 
         journal.commit_now([accepted(1, f"late{journal.transactions}")])
         return False
 
-    made = care.backup(tmp_path / "journal.db", tmp_path / "copy.db", write_on)
+    made = maintenance.backup(tmp_path / "journal.db", tmp_path / "copy.db", write_on)
     assert stat.S_IMODE((tmp_path / "copy.db").stat().st_mode) == 0o600
     assert made["bytes"] == (tmp_path / "copy.db").stat().st_size
-    assert care.check(tmp_path / "copy.db") == ()
-    assert care.stats(tmp_path / "copy.db")["rows"]["turns"] == 100
+    assert maintenance.check(tmp_path / "copy.db") == ()
+    assert maintenance.stats(tmp_path / "copy.db")["rows"]["turns"] == 100
     assert [path.name for path in tmp_path.glob("copy.db*")] == ["copy.db"]
     with pytest.raises(JournalError, match="exists already"):
-        care.backup(tmp_path / "journal.db", tmp_path / "copy.db", lambda: False)
+        maintenance.backup(tmp_path / "journal.db", tmp_path / "copy.db", lambda: False)
 
 
 def test_a_backup_that_is_given_up_leaves_nothing(tmp_path: Path, journal: Journal) -> None:
     fill(journal, 1, 10)
     with pytest.raises(JournalError, match="given up"):
-        care.backup(tmp_path / "journal.db", tmp_path / "copy.db", lambda: True)
+        maintenance.backup(tmp_path / "journal.db", tmp_path / "copy.db", lambda: True)
     assert list(tmp_path.glob("copy*")) == []
 
 
 def test_a_backup_put_in_place_is_lived_on(tmp_path: Path, journal: Journal) -> None:
     fill(journal, 1, 5)
     (tmp_path / "other").mkdir()
-    care.backup(tmp_path / "journal.db", tmp_path / "other" / "journal.db", lambda: False)
+    maintenance.backup(tmp_path / "journal.db", tmp_path / "other" / "journal.db", lambda: False)
     restored = open_in(tmp_path / "other")
     assert seqs(restored, "s0") == seqs(journal, "s0")
     Life(restored).say("m_new", "hello", session="s0")
@@ -66,9 +66,9 @@ def test_a_backup_put_in_place_is_lived_on(tmp_path: Path, journal: Journal) -> 
 
 
 def export(path: Path, session: str | None) -> list[Table]:
-    pages = [care.export_page(path, session, "")]
+    pages = [maintenance.export_page(path, session, "")]
     while pages[-1].more:
-        pages.append(care.export_page(path, session, pages[-1].more))
+        pages.append(maintenance.export_page(path, session, pages[-1].more))
     return pages
 
 
@@ -76,7 +76,7 @@ def test_an_export_has_every_row_once_in_pages(tmp_path: Path, journal: Journal)
     fill(journal)
     pages = export(tmp_path / "journal.db", None)
     rows = [row for page in pages for row in page.rows]
-    counted = care.stats(tmp_path / "journal.db")["rows"]
+    counted = maintenance.stats(tmp_path / "journal.db")["rows"]
     for table in ("sessions", "messages", "turns", "events"):
         assert sum(row["table"] == table for row in rows) == counted[table]
     assert len(pages) == math.ceil(len(rows) / 200) > 3
@@ -158,7 +158,7 @@ def test_rows_that_contradict_each_other_are_found(tmp_path: Path) -> None:
         connection.execute("UPDATE sessions SET seq = seq + 1")
         connection.execute("DELETE FROM turns WHERE id = 's0/2'")
     connection.close()
-    assert care.check(tmp_path / "journal.db") == (
+    assert maintenance.check(tmp_path / "journal.db") == (
         "1 sessions do not agree with their feeds",
         "1 messages were taken by turns that are not there",
     )

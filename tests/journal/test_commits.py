@@ -10,7 +10,7 @@ import pytest
 
 from supervisor.core.policy import Policy
 from supervisor.journal.errors import JournalError, JournalFenced, JournalUnwritable
-from supervisor.journal.groups import CHECKPOINT_PAGES_IDLE
+from supervisor.journal.group_commit import CHECKPOINT_PAGES_IDLE
 from supervisor.journal.journal import Journal
 from supervisor.journal.memory import MemoryJournal
 from tests.journal.lives import accepted

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from supervisor.core.model import Proof, TurnState, Verdict, Who
 from supervisor.core.policy import Policy
 from supervisor.core.records import (
     AttemptLost,
@@ -25,6 +24,7 @@ from supervisor.core.records import (
     TurnOpened,
     TurnSteered,
 )
+from supervisor.core.state import Proof, TurnState, Verdict, Who
 from supervisor.journal.errors import JournalFenced
 from supervisor.journal.snapshot import durable
 from tests.journal.conftest import Shelf

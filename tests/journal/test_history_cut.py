@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from ipc.codec import encode
 from ipc.messages import Assign
-from supervisor.briefing import HISTORY_BYTES_MAX, SAY_BYTES_MAX, TRIED_BYTES_MAX, Briefing
+from supervisor.config.live import Live
+from supervisor.config.settings import Settings
 from supervisor.core.effects import AssignTurn
 from supervisor.core.events import Finished, Spoke, ToolFinished, ToolStarted
-from supervisor.core.model import BusyMode, Message, Who
 from supervisor.core.policy import Policy
+from supervisor.core.state import BusyMode, Message, Who
 from supervisor.journal.budget import Budget, cut, told_within
 from supervisor.journal.journal import Journal
-from supervisor.live import Live
-from supervisor.settings import Settings
+from supervisor.workers.briefing import HISTORY_BYTES_MAX, SAY_BYTES_MAX, TRIED_BYTES_MAX, Briefing
 from tests.journal.lives import Life
 
 MIB = 1024 * 1024

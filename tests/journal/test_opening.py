@@ -9,7 +9,7 @@ import pytest
 
 from supervisor.core.policy import Policy
 from supervisor.core.records import Record, TurnFailed, TurnOpened
-from supervisor.journal import load, read, tables
+from supervisor.journal import load, reader, tables
 from supervisor.journal.errors import JournalDamaged, JournalError, JournalLocked, JournalTooNew
 from supervisor.journal.journal import Journal
 from supervisor.journal.migrate import steps
@@ -130,17 +130,17 @@ def test_a_truncated_file_is_found_at_start(tmp_path: Path) -> None:
         (load.QUESTIONS, "questions_open (turn=?)", ("[]",)),
         (load.OPEN_CALLS, "tool_calls_open (turn=? AND attempt=?)", ("[]",)),
         (load.TAKEN, "sqlite_autoindex_messages_1", ("[]",)),
-        (read.EVENTS_AFTER, "PRIMARY KEY (session=? AND seq>?)", ("s", 0, 1)),
-        (read.MESSAGE_KNOWN, "sqlite_autoindex_messages_1", ("m",)),
+        (reader.EVENTS_AFTER, "PRIMARY KEY (session=? AND seq>?)", ("s", 0, 1)),
+        (reader.MESSAGE_KNOWN, "sqlite_autoindex_messages_1", ("m",)),
         (tables.SESSIONS_PAGE, "sessions_recent ((last_at,name)<(?,?))", (1.0, "s", 1)),
         (tables.TURNS_OPEN, "turns_open", ("queued", None, 1, 1)),
         (tables.TURNS_UNHAPPY, "turns_unhappy", ("failed", None, 1, 1)),
         (tables.TURNS_OF_SESSION, "sqlite_autoindex_turns_1 (session=? AND number<?)", (None, "s", 1, 1)),
         (tables.TURNS_OF_ALL, "INTEGER PRIMARY KEY (rowid<?)", (None, None, 1, 1)),
         (tables.QUESTIONS_OPEN, "questions_waiting ((at,id)>(?,?))", (1.0, "q", 1)),
-        (read.TURN, "sqlite_autoindex_turns_1 (session=? AND number=?)", ("s", 1)),
+        (reader.TURN, "sqlite_autoindex_turns_1 (session=? AND number=?)", ("s", 1)),
         (tables.TOOL_OUTPUT, "tool_calls_by_attempt (turn=? AND attempt<?)", ("s/1", "c1", 1, 1)),
-        (read.COUNTS, "turns_open", ()),
+        (reader.COUNTS, "turns_open", ()),
     ],
 )
 def test_what_is_read_often_is_read_by_index(

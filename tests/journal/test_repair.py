@@ -7,8 +7,8 @@ import pytest
 
 from supervisor.core.policy import Policy
 from supervisor.core.records import Record
-from supervisor.journal.care import check, stats
 from supervisor.journal.errors import JournalDamaged, JournalError
+from supervisor.journal.maintenance import check, stats
 from supervisor.journal.repair import repair
 from tests.journal.conftest import open_in
 from tests.journal.lives import Life, accepted

@@ -22,8 +22,8 @@ from supervisor.core.events import (
     VoiceArrived,
     WorkerStuck,
 )
-from supervisor.core.model import BusyMode, ModelState, Question
 from supervisor.core.policy import Policy
+from supervisor.core.state import BusyMode, ModelState, Question
 from supervisor.journal.contract import Keeper
 from supervisor.journal.snapshot import durable
 from tests.journal.conftest import open_in

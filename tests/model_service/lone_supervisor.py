@@ -4,7 +4,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from supervisor.services.embedded import embedded_model
+from supervisor.llm.embedded import embedded_model
 from tests.services.watching import running
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from hermesctl.weights import find
-from supervisor.services.embedded import MODEL_BYTES, MODEL_FILE, MODEL_NAME, EmbeddedModel, embedded_model
+from hermesctl.weight_catalogue import find
+from supervisor.llm.embedded import MODEL_BYTES, MODEL_FILE, MODEL_NAME, EmbeddedModel, embedded_model
 from tests.services.watching import PATIENCE_SECONDS, QUICK, has_ended, running
 from tests.weights import pulled
 

@@ -6,10 +6,10 @@ import shutil
 import sys
 from dataclasses import replace
 
-from ipc.endpoints import find_places
+from ipc.places import find_places
 from supervisor.core.events import WorkerDied, WorkerStarted, WorkerStuck
 from supervisor.processes.cells import Limits
-from supervisor.processes.host import Processes
+from supervisor.processes.worker_processes import Processes
 from tests.processes.lone_supervisor import UNAVAILABLE
 from tests.processes.stage import STAND_IN, until
 from tests.processes.stand_in import give

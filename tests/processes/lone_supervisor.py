@@ -4,10 +4,10 @@ import asyncio
 import os
 import sys
 
-from ipc.endpoints import find_places
+from ipc.places import find_places
 from supervisor.core.events import WorkerDied, WorkerStarted, WorkerStuck
 from supervisor.processes.cells import Limits
-from supervisor.processes.host import Processes
+from supervisor.processes.worker_processes import Processes
 from tests.processes.stage import STAND_IN
 from tests.processes.stand_in import give
 

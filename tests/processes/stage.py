@@ -9,13 +9,13 @@ from typing import TypeVar
 
 import pytest
 
-from ipc.children import Sandbox
-from ipc.endpoints import Places, find_places
+from ipc.places import Places, find_places
+from ipc.service_messages import Sandbox
 from supervisor.core.events import WorkerDied, WorkerStarted, WorkerStuck
-from supervisor.processes import tree
+from supervisor.processes import procfs
 from supervisor.processes.cells import Limits
-from supervisor.processes.host import Processes
-from supervisor.processes.zygote import Program
+from supervisor.processes.worker_processes import Processes
+from supervisor.processes.zygote_client import Program
 from tests.processes.stand_in import give
 from worker.zygote import PREPARED
 
@@ -70,8 +70,8 @@ def name_of(pid: int) -> str:
 
 def _parents(pid: int) -> tuple[int, ...]:
     """Its parent and its parent's: the guard is a child of this process, the zygote a child of the guard."""
-    parent = tree.status(pid)
-    above = tree.status(parent.parent) if parent else None
+    parent = procfs.status(pid)
+    above = procfs.status(parent.parent) if parent else None
     return tuple(found.parent for found in (parent, above) if found)
 
 
@@ -153,7 +153,7 @@ class Stage:
 
     def keeper(self, worker: int) -> int:
         """The first process of the worker's cell: in a namespace that is the worker itself."""
-        found = tree.status(worker)
+        found = procfs.status(worker)
         assert found is not None
         return worker if self.processes.cell_name == "pidns" else found.parent
 

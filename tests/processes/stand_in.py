@@ -6,7 +6,7 @@ import socket
 import ssl
 import sys
 
-from ipc.children import Fork
+from ipc.service_messages import Fork
 
 
 def rehearse() -> None:

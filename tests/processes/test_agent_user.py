@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ipc.children import User
-from supervisor.processes import tree
+from ipc.service_messages import User
+from supervisor.processes import procfs
 from supervisor.processes.agent_user import (
     AgentUser,
     choose,
@@ -92,9 +92,9 @@ def test_no_process_of_a_cell_is_root_outside_of_it(tmp_path: Path, kind: str) -
                 pytest.skip(chosen.caveat)
             uid, gid = chosen.other.uid, chosen.other.gid
             started = await stage.start(script("subprocess.Popen(['sleep', '1000'])"))
-            top = tree.status(started.pid)
+            top = procfs.status(started.pid)
             assert top is not None
-            pids = [started.pid, *tree.children(top.process)]
+            pids = [started.pid, *procfs.children(top.process)]
             assert len(pids) == 2
             for pid in pids:
                 found = dict(line.split(":\t") for line in read(pid, "status").splitlines())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.processes import tree
+from supervisor.processes import procfs
 from tests.processes.stage import Stage, play, script, until
 
 # Says what it finds in its home once there is something, and adds to it.
@@ -81,7 +81,7 @@ def test_whoever_waits_is_told_when_the_zygote_ends_before_it_answers(tmp_path: 
         async with Stage(tmp_path, "pidns") as stage:
             folder = workspace(stage, "one")
             started = await stage.start(script())
-            worker = tree.status(started.pid)
+            worker = procfs.status(started.pid)
             assert worker is not None
             os.kill(worker.parent, signal.SIGSTOP)
             told: asyncio.Future[str] = asyncio.get_running_loop().create_future()

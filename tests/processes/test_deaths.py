@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from ipc.endpoints import find_places
+from ipc.places import find_places
 from supervisor.core.events import WorkerDied, WorkerStarted
-from supervisor.processes import tree
+from supervisor.processes import procfs
 from tests.processes.lone_supervisor import SCRIPT, UNAVAILABLE
 from tests.processes.stage import KINDS, Stage, marked, play, script, until
 
@@ -95,9 +95,9 @@ def test_where_namespaces_are_forbidden_no_other_cell_is_taken_and_the_reason_to
 
 def _pid_of(victim: str, stage: Stage) -> int:
     """The guard is a child of this process, and the zygote the guard's only one."""
-    own = tree.status(os.getpid())
+    own = procfs.status(os.getpid())
     assert own is not None
-    below = [found for found in tree.descendants(own.process, 1000) if found.process.pid in stage.idle]
+    below = [found for found in procfs.descendants(own.process, 1000) if found.process.pid in stage.idle]
     guard = next(found.process.pid for found in below if found.parent == os.getpid())
     zygote = next(found.process.pid for found in below if found.parent == guard)
     return {"guard": guard, "zygote": zygote}[victim]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pyseccomp
 
-from ipc.children import Sandbox
-from supervisor.processes import tree
+from ipc.service_messages import Sandbox
+from supervisor.processes import procfs
 from supervisor.processes.seccomp import DENIED
 from tests.processes.asking import asked
 from tests.processes.stage import Stage, play, script
@@ -99,7 +99,7 @@ def test_its_first_process_cannot_be_killed_from_inside(tmp_path: Path) -> None:
             started = await stage.start(
                 script(f"subprocess.run([sys.executable, '-c', {killer!r}], check=True)", "os.kill(1, 9)")
             )
-            found = tree.status(started.pid)
+            found = procfs.status(started.pid)
             assert found is not None
             assert found.is_alive
             assert not found.is_stopped

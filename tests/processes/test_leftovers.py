@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.processes import tree
-from supervisor.processes.leftovers import Record, sweep_leftovers
+from supervisor.processes import procfs
+from supervisor.processes.orphans import Record, sweep_leftovers
 
 
 @pytest.fixture
@@ -21,13 +21,13 @@ def sleeper() -> Iterator[subprocess.Popen[str]]:
         os.killpg(process.pid, 9) if process.poll() is None else None
 
 
-def _process(pid: int) -> tree.Process:
-    found = tree.status(pid)
+def _process(pid: int) -> procfs.Process:
+    found = procfs.status(pid)
     assert found is not None
     return found.process
 
 
-def _child(sleeper: subprocess.Popen[str]) -> tree.Process:
+def _child(sleeper: subprocess.Popen[str]) -> procfs.Process:
     assert sleeper.stdout is not None
     return _process(int(sleeper.stdout.readline()))
 
@@ -36,7 +36,7 @@ def test_a_leftover_is_ended_with_all_below_it(tmp_path: Path, sleeper: subproce
     child = _child(sleeper)
     Record(tmp_path / "processes").add(_process(sleeper.pid))
     assert sweep_leftovers(tmp_path / "processes") >= 1
-    assert tree.living(child) is None
+    assert procfs.living(child) is None
     # A shell whose child was killed may end before its own turn comes.
     assert sleeper.wait(10) in (0, -9, 137)
     assert not (tmp_path / "processes").exists()
@@ -45,12 +45,12 @@ def test_a_leftover_is_ended_with_all_below_it(tmp_path: Path, sleeper: subproce
 def test_a10_a_recycled_pid_is_never_hit(tmp_path: Path, sleeper: subprocess.Popen[str]) -> None:
     child = _child(sleeper)
     real = _process(sleeper.pid)
-    Record(tmp_path / "processes").add(tree.Process(real.pid, real.started - 1))
+    Record(tmp_path / "processes").add(procfs.Process(real.pid, real.started - 1))
     assert sweep_leftovers(tmp_path / "processes") == 0
-    assert not tree.kill(tree.Process(real.pid, real.started - 1))
-    assert list(tree.descendants(tree.Process(real.pid, real.started - 1), 10)) == []
-    assert tree.living(real) is not None
-    assert tree.living(child) is not None
+    assert not procfs.kill(procfs.Process(real.pid, real.started - 1))
+    assert list(procfs.descendants(procfs.Process(real.pid, real.started - 1), 10)) == []
+    assert procfs.living(real) is not None
+    assert procfs.living(child) is not None
 
 
 def test_a_record_of_another_boot_means_nothing(tmp_path: Path, sleeper: subprocess.Popen[str]) -> None:
@@ -66,7 +66,7 @@ def test_a_record_of_another_boot_means_nothing(tmp_path: Path, sleeper: subproc
 @pytest.mark.parametrize("damage", ["", "x", "7", "7 x", "7 8 9", "-1 5", "\0\0"])
 def test_a_damaged_record_means_nothing(tmp_path: Path, damage: str) -> None:
     file = tmp_path / "processes"
-    Record(file).add(tree.NOBODY)
+    Record(file).add(procfs.NOBODY)
     file.write_text(file.read_text().splitlines()[0] + f"\n{damage}")
     assert sweep_leftovers(file) == 0
     file.write_text(damage)
@@ -80,7 +80,7 @@ def test_a_long_record_is_written_anew_and_keeps_the_living(
     record = Record(tmp_path / "processes")
     record.add(_process(sleeper.pid))
     for number in range(2000):
-        gone = tree.Process(os.getpid(), number)
+        gone = procfs.Process(os.getpid(), number)
         record.add(gone)
         record.remove(gone)
     assert len((tmp_path / "processes").read_text().splitlines()) < 600

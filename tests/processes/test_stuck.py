@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.core.events import WorkerDied, WorkerStarted, WorkerStuck
-from supervisor.processes import tree
+from supervisor.processes import procfs
 from tests.processes.stage import Stage, play, script
 
 _DAEMON = (
@@ -21,7 +21,7 @@ _DAEMON = (
 
 def _zygote(stage: Stage) -> int:
     """The one of the idle processes whose parent is another of them."""
-    found = (tree.status(pid) for pid in stage.idle)
+    found = (procfs.status(pid) for pid in stage.idle)
     return next(status.process.pid for status in found if status and status.parent in stage.idle)
 
 
@@ -31,7 +31,7 @@ def test_a_cell_that_is_not_seen_to_be_empty_in_time_is_not_called_so(tmp_path: 
     async def act() -> None:
         async with Stage(tmp_path, "sweep") as stage:
             started = await stage.start(script(*_DAEMON))
-            worker = tree.status(started.pid)
+            worker = procfs.status(started.pid)
             assert worker is not None
             zygote = _zygote(stage)
             os.kill(zygote, signal.SIGSTOP)
@@ -78,6 +78,6 @@ def test_a_zygote_that_hangs_is_replaced_and_what_it_held_is_ended(tmp_path: Pat
             assert stage.strangers() == set()
             stage.processes.start(0, 9)
             assert (await stage.next(WorkerStarted)).incarnation == 9
-            assert tree.status(zygote) is None
+            assert procfs.status(zygote) is None
 
     play(act())

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from supervisor.core.events import WorkerDied
-from supervisor.processes import tree
+from supervisor.processes import procfs
 from tests.processes.stage import Stage, marked, play, script
-from worker import kernel
+from worker import syscalls
 
 _WEAKER = ("cgroup", "sweep")
 _DAEMON = "subprocess.Popen('sleep 1000 & sleep 1000', shell=True, start_new_session=True)"
@@ -36,7 +36,7 @@ def above(worker: int) -> list[int]:
     """The keeper of a worker, the zygote and its guard."""
     found = []
     for _ in range(3):
-        status = tree.status(worker)
+        status = procfs.status(worker)
         assert status is not None
         worker = status.parent
         found.append(worker)
@@ -52,7 +52,7 @@ def kill(*pids: int) -> None:
 
 @pytest.mark.parametrize("kind", _WEAKER)
 def test_h11_a_worker_cannot_kill_those_that_hold_it(tmp_path: Path, kind: str) -> None:
-    if kernel.landlock_version() < kernel.LANDLOCK_WITH_SCOPES:
+    if syscalls.landlock_version() < syscalls.LANDLOCK_WITH_SCOPES:
         pytest.skip("this kernel cannot keep a process from signalling others of its user")
 
     async def act() -> None:

@@ -11,9 +11,9 @@ import sys
 
 import msgspec
 
-from ipc.children import ServiceStart, ServiceState
 from ipc.codec import encode
 from ipc.messages import Beat, Noted
+from ipc.service_messages import ServiceStart, ServiceState
 from ipc.sockets import BlockingSocket, Wire
 
 

@@ -234,8 +234,8 @@ def test_a_frame_nobody_can_read_ends_the_service_with_that_reason() -> None:
 
 
 def test_a_stranger_on_the_socket_changes_nothing() -> None:
-    from ipc.children import ServiceState
     from ipc.codec import encode
+    from ipc.service_messages import ServiceState
     from ipc.sockets import Wire
 
     async def story() -> None:

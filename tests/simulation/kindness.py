@@ -1,6 +1,6 @@
 """What befalls a world when nothing goes wrong: every accepted message must end."""
 
-from supervisor.core.model import ModelState
+from supervisor.core.state import ModelState
 from tests.world import World
 
 # Rounds in which all must have ended: far more than the longest queue of a simulated day.

@@ -31,8 +31,8 @@ from supervisor.core.events import (
     WorkerStarted,
     WorkerUnreachable,
 )
-from supervisor.core.model import BusyMode, ModelState, Proof, Who, session_of
 from supervisor.core.policy import Policy
+from supervisor.core.state import BusyMode, ModelState, Proof, Who, session_of
 from tests.pretend_processes import Process
 from tests.simulation.kindness import be_kind, left_alone
 from tests.simulation.people import BUSY, SESSIONS, People

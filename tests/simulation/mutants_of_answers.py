@@ -26,7 +26,7 @@ MUTANTS_OF_ANSWERS = (
         ),
     ),
     *mutants(
-        "model",
+        "state",
         (
             "lost_words_are_forgotten",
             "self.said_before, self.attempt = self.said, None",

@@ -3,7 +3,7 @@
 from tests.simulation.mutant import mutants
 
 MUTANTS_OF_KEEPING = mutants(
-    "keeping",
+    "kept_turns",
     ("numbers_begin_anew", "max(state.incarnations, event.incarnations)", "state.incarnations"),
     ("offers_are_forgotten", "turn.attempt.offered = set(kept.offered)", "pass"),
     ("kept_workers_stay_for_ever", "turns_had = policy.turns_per_worker_max", "turns_had = 0"),

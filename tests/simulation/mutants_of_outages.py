@@ -166,7 +166,7 @@ MUTANTS_OF_OUTAGES: tuple[Mutant, ...] = (
         ("stopped_probes_go_on", " or attempt.verdict is not None:", ":"),
     ),
     *mutants(
-        "standstill",
+        "stalls",
         ("outages_count_a_standstill", "        outage.since += lost\n", ""),
         ("probes_do_not_stand_still", "        outage.probe_at += lost\n", ""),
         ("waits_count_a_standstill", "            turn.away_since += lost", "            pass"),

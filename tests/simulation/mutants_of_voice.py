@@ -63,7 +63,7 @@ MUTANTS_OF_VOICE = (
     ),
     *mutants(
         "recovery",
-        ("clips_are_not_taken_up", "        voice.take_up(ledger, session)\n", ""),
+        ("clips_are_not_taken_up", "        transcripts.take_up(ledger, session)\n", ""),
     ),
     *mutants(
         "turns",
@@ -75,7 +75,7 @@ MUTANTS_OF_VOICE = (
         ("nobody_need_offer_a_message", " or message.id not in turn.attempt.offered:", ":"),
     ),
     *mutants(
-        "voice",
+        "transcripts",
         (
             "second_transcripts_count",
             " and message.is_transcribing:\n            return session",

@@ -6,8 +6,8 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from supervisor.core.decide import decide
 from supervisor.core.effects import Carried, Decision, Denied, Taken
 from supervisor.core.events import RenewalAsked, Ticked, Transcribed
-from supervisor.core.model import BusyMode
 from supervisor.core.records import MessageAccepted
+from supervisor.core.state import BusyMode
 from tests.world import World
 
 SESSIONS = st.sampled_from(["s", "t", "u"])

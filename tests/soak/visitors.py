@@ -5,9 +5,9 @@ import random
 import threading
 from collections.abc import Callable
 
-from hermesctl.clips import store
-from ipc.endpoints import Places
+from hermesctl.clip_upload import store
 from ipc.messages import BusyMode, Event, Interrupt, Queue, Respond, Submit
+from ipc.places import Places
 from tests.acceptance.sight import shell, sleeper
 from tests.checker import Sight
 from tests.crash.audience import Audience, Play

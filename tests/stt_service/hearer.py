@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ipc.codec import Decoder, encode
-from ipc.hearing import Forget, FromHearing, Heard, Hearing, NotHeard, Transcribe
+from ipc.stt_messages import Forget, FromHearing, Heard, Hearing, NotHeard, Transcribe
 from ipc.zmtp import Sent
 from supervisor.services import ServiceSpec
 from tests.services.watching import PATIENCE_SECONDS, QUICK, Watched, running

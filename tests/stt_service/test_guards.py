@@ -4,7 +4,14 @@ import pytest
 
 from stt_service.containers import sniff
 from stt_service.errors import CannotHear
-from stt_service.guards import fits, is_invented, overflows, repeats, without_loops, without_remarks
+from stt_service.transcript_checks import (
+    fits,
+    is_invented,
+    overflows,
+    repeats,
+    without_loops,
+    without_remarks,
+)
 from tests.stt_service.sounds import SAID
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ipc.hearing import Heard, Hearing, NotHeard
+from ipc.stt_messages import Heard, Hearing, NotHeard
 from tests.stt_service.conftest import Listen
 from tests.stt_service.hearer import Hearer, hearing
 from tests.stt_service.sounds import KINDS, SAID, clip, file_of, samples_of, silence

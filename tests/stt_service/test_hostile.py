@@ -13,8 +13,8 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from ipc.codec import encode
-from ipc.hearing import Heard, NotHeard, Transcribe
-from stt_service.clips import decode
+from ipc.stt_messages import Heard, NotHeard, Transcribe
+from stt_service.audio_decoding import decode
 from stt_service.decoder_pool import DecoderPool
 from stt_service.errors import CannotHear
 from stt_service.options import Limits

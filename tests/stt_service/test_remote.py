@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ipc.hearing import Heard, NotHeard
+from ipc.stt_messages import Heard, NotHeard
 from tests.services.watching import running
 from tests.stt_service.hearer import hearing, spec
 from tests.stt_service.sounds import SAID, clip, file_of, silence

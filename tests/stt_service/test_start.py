@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from hermesctl.weights import find
-from ipc.hearing import Heard, NotHeard
-from stt_service.weights import KNOWN
+from hermesctl.weight_catalogue import find
+from ipc.stt_messages import Heard, NotHeard
+from stt_service.weight_check import KNOWN
 from tests.services.watching import running
 from tests.stt_service.hearer import hearing, spec
 from tests.stt_service.sounds import clip

@@ -3,7 +3,7 @@
 import select
 from typing import Any
 
-from ipc.endpoints import find_places
+from ipc.places import find_places
 from ipc.server import Server
 from supervisor import app, entry
 

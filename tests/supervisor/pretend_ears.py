@@ -13,11 +13,11 @@ from pathlib import Path
 
 import msgspec
 
-from ipc.children import ServiceStart, ServiceState
 from ipc.codec import Decoder, encode
-from ipc.hearing import Forget, Heard, Hearing, NotHeard, ToHearing, Transcribe
 from ipc.messages import Beat
+from ipc.service_messages import ServiceStart, ServiceState
 from ipc.sockets import BlockingSocket, Wire
+from ipc.stt_messages import Forget, Heard, Hearing, NotHeard, ToHearing, Transcribe
 
 SLOW_SECONDS = 0.4
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from ipc.errors import PlaceError
-from supervisor.assignment import Assignment
 from supervisor.containment import Containment
 from supervisor.core.effects import AssignTurn, BindWorker, SteerTurn
 from supervisor.core.events import Event, Failed, WorkerReady, WorkerUnreachable
-from supervisor.core.model import Who
+from supervisor.core.state import Who
+from supervisor.workers.assignment import Assignment
 
 WHO, OTHER = Who(1, 0, 7), Who(1, 1, 8)
 BIND = BindWorker(WHO, "s")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.clips import CLIP_BYTES_MAX, ClipStore, Stored, fault, superfluous
 from supervisor.clock import Clock
+from supervisor.config.live import Live
+from supervisor.config.settings import Settings
 from supervisor.core.records import MessageAccepted
 from supervisor.journal.journal import Journal
-from supervisor.live import Live
-from supervisor.log import Log
-from supervisor.settings import Settings
+from supervisor.stt.clip_store import CLIP_BYTES_MAX, ClipStore, Stored, fault, superfluous
+from supervisor.telemetry.log import Log
 from tests.no_containment import uncontained
 from tests.waiting import soon
 

@@ -9,15 +9,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from hermesctl import clips as hand
+from hermesctl import clip_upload as hand
 from stt_service.options import Limits, Options
-from supervisor import clips, hearing
+from supervisor.config.live import Live
+from supervisor.config.settings import Settings, Stt
 from supervisor.core.effects import ForgetClip, Transcribe
 from supervisor.core.events import Event, NotTranscribed, ServiceChanged, Transcribed
-from supervisor.hearing import Hearing
-from supervisor.live import Live
-from supervisor.services import Services, ServiceSpec, speech
-from supervisor.settings import Settings, Stt
+from supervisor.services import Services, ServiceSpec
+from supervisor.stt import clip_store, stt_spec, transcription
+from supervisor.stt.transcription import Hearing
 from tests.no_containment import uncontained
 from tests.services.watching import PATIENCE_SECONDS, QUICK
 from tests.supervisor.pretend_ears import SLOW_SECONDS
@@ -157,7 +157,7 @@ def test_clips_that_end_the_service_again_and_again_cost_nobody_else(tmp_path: P
 def test_c4_a_deadline_ends_the_process_and_the_next_clip_is_heard(
     tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hearing, "_GRACE_SECONDS", 0.1)
+    monkeypatch.setattr(transcription, "_GRACE_SECONDS", 0.1)
 
     async def story() -> None:
         async with listening(tmp_path, deadline_seconds=0.3) as heard:
@@ -180,7 +180,7 @@ def test_c4_a_deadline_ends_the_process_and_the_next_clip_is_heard(
 
 def test_waiting_for_others_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Together they take far longer than the deadline of each, which is far longer than any of them takes."""
-    monkeypatch.setattr(hearing, "_GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(transcription, "_GRACE_SECONDS", 0.0)
 
     async def story() -> None:
         async with listening(tmp_path, deadline_seconds=3 * SLOW_SECONDS) as heard:
@@ -265,7 +265,7 @@ def test_the_service_is_told_what_the_settings_say(tmp_path: Path, monkeypatch: 
     remote = Stt(engine="openai", fallback="faster-whisper", base_url="http://127.0.0.1:1/v1")
     keyed = Stt(**{**vars(remote), "api_key_env": "TEST_STT_KEY", "language": "en", "idle_seconds": 5.0})
     for stt in (Stt(), remote, keyed):
-        spec = speech.stt_service(Settings(stt=stt), tmp_path)
+        spec = stt_spec.stt_service(Settings(stt=stt), tmp_path)
         assert spec is not None
         options = msgspec.convert(spec.options, Options, strict=True)
         assert set(spec.options) <= set(Options.__struct_fields__)
@@ -275,11 +275,11 @@ def test_the_service_is_told_what_the_settings_say(tmp_path: Path, monkeypatch: 
     assert options.remote is not None
     assert (options.remote.model, options.remote.api_key) == ("whisper-1", "a-secret-of-mine")
     assert (options.language, options.idle_seconds) == ("en", 5.0)
-    assert speech.stt_service(Settings(stt=Stt(engine="off")), tmp_path) is None
+    assert stt_spec.stt_service(Settings(stt=Stt(engine="off")), tmp_path) is None
 
 
 def test_everybody_has_the_same_limit() -> None:
-    assert Limits().bytes_max == clips.CLIP_BYTES_MAX == hand.BYTES_MAX
+    assert Limits().bytes_max == clip_store.CLIP_BYTES_MAX == hand.BYTES_MAX
 
 
 def test_a_clip_does_not_pay_when_the_service_is_changed_under_it(tmp_path: Path) -> None:

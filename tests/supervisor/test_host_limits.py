@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.cpus import available_cpus
-from supervisor.health.gauges import read_host
+from supervisor.host.cpus import available_cpus
+from supervisor.telemetry.host_resources import read_host
 
 _MIB = 1024 * 1024
 _PRESSURE = (

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from supervisor.clock import Clock
-from supervisor.log import Log
+from supervisor.telemetry.log import Log
 
 _WRITER = """
 import sys
 from pathlib import Path
 from supervisor.clock import Clock
-from supervisor.log import Log
-from supervisor.log_file import LogFile
+from supervisor.telemetry.log import Log
+from supervisor.telemetry.log_file import LogFile
 log = Log(Clock())
 file = LogFile(Path(sys.argv[1]), bytes_max=20_000)
 log.wrote = file.wrote
@@ -52,7 +52,10 @@ def test_only_so_many_older_files_are_kept(tmp_path: Path) -> None:
     log = tmp_path / "supervisor.log"
     write_lines(log, 4000)
     files = sorted(path.name for path in tmp_path.iterdir())
-    assert files == ["supervisor.log", *(f"supervisor.log.{number}" for number in (1, 2, 3))]
+    assert files == [
+        "supervisor.log",
+        *(f"supervisor.log.{number}" for number in (1, 2, 3)),
+    ]
     kept = numbers(*(tmp_path / name for name in reversed(files[1:])), log)
     assert kept == list(range(kept[0], 4000))
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ipc.budgets import STOP_SECONDS
 from ipc.messages import Submit
+from ipc.time_budgets import STOP_SECONDS
 from tests.acceptance.sight import alive, descendants
 from tests.fake_model import FakeModel
 from tests.service import Service, settings_for

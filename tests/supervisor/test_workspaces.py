@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.errors import PlaceError
-from supervisor.workspace_care import size_of
-from supervisor.workspaces import Workspaces, folder_name, session_of_folder
+from supervisor.workers.workspace_quota import size_of
+from supervisor.workers.workspaces import Workspaces, folder_name, session_of_folder
 
 _HOSTILE = [
     "..",

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from supervisor.processes.cells.leaf import own_folder
+from supervisor.processes.cells.own_cgroup import own_folder
 from tests.house import ROOT
 from tests.waiting import until
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ipc.endpoints import SYSTEM
+from ipc.places import SYSTEM
 from tests.fake_model import FakeModel
 from tests.service import settings_for
 from tests.systemd.box import Box, NoBox

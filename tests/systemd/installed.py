@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from hermesctl.errors import NotRunning
-from ipc.endpoints import Places
+from ipc.places import Places
 from tests.house import ROOT
 from tests.service import Service
 from tests.systemd.box import Box

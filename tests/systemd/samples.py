@@ -6,7 +6,7 @@
 from pathlib import Path
 
 from hermesctl.unit_files import SLICE, SYSUSERS, Program, Scope, render, sysusers
-from ipc.endpoints import SYSTEM, Places
+from ipc.places import SYSTEM, Places
 from tests.house import ROOT
 
 FOLDER = ROOT / "systemd"

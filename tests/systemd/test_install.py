@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ipc.endpoints import Places
+from ipc.places import Places
 from tests.fake_model import FakeModel
 from tests.house import ROOT
 from tests.service import settings_for

@@ -3,7 +3,7 @@
 import os
 import time
 
-from ipc import budgets
+from ipc import time_budgets
 from tests.acceptance.sight import named, shell, sleeper
 from tests.fake_model import FakeModel
 from tests.service import ENDINGS
@@ -67,7 +67,7 @@ def test_e8_e1_a_stop_keeps_its_budget_and_leaves_nothing_in_the_cgroup(
     until(lambda: len(named(mark)) >= 4)
     began = time.monotonic()
     told = installed.ctl("stop")
-    assert time.monotonic() - began < budgets.STOP_PATIENCE_SECONDS
+    assert time.monotonic() - began < time_budgets.STOP_PATIENCE_SECONDS
     assert told.startswith("stopped by systemd, pid ")
     assert named(mark) == set()
     assert [pids for pids in installed.cgroups().values() if pids] == []

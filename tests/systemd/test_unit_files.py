@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hermesctl.unit_files import SERVICE, SYSTEM_USER, Program, Scope, render, state_of
-from ipc import budgets
-from ipc.endpoints import SYSTEM, find_places
+from ipc import time_budgets
+from ipc.places import SYSTEM, find_places
 from tests.systemd.samples import FOLDER, PROGRAM, YOURS, samples
 
 
@@ -26,8 +26,13 @@ def seconds(value: str) -> float:
 def test_e8_the_stop_budget_lies_within_what_systemd_waits(scope: Scope) -> None:
     unit = keys(render(scope, YOURS, PROGRAM)[SERVICE])
     waits = seconds(unit["TimeoutStopSec"])
-    assert budgets.PROCESSES_END_SECONDS < budgets.STOP_SECONDS < budgets.STOP_PATIENCE_SECONDS < waits
-    assert budgets.STOP_SECONDS < seconds(unit["WatchdogSec"]) < waits
+    assert (
+        time_budgets.PROCESSES_END_SECONDS
+        < time_budgets.STOP_SECONDS
+        < time_budgets.STOP_PATIENCE_SECONDS
+        < waits
+    )
+    assert time_budgets.STOP_SECONDS < seconds(unit["WatchdogSec"]) < waits
     # Only the supervisor is asked, and whatever is left after it is killed at once.
     assert unit["KillMode"] == "mixed"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.endpoints import Places, find_places
+from ipc.places import Places, find_places
 from tests.acceptance.sight import FORK_BOMB, named, shell, sleeper, worker_of
 from tests.fake_model import FakeModel
 from tests.house import ROOT

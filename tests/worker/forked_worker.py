@@ -3,10 +3,10 @@
 import os
 import sys
 
-from ipc.children import Fork
 from ipc.codec import Decoder
-from worker.main import run
-from worker.rehearsal import rehearse
+from ipc.service_messages import Fork
+from worker.warm_up import rehearse
+from worker.worker_main import run
 
 if __name__ == "__main__":
     fork = Decoder[Fork](Fork).decode(sys.stdin.buffer.read())

@@ -2,9 +2,9 @@
 
 import sys
 
-from ipc.children import Fork
 from ipc.codec import Decoder
-from worker.main import run
+from ipc.service_messages import Fork
+from worker.worker_main import run
 
 if __name__ == "__main__":
     run(Decoder[Fork](Fork).decode(sys.stdin.buffer.read()))

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from ipc.channel import Channel, connected_pair
-from ipc.children import CellSpec, Fork
 from ipc.codec import Decoder, encode
 from ipc.messages import (
     Ack,
@@ -28,8 +27,9 @@ from ipc.messages import (
     Ready,
     Said,
 )
+from ipc.service_messages import CellSpec, Fork
 from ipc.zmtp import Sent
-from supervisor.lines import UNSENT_BYTES_MAX
+from supervisor.workers.link import UNSENT_BYTES_MAX
 from tests import warm
 
 ROOT = Path(__file__).resolve().parents[2]

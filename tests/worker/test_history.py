@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ipc.messages import Assign, PastAttempt, PastTurn, ToolTrace
 from tests.worker.peer import assign
-from worker.agents.history import GO_ON, NO_RESULT, UNKNOWN_OUTCOME, ChatMessage, conversation
+from worker.agents.chat_messages import GO_ON, NO_RESULT, UNKNOWN_OUTCOME, ChatMessage, conversation
 
 PLENTY = 1_000_000
 

@@ -12,7 +12,7 @@ from tests.fake_model import FakeModel
 from tests.fake_model_server import Record
 from tests.worker.peer import assign
 from tests.worker.test_attempt import Desk, Lamp, converse
-from worker.agents.window import Window
+from worker.agents.context_window import Window
 
 LIGHT = {"name": "lamp", "arguments": {"on": True}}
 TURNS = tuple(PastTurn((f"question {n}",), (PastAttempt("x" * 10_000),)) for n in range(15))

@@ -6,7 +6,7 @@ from typing import Protocol
 from ipc.isolation import KIND
 from ipc.messages import AgentSpec
 from worker.agents.builtin import Builtin
-from worker.agents.isolation import Isolation
+from worker.agents.isolation_trial import Isolation
 from worker.attempt import Attempt
 from worker.errors import AgentError
 from worker.model import Model

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from ipc.bounds import ID_CHARACTERS_MAX
 from ipc.messages import AgentSpec
-from worker.agents.history import GO_ON, ChatMessage
-from worker.agents.window import Window
+from worker.agents.chat_messages import GO_ON, ChatMessage
+from worker.agents.context_window import Window
 from worker.attempt import Attempt
 from worker.errors import AgentError, ContextOverflow
 from worker.model import Model, Reply, ToolCall

@@ -9,8 +9,8 @@ import sys
 import msgspec
 
 from ipc.isolation import ATTACKS, Result, Targets, Trial
+from worker.attacks.attack_table import FUNCTIONS
 from worker.attacks.outcome import Outcome
-from worker.attacks.table import FUNCTIONS
 
 _SECONDS_MAX = 10.0
 _SEEN_CHARACTERS_MAX = 300

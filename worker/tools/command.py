@@ -9,8 +9,8 @@ import os
 import signal
 from collections.abc import Callable, Mapping
 
-from worker import offspring
-from worker.tools import launch
+from worker import descendants
+from worker.tools import spawn
 
 _SHELL = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
 # Keys and tokens of the host are not for commands: what is not named here does not reach them.
@@ -47,7 +47,7 @@ class Command:
         self._silent = asyncio.Event()
         self._pipe, writing = os.pipe()
         try:
-            self._process = launch.start(
+            self._process = spawn.start(
                 [_SHELL, "-c", line], output=writing, folder=folder, environment=environment(os.environ)
             )
         except BaseException:
@@ -55,7 +55,7 @@ class Command:
             raise
         finally:
             os.close(writing)
-        offspring.claim(self._process.pid)
+        descendants.claim(self._process.pid)
         self._pidfd = os.pidfd_open(self._process.pid)
         os.set_blocking(self._pipe, False)
         self._loop.add_reader(self._pipe, self._read)
@@ -158,7 +158,7 @@ class Command:
     def _let_go(self) -> None:
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
-        offspring.let_go(self._process.pid)
+        descendants.let_go(self._process.pid)
 
 
 def _forget(_: bytes) -> None:

@@ -10,7 +10,7 @@ from ipc.messages import ToolClass
 from worker.tools import Note, Report
 from worker.tools.command import Command
 from worker.tools.excerpt import Excerpt
-from worker.tools.ticker import Ticker
+from worker.tools.live_output import Ticker
 
 # Some ten thousand tokens: a model reads that in one go, and it fits a tool result without another cut.
 _OUTPUT_BYTES_MAX = 40_000

@@ -3,8 +3,8 @@
 Only the best one also keeps the host from the worker; the others are taken when hermes.toml asks for them.
 """
 
-from supervisor.processes.cells.cell import Cell, CellUnavailable, Held, Limits
 from supervisor.processes.cells.cgroup import CgroupCell
+from supervisor.processes.cells.contract import Cell, CellUnavailable, Held, Limits
 from supervisor.processes.cells.pidns import PidNamespaceCell
 from supervisor.processes.cells.sweep import SweepCell
 

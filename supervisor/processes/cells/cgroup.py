@@ -5,11 +5,11 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ipc.children import CellSpec, Sandbox
-from supervisor.processes import tree
-from supervisor.processes.cells import leaf
-from supervisor.processes.cells.cell import CellUnavailable, Held, Limits
-from supervisor.processes.tree import Status
+from ipc.service_messages import CellSpec, Sandbox
+from supervisor.processes import procfs
+from supervisor.processes.cells import own_cgroup
+from supervisor.processes.cells.contract import CellUnavailable, Held, Limits
+from supervisor.processes.procfs import Status
 
 _LOOK_AGAIN_SECONDS = 0.001
 # Where there is no cgroup2.
@@ -28,15 +28,15 @@ class CgroupCell:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self._folder = leaf.own_folder() or _NOWHERE
+        self._folder = own_cgroup.own_folder() or _NOWHERE
         self.description = _DESCRIPTION
 
     def set_up(self) -> None:
         if self._folder == _NOWHERE:
             raise CellUnavailable("no cgroup2 is mounted here", "mount it at /sys/fs/cgroup")
-        leaf.settle()
-        leaf.hand_down(self._folder)
-        leaf.remove_empty(self._folder)
+        own_cgroup.settle()
+        own_cgroup.hand_down(self._folder)
+        own_cgroup.remove_empty(self._folder)
         folder = self._make(0)
         if not (folder / "cgroup.kill").exists():
             self.clear(0)
@@ -56,7 +56,7 @@ class CgroupCell:
         )
 
     def members(self, held: Held, at_most: int) -> Iterator[Status]:
-        return tree.descendants(held.keeper, at_most)
+        return procfs.descendants(held.keeper, at_most)
 
     def strike(self, held: Held, seen: Sequence[Status]) -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -75,7 +75,7 @@ class CgroupCell:
             self._path(incarnation).rmdir()
 
     def _path(self, incarnation: int) -> Path:
-        return self._folder / f"{leaf.prefix()}{incarnation}"
+        return self._folder / f"{own_cgroup.prefix()}{incarnation}"
 
     def _make(self, incarnation: int) -> Path:
         folder = self._path(incarnation)

@@ -6,11 +6,11 @@ import secrets
 import signal
 from collections.abc import Iterator, Sequence
 
-from ipc.children import CellSpec, Sandbox
-from supervisor.processes import tree
-from supervisor.processes.cells import leaf
-from supervisor.processes.cells.cell import Held, Limits
-from supervisor.processes.tree import Status
+from ipc.service_messages import CellSpec, Sandbox
+from supervisor.processes import procfs
+from supervisor.processes.cells import own_cgroup
+from supervisor.processes.cells.contract import Held, Limits
+from supervisor.processes.procfs import Status
 
 # As many are ended one by one, so that their memory is torn down at once; the kernel ends the others in time.
 _STRUCK_MAX = 16
@@ -32,13 +32,13 @@ class PidNamespaceCell:
 
     def set_up(self) -> None:
         """A cgroup for each cell beside its namespaces, where they are delegated to this process."""
-        folder = leaf.own_folder()
-        if folder is None or not leaf.settle():
+        folder = own_cgroup.own_folder()
+        if folder is None or not own_cgroup.settle():
             return
-        leaf.hand_down(folder)
-        leaf.remove_empty(folder)
+        own_cgroup.hand_down(folder)
+        own_cgroup.remove_empty(folder)
         # Cells of an earlier image of this process may go on beside those of this one.
-        self._cgroup = f"{folder}/{leaf.prefix()}{secrets.token_hex(4)}-"
+        self._cgroup = f"{folder}/{own_cgroup.prefix()}{secrets.token_hex(4)}-"
 
     def spec(self, incarnation: int, sandbox: Sandbox, hide: tuple[str, ...]) -> CellSpec:
         return CellSpec(
@@ -52,10 +52,10 @@ class PidNamespaceCell:
         )
 
     def members(self, held: Held, at_most: int) -> Iterator[Status]:
-        first = tree.living(held.keeper)
+        first = procfs.living(held.keeper)
         if first is not None:
             yield first
-        yield from tree.descendants(held.keeper, at_most)
+        yield from procfs.descendants(held.keeper, at_most)
 
     def strike(self, held: Held, seen: Sequence[Status]) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -63,7 +63,7 @@ class PidNamespaceCell:
         # The kernel turns to the others only when the first process is nearly gone; they need not wait.
         for found in seen[:_STRUCK_MAX]:
             if found.process != held.keeper:
-                tree.kill(found.process)
+                procfs.kill(found.process)
 
     async def finish(self, held: Held) -> None:
         while not held.gone.is_set():

@@ -5,10 +5,10 @@ import contextlib
 import signal
 from collections.abc import Iterator, Sequence
 
-from ipc.children import CellSpec, Sandbox
-from supervisor.processes import tree
-from supervisor.processes.cells.cell import Held, Limits
-from supervisor.processes.tree import Status
+from ipc.service_messages import CellSpec, Sandbox
+from supervisor.processes import procfs
+from supervisor.processes.cells.contract import Held, Limits
+from supervisor.processes.procfs import Status
 
 # Processes ended before other work of the loop gets its turn.
 _SLICE = 64
@@ -43,7 +43,7 @@ class SweepCell:
         )
 
     def members(self, held: Held, at_most: int) -> Iterator[Status]:
-        return tree.descendants(held.keeper, at_most)
+        return procfs.descendants(held.keeper, at_most)
 
     def strike(self, held: Held, seen: Sequence[Status]) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -57,10 +57,10 @@ class SweepCell:
         """
         dead: set[int] | None = None
         while not held.gone.is_set():
-            keeper = tree.living(held.keeper)
+            keeper = procfs.living(held.keeper)
             is_stopped = keeper is not None and keeper.is_stopped
             met = await self._pass(held)
-            listed = set(tree.children(held.keeper))
+            listed = set(procfs.children(held.keeper))
             if met == 0 and is_stopped and listed == dead:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(held.pidfd, signal.SIGKILL)
@@ -74,8 +74,8 @@ class SweepCell:
     async def _pass(self, held: Held) -> int:
         """Kills all that is seen below the keeper; how many that were."""
         seen = 0
-        for found in tree.descendants(held.keeper, _PASS_MAX):
-            tree.kill(found.process)
+        for found in procfs.descendants(held.keeper, _PASS_MAX):
+            procfs.kill(found.process)
             seen += 1
             if seen % _SLICE == 0:
                 await asyncio.sleep(0)

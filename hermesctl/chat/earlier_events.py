@@ -1,0 +1,32 @@
+"""What happened before the events that are shown: one page at a time, read on a connection of its own."""
+
+import time
+
+from hermesctl.client import ANSWER_SECONDS, Client
+from hermesctl.errors import NotRunning
+from ipc.messages import Event, Follow
+from ipc.places import Places
+
+PAGE_EVENTS = 400
+
+
+def page(places: Places, session: str, before: int) -> list[Event]:
+    """The events just before seq `before`, in order; fewer where the journal has forgotten some."""
+    after = max(0, before - 1 - PAGE_EVENTS)
+    found: list[Event] = []
+    client = Client(places)
+    try:
+        number = client.post(Follow(session, after))
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while time.monotonic() < deadline:
+            arrived = client.receive(0.5)
+            if arrived is None or arrived[0] != number or not isinstance(arrived[1], Event):
+                continue
+            if arrived[1].seq < before:
+                found.append(arrived[1])
+            # The feed has no gaps, so the first event that is shown already ends the page.
+            if arrived[1].seq >= before - 1:
+                return found
+    finally:
+        client.close()
+    raise NotRunning(f"the supervisor did not answer within {ANSWER_SECONDS:g} s", "try again")

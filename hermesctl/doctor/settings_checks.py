@@ -1,0 +1,131 @@
+"""The settings in the service's own words, and what they name: endpoints that answer, weights that exist."""
+
+import json
+import os
+import urllib.error
+import urllib.request
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+
+from hermesctl.doctor.finding import Finding, Surroundings, bad, care, good
+from hermesctl.render import one_line
+
+_ANSWER_SECONDS = 5.0
+# A list of models is a page; more than this is something else.
+_LIST_BYTES_MAX = 4 * 1024 * 1024
+_REFUSED_KEY = (401, 403)
+_WRONG_PATH = "is base_url right? it often ends in /v1"
+# Enough to see what kind of names that server has.
+_NAMES_MAX = 5
+_SPEECH_REMEDY = "hermesctl models pull {name}; until then nobody who speaks is understood"
+
+
+def settings(around: Surroundings) -> Finding:
+    found = around.checkup
+    if not found:
+        return bad(
+            "settings",
+            "the supervisor's own check did not run",
+            "python -m supervisor.host.preflight shows why",
+        )
+    if found.get("fault"):
+        return bad("settings", found["fault"], found["hint"])
+    if found.get("cautions"):
+        caution, _, remedy = found["cautions"][0].partition(": ")
+        return care("settings", caution, remedy)
+    return good(
+        "settings", found["file"] if found.get("file_exists") else f"no {found['file']}: the defaults"
+    )
+
+
+def model(around: Surroundings) -> Finding:
+    if around.checkup.get("model"):
+        return _endpoint("model", around.checkup["model"])
+    if "weights" not in around.checkup:
+        return care("model", "not looked for", "mend the settings first")
+    return good("model", "the embedded one: a demonstration; [model] names a better one")
+
+
+def speech_endpoint(around: Surroundings) -> Finding | None:
+    found = around.checkup.get("stt")
+    return _endpoint("speech model", found) if found else None
+
+
+def weights(around: Surroundings) -> list[Finding]:
+    """Every byte is read: a damaged file loads and talks nonsense."""
+    from hermesctl.weight_catalogue import find, presence
+
+    found = []
+    for name in around.checkup.get("weights") or ():
+        wanted = find(name)
+        state = presence(wanted, around.places.models)
+        check = f"weights {name}"
+        if state == "verified":
+            found.append(good(check, "there, with the right checksum"))
+        elif wanted.kind == "speech" and state == "absent":
+            found.append(care(check, "absent", _SPEECH_REMEDY.format(name=name)))
+        else:
+            found.append(bad(check, state, f"hermesctl models pull {name}"))
+    return found
+
+
+def _endpoint(check: str, found: dict[str, Any]) -> Finding:
+    """Asks for the list of models: it costs nothing, and needs the key where there is one."""
+    if found.get("fault"):
+        return bad(check, found["fault"], found["hint"])
+    url = found["base_url"].rstrip("/") + "/models"
+    try:
+        names = _models(url, _key(found))
+    except urllib.error.HTTPError as error:
+        with error:
+            return _status(check, found, error.code)
+    except (OSError, HTTPException) as error:
+        reason = one_line(getattr(error, "reason", None) or error)
+        remedy = "start that server, or correct [model] base_url"
+        return bad(check, f"{found['base_url']} does not answer: {reason}", remedy)
+    except (ValueError, RecursionError):
+        return care(check, f"{url} answers, but with no list of models", _WRONG_PATH)
+    if names and found["name"] not in names:
+        listed = ", ".join(one_line(name) for name in names[:_NAMES_MAX])
+        return care(
+            check, f"{found['base_url']} does not list {found['name']}", f"it lists {listed}: name one"
+        )
+    return good(check, f"{found['name']} at {found['base_url']}")
+
+
+def _status(check: str, found: dict[str, Any], status: int) -> Finding:
+    if status in _REFUSED_KEY:
+        where = found.get("api_key_env") or found.get("api_key_file")
+        remedy = f"correct the key in {where}" if where else "name a key: api_key_env or api_key_file"
+        return bad(check, f"{found['base_url']} refuses the key (HTTP {status})", remedy)
+    if 300 <= status < 400:
+        fact = f"{found['base_url']} redirects (HTTP {status}), and the key is sent nowhere else"
+        return care(check, fact, "write the address itself as base_url")
+    fact = f"{found['base_url']} answers, but lists no models (HTTP {status})"
+    return care(check, fact, _WRONG_PATH)
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """The library would follow with all headers, the key among them, to whatever host is named."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+def _models(url: str, key: str) -> list[str]:
+    headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+    request = urllib.request.Request(url, headers=headers)
+    with urllib.request.build_opener(_NoRedirect).open(request, timeout=_ANSWER_SECONDS) as reply:
+        found = json.loads(reply.read(_LIST_BYTES_MAX))
+    entries = found.get("data") if isinstance(found, dict) else None
+    if not isinstance(entries, list):
+        raise ValueError("no list")
+    return [str(entry.get("id")) for entry in entries if isinstance(entry, dict)]
+
+
+def _key(found: dict[str, Any]) -> str:
+    """The service has already said that it can be read; it goes nowhere but into the request."""
+    if found.get("api_key_env"):
+        return os.environ.get(found["api_key_env"], "").strip()
+    return Path(found["api_key_file"]).read_text().strip() if found.get("api_key_file") else ""

@@ -1,0 +1,143 @@
+"""A feed that outlives the supervisor: it resumes from the last seq seen; no event comes twice."""
+
+import time
+
+from hermesctl.client import SILENCE_SECONDS, Client
+from hermesctl.errors import NotRunning
+from ipc.messages import Answer, Cut, Delta, Event, Follow, Following, Noted, Show, Unfollow
+from ipc.places import Places
+
+# Between two looks whether the supervisor is back.
+_RETRY_SECONDS = 0.2
+# A reader that is slow now and then is cut less often than this.
+_MEND_SECONDS = 1.0
+# The word that a follow was cut can itself be lost; after so much silence it is asked for anew.
+_QUIET_SECONDS = 30.0
+# Sessions caught up after a loss when all are followed: more than anybody reads in one terminal.
+_SESSIONS_MAX = 1000
+
+
+class Feed:
+    """What happens in one session, or in all when `session` is None."""
+
+    def __init__(
+        self,
+        places: Places,
+        session: str | None,
+        after: int | None,
+        wake: int | None = None,
+        cursor: str = "",
+    ) -> None:
+        """With a `cursor` and no `after` it begins behind what that name has acknowledged."""
+        self._places = places
+        self._session = session
+        self._wake = wake
+        self._seen: dict[str, int] = {}
+        # Sessions that have a follow of their own; everything else comes through the main one.
+        self._own: dict[str, int] = {}
+        self._heard_at = time.monotonic()
+        self._mended_at = 0.0
+        self.client = Client(places, wake)
+        if session is None and after is None:
+            self._seen = self._heads()
+        self._number = self.client.post(Follow(session, after, cursor))
+        standing = self.client.answer_to(self._number, Following)
+        # Whether anything was ever said to the session.
+        self.is_known = session is None or standing.seq > 0
+        if session is not None:
+            begins = standing.after if cursor else standing.seq
+            self._seen[session] = begins if after is None else after
+
+    def next(self) -> Answer | None:
+        """The next event, delta or note, or the answer to a posted request; None after a short silence."""
+        arrived = self.arrival()
+        return None if arrived is None else arrived[1]
+
+    def arrival(self) -> tuple[int, Answer] | None:
+        """The same with the number of the request that it answers."""
+        arrived = self.client.receive(SILENCE_SECONDS)
+        if arrived is None:
+            self._doubt_silence()
+            return None
+        self._heard_at = time.monotonic()
+        number, answer = arrived
+        if isinstance(answer, Cut):
+            self._mend(number)
+            return None
+        if isinstance(answer, Event | Delta | Noted) and not self._is_new(number, answer):
+            return None
+        return arrived
+
+    def rewind(self, after: int) -> None:
+        """Reads the session again from an earlier place."""
+        assert self._session is not None
+        self.client.post(Unfollow(self._number))
+        self._seen[self._session] = after
+        self._number = self._follow(self._session, after)
+
+    def is_lost(self) -> bool:
+        return self.client.is_lost()
+
+    def reconnect(self, patience_seconds: float) -> None:
+        """Waits for the supervisor and goes on where the feed stopped; NotRunning when it does not return."""
+        deadline = time.monotonic() + patience_seconds
+        while True:
+            self.client.close()
+            try:
+                self.client = Client(self._places, self._wake)
+                self._follow_again()
+                return
+            except NotRunning:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_RETRY_SECONDS)
+
+    def close(self) -> None:
+        self.client.close()
+
+    def _is_new(self, number: int, answer: Event | Delta | Noted) -> bool:
+        session = answer.turn.rpartition("/")[0] if isinstance(answer, Noted) else answer.session
+        if number != self._own.get(session, self._number):
+            return False
+        if isinstance(answer, Event):
+            if answer.seq <= self._seen.get(session, 0):
+                return False
+            self._seen[session] = answer.seq
+        return True
+
+    def _follow(self, session: str | None, after: int | None) -> int:
+        number = self.client.post(Follow(session, after))
+        self.client.answer_to(number, Following)
+        return number
+
+    def _follow_again(self) -> None:
+        self._own.clear()
+        if self._session is not None:
+            self._number = self._follow(self._session, self._seen[self._session])
+            return
+        self._number = self._follow(None, None)
+        for session, head in self._heads().items():
+            if head > self._seen.get(session, 0):
+                self._own[session] = self._follow(session, self._seen.get(session, 0))
+
+    def _doubt_silence(self) -> None:
+        if time.monotonic() - self._heard_at > _QUIET_SECONDS and not self.is_lost():
+            self._heard_at = time.monotonic()
+            for number in (self._number, *self._own.values()):
+                self.client.post(Unfollow(number))
+            self._follow_again()
+
+    def _mend(self, number: int) -> None:
+        """A follow was cut: take it up again where it ended, but not as fast as it can be cut."""
+        if time.monotonic() - self._mended_at < _MEND_SECONDS:
+            time.sleep(_RETRY_SECONDS)
+        self._mended_at = time.monotonic()
+        if number == self._number:
+            self._follow_again()
+        for session, own in list(self._own.items()):
+            if own == number:
+                self._own[session] = self._follow(session, self._seen.get(session, 0))
+
+    def _heads(self) -> dict[str, int]:
+        rows = self.client.rows(Show("sessions", limit=_SESSIONS_MAX), _SESSIONS_MAX)
+        return {str(row["session"]): int(row.get("seq") or 0) for row in rows if "session" in row}

@@ -1,0 +1,174 @@
+"""The line to the supervisor: looks again and again, carries out what keys ask for, comes back by itself."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from hermesctl.client import Client
+from hermesctl.errors import CommandError, NotRunning
+from hermesctl.event_format import proof, unwritten
+from hermesctl.render import one_line
+from hermesctl.story import sentences, without_texts
+from hermesctl.top.sample import Sample
+from ipc.errors import WireError
+from ipc.messages import Done, Drain, Interrupt, Scale, Show, TurnState, Undrain
+from ipc.places import Places
+
+# More rows than a screen has are still sorted and filtered; beyond this nobody looks for one by eye.
+_ROWS_MAX = 500
+_TABLES: tuple[Literal["status", "workers", "sessions", "services"], ...] = (
+    "status",
+    "workers",
+    "sessions",
+    "services",
+)
+_OPEN_STATES: tuple[TurnState, ...] = ("running", "asking", "queued")
+# A kill takes milliseconds; its proof is looked for this long.
+_PROOF_SECONDS = 5.0
+_PROOF_LOOK_SECONDS = 0.05
+_ENDINGS = {"turn.done": "was done before", "turn.failed": "had failed before"}
+
+_Expected = TypeVar("_Expected")
+Act = Interrupt | Scale | Drain | Undrain | Show
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What an act has come to: one sentence, or the lines of a story under its title."""
+
+    sentence: str
+    went_well: bool = True
+    story: Sequence[str] = ()
+
+
+class Line:
+    """One connection, made anew when the supervisor has gone and come back."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._client: Client | None = None
+
+    def look(self) -> Sample:
+        """All tables of this moment; NotRunning while nobody answers."""
+        tables = {name: self._rows(Show(name, limit=_ROWS_MAX), _ROWS_MAX) for name in _TABLES}
+        open_turns = (Show("turns", state=state, limit=_ROWS_MAX) for state in _OPEN_STATES)
+        turns = [row for show in open_turns for row in self._rows(show, _ROWS_MAX)]
+        return Sample(
+            at=time.monotonic(),
+            now=time.time(),
+            status=(tables["status"] or ({},))[0],
+            workers=tables["workers"],
+            sessions=tables["sessions"],
+            turns=turns,
+            services=tables["services"],
+        )
+
+    def carry_out(self, act: Act) -> Heard:
+        """What became of it, in a sentence; a refusal is one too."""
+        try:
+            if isinstance(act, Show):
+                rows = [without_texts(row) for row in self._rows(act)]
+                return Heard(f"why {act.id}", story=list(sentences(rows)) if rows else ["nothing is known"])
+            done = self._ask(act, Done)
+            if done.unwritten:
+                return Heard(" · ".join(unwritten(done)))
+            if isinstance(act, Interrupt) and done.turns:
+                return Heard(self._proof(done.turns[0]))
+            return Heard(one_line(done.note) or _SAID[type(act)])
+        except CommandError as error:
+            return Heard(f"{one_line(error.fault)} ({one_line(error.hint)})", went_well=False)
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def _rows(self, show: Show, at_most: int | None = None) -> tuple[dict[str, Any], ...]:
+        with self._connected() as client:
+            return tuple(client.rows(show, at_most))
+
+    def _ask(self, request: Act, expected: type[_Expected]) -> _Expected:
+        with self._connected() as client:
+            return client.ask(request, expected)
+
+    @contextmanager
+    def _connected(self) -> Iterator[Client]:
+        if self._client is None:
+            self._client = Client(self._places)
+        try:
+            yield self._client
+        except (NotRunning, WireError):
+            # An answer to a request of the last connection must not be read on the next one.
+            self.close()
+            raise
+
+    def _proof(self, turn: str) -> str:
+        deadline = time.monotonic() + _PROOF_SECONDS
+        pause = threading.Event()
+        while time.monotonic() < deadline:
+            for event in self._rows(Show("story", id=turn)):
+                if event.get("type") == "turn.interrupted":
+                    return f"{one_line(turn)} interrupted: {proof(event)}"
+                if event.get("type") in _ENDINGS:
+                    return f"{one_line(turn)} {_ENDINGS[str(event['type'])]} the interrupt"
+            pause.wait(_PROOF_LOOK_SECONDS)
+        return f"{one_line(turn)}: no proof yet that it has ended; see `hermesctl workers`"
+
+
+_SAID: dict[type[Any], str] = {
+    Interrupt: "nothing runs there",
+    Scale: "the seats follow",
+    Drain: "no new turns are taken; d takes them again",
+    Undrain: "new turns are taken again",
+}
+
+
+class Watch(threading.Thread):
+    """Looks every so often in a thread of its own, since a look may have to wait; tells what it finds."""
+
+    def __init__(
+        self,
+        places: Places,
+        interval_seconds: float,
+        seen: Callable[[Sample | str], None],
+        heard: Callable[[Heard], None],
+    ) -> None:
+        # A daemon: leaving must not wait for a supervisor that does not answer.
+        super().__init__(daemon=True)
+        self._line = Line(places)
+        self._interval_seconds = interval_seconds
+        self._seen = seen
+        self._heard = heard
+        self._acts: queue.SimpleQueue[Act | None] = queue.SimpleQueue()
+
+    def run(self) -> None:
+        while True:
+            self._seen(look_or_reason(self._line))
+            try:
+                act = self._acts.get(timeout=self._interval_seconds)
+            except queue.Empty:
+                continue
+            if act is None:
+                break
+            self._heard(self._line.carry_out(act))
+        self._line.close()
+
+    def ask(self, act: Act) -> None:
+        self._acts.put(act)
+
+    def end(self) -> None:
+        self._acts.put(None)
+
+
+def look_or_reason(line: Line) -> Sample | str:
+    """A sample, or why there is none now."""
+    try:
+        return line.look()
+    except NotRunning:
+        return "not running"
+    except (CommandError, WireError) as error:
+        return f"no answer ({error.fault}; {error.hint})"

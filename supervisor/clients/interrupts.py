@@ -1,0 +1,220 @@
+"""Interrupts of clients, also while the journal takes nothing.
+
+An interrupt is an event like any other: decided, committed, then the worker is killed and the client
+answered. That needs a disk. With a full one, or one that does not answer, a turn that spends money could not
+be stopped. So an interrupt that is not committed in time is carried out first and recorded when there is
+room: the one effect that may come before its commit is a kill that a person asked for.
+
+    asked ──┬── committed in time ──► answered: done; the proof follows in the feed
+            └── not in time, or the journal is known to take nothing
+                   ├── a process runs the turn: it is killed ──► answered: done, with the proof,
+                   │                                             and not yet written down
+                   └── none does ──────────────────────────────► answered: not yet written down
+
+The event stays in the engine's inbox, behind what came before it. When the disk takes records again it is
+decided as if it had come then, and so exactly once. Two fences keep a late record from touching what nobody
+meant: the process that is killed is the one that ran the session's turn when the interrupt came, and the
+event then names that turn, so that a turn that has begun since is left alone.
+
+Promised is the kill, not the record. If the supervisor dies before the record, the next life finds an attempt
+that was cut off, and treats its turn by `[turns] resume`.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ipc import messages as wire
+from ipc import paging
+from supervisor.core import effects
+from supervisor.core.events import Event, InterruptAsked, WorkerDied
+from supervisor.core.inbox import too_late
+from supervisor.core.state import Proof, State
+
+# A commit takes milliseconds, a slow one a tenth of a second. A disk that needs longer is not waited for.
+_PATIENCE_SECONDS = 0.3
+_LOOK_AGAIN_SECONDS = 0.05
+_NOT_COMMITTED = "a commit of the journal has not come back"
+
+Reply = Callable[[wire.Answer], None]
+
+
+class Trouble(Protocol):
+    @property
+    def error(self) -> str: ...
+
+
+class Engine(Protocol):
+    @property
+    def state(self) -> State: ...
+    @property
+    def trouble(self) -> Trouble | None: ...
+    @property
+    def commit_seconds(self) -> float: ...
+    def post_late(self, make: Callable[[], Event], answer: Callable[[effects.Answer], None]) -> None: ...
+    def has_its_turn(self, incarnation: int) -> bool: ...
+
+
+class Log(Protocol):
+    def write(self, verb: str, **fields: Any) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one interrupt; `unwritten` says why it is not recorded yet."""
+
+    answer: effects.Answer
+    killed: tuple[wire.Killed, ...] = ()
+    unwritten: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class _Asked:
+    """An interrupt on its way. `incarnation` is the process that runs the turn, 0 when none does."""
+
+    request: InterruptAsked
+    turn: str
+    incarnation: int
+    told: list[Callable[[Outcome], None]] = field(default_factory=list)
+    is_killed: bool = False
+    is_told: bool = False
+    timer: asyncio.TimerHandle | None = None
+
+    @property
+    def means(self) -> tuple[str, int, bool]:
+        """Two that mean the same are one."""
+        return self.turn, self.incarnation, self.request.drop
+
+    def tell(self, outcome: Outcome) -> None:
+        if not self.is_told:
+            self.is_told = True
+            if self.timer is not None:
+                self.timer.cancel()
+            for tell in self.told:
+                tell(outcome)
+
+
+class Interrupts:
+    """`kill` ends a worker's cell; what came of it returns by `worker_died`."""
+
+    def __init__(self, engine: Engine, kill: Callable[[int], None], log: Log) -> None:
+        self._engine = engine
+        self._kill = kill
+        self._log = log
+        self._loop = asyncio.get_running_loop()
+        # By session, those that are not decided yet; and the proofs of processes that were killed for them.
+        self._unrecorded: dict[str, list[_Asked]] = {}
+        self._proofs: dict[int, Proof] = {}
+
+    def ask(self, request: InterruptAsked, tell: Callable[[Outcome], None]) -> None:
+        """Interrupts one session; `tell` is called once."""
+        turn, incarnation = self._running(request.session)
+        asked = _Asked(request, turn, incarnation, [tell])
+        if self._engine.trouble is not None:
+            self._without_disk(asked)
+            return
+        self._post(asked)
+        asked.timer = self._loop.call_later(_PATIENCE_SECONDS, self._overdue, asked)
+
+    def worker_died(self, event: WorkerDied) -> None:
+        """A process is gone: whoever waits for its proof gets it."""
+        for asked in [each for found in self._unrecorded.values() for each in found]:
+            if asked.is_killed and asked.incarnation == event.incarnation:
+                self._proofs[event.incarnation] = event.proof
+                self._tell_killed(asked, event.proof)
+
+    def _running(self, session: str) -> tuple[str, int]:
+        """The session's open turn, and the process that has it."""
+        found = self._engine.state.sessions.get(session)
+        turn = found.turn if found else None
+        if turn is None:
+            return "", 0
+        incarnation = turn.attempt.who.incarnation if turn.attempt else 0
+        return turn.id, incarnation if self._engine.has_its_turn(incarnation) else 0
+
+    def _post(self, asked: _Asked) -> None:
+        self._unrecorded.setdefault(asked.request.session, []).append(asked)
+
+        def late() -> InterruptAsked:
+            """One that was carried out already means that turn and no other."""
+            self._settle(asked)
+            return asked.request if not asked.is_killed else _of(asked.request, asked.turn)
+
+        self._engine.post_late(late, lambda answer: asked.tell(Outcome(answer)))
+
+    def _settle(self, asked: _Asked) -> None:
+        """The rules decide it now; what they kill from here on is theirs."""
+        session = asked.request.session
+        self._unrecorded[session].remove(asked)
+        if not self._unrecorded[session]:
+            del self._unrecorded[session]
+        self._proofs.pop(asked.incarnation, None)
+
+    def _overdue(self, asked: _Asked) -> None:
+        """Not committed yet: because the disk does not answer, or because this loop had much to do."""
+        if asked.is_told:
+            return
+        if self._engine.trouble is not None or self._engine.commit_seconds >= _PATIENCE_SECONDS:
+            self._carry_out(asked)
+        else:
+            asked.timer = self._loop.call_later(_LOOK_AGAIN_SECONDS, self._overdue, asked)
+
+    def _without_disk(self, asked: _Asked) -> None:
+        """At once. What would change nothing is not kept: a disk may stay full for long."""
+        unrecorded = self._unrecorded.get(asked.request.session, ())
+        before = next((each for each in unrecorded if each.means == asked.means), None)
+        if before is not None and not before.is_told:
+            before.told += asked.told
+            return
+        session = self._engine.state.sessions.get(asked.request.session)
+        if before is None and session is not None and (session.turn or session.waiting):
+            self._post(asked)
+        self._carry_out(asked)
+
+    def _carry_out(self, asked: _Asked) -> None:
+        """Kill what runs the turn, if it still does, and answer without a record."""
+        request = asked.request
+        session = self._engine.state.sessions.get(request.session)
+        denied = too_late(session, request.expect_turn) if session is not None else None
+        if denied is not None:
+            asked.tell(Outcome(denied))
+        elif not asked.incarnation or self._running(request.session) != (asked.turn, asked.incarnation):
+            turns = (asked.turn,) if asked.turn else ()
+            note = "" if turns else f"nothing runs in session {request.session}"
+            asked.tell(Outcome(effects.Carried(turns, note), unwritten=self._reason if turns else ""))
+        elif (proof := self._proofs.get(asked.incarnation)) is not None:
+            self._tell_killed(asked, proof)
+        else:
+            asked.is_killed = True
+            self._log.write("interrupt.unrecorded", turn=asked.turn, incarnation=asked.incarnation)
+            self._kill(asked.incarnation)
+
+    def _tell_killed(self, asked: _Asked, proof: Proof) -> None:
+        killed = wire.Killed(asked.turn, proof.processes, proof.all_dead, round(proof.ms, 1), proof.how)
+        asked.tell(Outcome(effects.Carried((asked.turn,)), (killed,), self._reason))
+
+    @property
+    def _reason(self) -> str:
+        trouble = self._engine.trouble
+        return trouble.error if trouble is not None else _NOT_COMMITTED
+
+
+def answer_to(outcomes: list[Outcome]) -> wire.Answer:
+    """One answer for an interrupt of one session, or of all."""
+    if len(outcomes) == 1 and isinstance(denied := outcomes[0].answer, effects.Denied):
+        return wire.Refused(denied.error, denied.hint, denied.retry_after_seconds)
+    carried = [each.answer for each in outcomes if isinstance(each.answer, effects.Carried)]
+    note = carried[0].note if len(carried) == 1 else ""
+    done = paging.done((turn for each in carried for turn in each.turns), note)
+    return wire.Done(
+        done.turns,
+        done.note,
+        done.more,
+        tuple(killed for each in outcomes for killed in each.killed if killed.turn in done.turns),
+        next((each.unwritten for each in outcomes if each.unwritten), ""),
+    )
+
+
+def _of(request: InterruptAsked, turn: str) -> InterruptAsked:
+    return InterruptAsked(request.session, request.by, turn, request.drop)

@@ -1,0 +1,332 @@
+"""Tables that clients look at: status, sessions, turns, workers, services, in pages. Changes nothing."""
+
+import os
+import resource
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, assert_never
+
+from ipc import messages as wire
+from ipc.bounds import Number
+from ipc.paging import Placed, Row, key_of, listed, page, place
+from supervisor.clients import outage_rows
+from supervisor.clock import Clock
+from supervisor.config.live import Live
+from supervisor.core import pool
+from supervisor.core.state import Intake, Session, State, Worker, WorkerState
+from supervisor.host.banner import own_version
+from supervisor.host.cpus import available_cpus
+
+
+class Tables(Protocol):
+    """What the journal shows, row by row, each with the place behind it."""
+
+    def sessions(self, after: str, limit: int) -> Iterator[Placed]: ...
+    def turns(
+        self, state: wire.TurnState | None, session: str | None, after: str, limit: int
+    ) -> Iterator[Placed]: ...
+    def questions(self, after: str, limit: int) -> Iterator[Placed]: ...
+    def cursors(self, session: str | None, after: str, limit: int) -> Iterator[Placed]: ...
+    def story(self, id: str, after: str) -> Iterator[Placed]: ...
+    def tool_output(self, turn: str, call: str, after: str) -> Iterator[Placed]: ...
+
+
+class Past(Protocol):
+    """What the journal knows of one session, turn or message."""
+
+    def session_seq(self, session: str) -> int: ...
+    def cursors(self, session: str) -> Mapping[str, int]: ...
+    def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None: ...
+    def spoken(self, message: str) -> tuple[str, str, str] | None: ...
+    def counts(self) -> Mapping[str, int]: ...
+
+
+class Journal(Protocol):
+    @property
+    def tables(self) -> Tables: ...
+    @property
+    def read(self) -> Past: ...
+
+
+class Reading(Protocol):
+    """What is measured of one worker's cell."""
+
+    @property
+    def memory_bytes(self) -> int: ...
+    @property
+    def cpu_percent(self) -> float: ...
+    @property
+    def processes(self) -> int: ...
+
+
+class Gauges(Protocol):
+    """What is counted and measured."""
+
+    def rows(self) -> list[Row]: ...
+    def totals(self) -> dict[str, int]: ...
+
+
+class Health(Protocol):
+    """What is late, and how late the loop is."""
+
+    def late(self) -> list[Row]: ...
+    def lag_ms(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class Host:
+    """What the wiring knows and the rules do not."""
+
+    home: str
+    started_at: float
+    cell: Callable[[], str]
+    model: Callable[[], str]
+    # Sentences for what a person should look at.
+    hints: Callable[[], list[str]]
+    trouble: Callable[[], object | None]
+    # Whether there is a reserve on the disk for what must be written.
+    has_reserve: Callable[[], bool]
+    # What a stop still waits for, or nothing.
+    waits_for: Callable[[], str]
+    health: Health
+
+
+class Views:
+    def __init__(
+        self,
+        *,
+        state: State,
+        clock: Clock,
+        live: Live,
+        journal: Journal,
+        readings: Callable[[], Mapping[int, Reading]],
+        services: Callable[[], Sequence[Row]],
+        gauges: Gauges,
+        host: Host,
+    ) -> None:
+        self._state = state
+        self._clock = clock
+        self._live = live
+        self._tables = journal.tables
+        self._past = journal.read
+        self._readings = readings
+        self._services = services
+        self._gauges = gauges
+        self._host = host
+
+    def show(self, request: wire.Show) -> wire.Table:
+        """A page of the table that is asked for; BadPlace when it cannot begin where it is to."""
+        return page(self._rows(request), request.limit)
+
+    def _rows(self, request: wire.Show) -> Iterator[Placed]:
+        after, limit = request.after, request.limit
+        match request.what:
+            case "status":
+                return listed([self._status() | self._busy_mode(request.session)], after)
+            case "sessions":
+                return self._sessions(after, limit)
+            case "turns":
+                return self._turns(request.state, request.session, after, limit)
+            case "workers":
+                return self._workers(after)
+            case "services":
+                return listed(self._services(), after)
+            case "questions":
+                return self._tables.questions(after, limit)
+            case "cursors":
+                return self._tables.cursors(request.session, after, limit)
+            case "story":
+                return self._story(request.id, after)
+            case "output":
+                return self._tables.tool_output(request.id, request.call, after)
+            case "metrics":
+                return listed(self._gauges.rows(), after)
+        assert_never(request.what)
+
+    def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None:
+        """Session and state of a turn, and the texts it was to answer."""
+        return self._past.asked_of(turn)
+
+    def cursor(self, session: str, name: str) -> int:
+        """How far the client of that name has read; 0 when nobody of that name has read anything."""
+        return self._past.cursors(session).get(name, 0)
+
+    def told(self, session: str) -> int:
+        """How many events the session's feed has told; 0 when nothing was ever said to it."""
+        return self._past.session_seq(session)
+
+    def spoken(self, message: str) -> tuple[str, str, str] | None:
+        """Session and state of a message, and the clip it was spoken in, if it was."""
+        return self._past.spoken(message)
+
+    def queue(self, name: str, after: str) -> wire.Table:
+        """A page of what waits in a session, in order."""
+        (seen,) = key_of(after, tuple[Number], (0,))
+        session = self._state.sessions.get(name)
+        return page(_waiting(session, seen) if session else ())
+
+    def _status(self) -> Row:
+        state, host = self._state, self._host
+        counts = self._past.counts()
+        return {
+            "version": own_version(),
+            "pid": os.getpid(),
+            "state": self._state_of_the_service(),
+            "epoch": state.epoch,
+            "uptime_seconds": self._clock.now() - host.started_at,
+            "home": host.home,
+            "model": host.model(),
+            "cell": host.cell(),
+            "seats": state.policy.busy_seats,
+            "spares": pool.wanted(state) - state.policy.busy_seats,
+            "cpus": available_cpus(),
+            "draining": state.draining,
+            "draining_since": state.intake_since if state.draining else None,
+            "drain_seconds": self._live.settings.turns.drain_seconds,
+            "idle": len(state.idle),
+            "busy": len(state.busy),
+            **{shown: counts.get(shown, 0) for shown in ("queued", "running", "asking")},
+            "waiting": state.waiting,
+            "sessions_live": len(state.sessions),
+            "turns_ended": sum(counts.get(ending, 0) for ending in ("done", "failed", "interrupted")),
+            "memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "waits_for": host.waits_for(),
+            "totals": self._gauges.totals(),
+            "lag_ms": host.health.lag_ms(),
+            "late": host.health.late(),
+            "outages": outage_rows.rows(state, self._clock.now()),
+            "reserve": host.has_reserve(),
+            "hints": host.hints(),
+        }
+
+    def _busy_mode(self, session: str | None) -> Row:
+        """What a message does to a running turn of this session unless it says otherwise."""
+        return {} if session is None else {"busy_mode": self._live.settings.for_session(session).busy}
+
+    def _state_of_the_service(self) -> str:
+        if self._host.trouble() is not None:
+            return "stuck"
+        intake = self._state.intake
+        return "ready" if intake is Intake.OPEN else intake.value
+
+    def _sessions(self, after: str, limit: int) -> Iterator[Placed]:
+        """Sessions of the journal, newest first; the live ones say what they are doing."""
+        for row, behind in self._tables.sessions(after, limit):
+            assert row is not None
+            shown = {
+                "session": row["name"],
+                "seq": row["seq"],
+                "turns": row["turns"],
+                "last_at": row["last_at"],
+            }
+            yield shown | _liveness(self._state.sessions.get(row["name"])), behind
+
+    def _turns(
+        self, state: wire.TurnState | None, session: str | None, after: str, limit: int
+    ) -> Iterator[Placed]:
+        """Turns of the journal, newest first; a running one says where it runs."""
+        for row, behind in self._tables.turns(state, session, after, limit):
+            assert row is not None
+            shown = {key: value for key, value in row.items() if key != "id"}
+            yield {"turn": row["id"]} | shown | self._place(row["session"], row["id"]), behind
+
+    def _place(self, session_name: str, turn_id: str) -> Row:
+        session = self._state.sessions.get(session_name)
+        turn = session.turn if session else None
+        if turn is None or turn.id != turn_id or turn.attempt is None:
+            return {"worker": None, "pid": None}
+        worker = self._state.workers[turn.attempt.who.seat]
+        return {"worker": worker.seat, "pid": worker.pid or None}
+
+    def _story(self, wanted: str, after: str) -> Iterator[Placed]:
+        """The journal's, whose first row also says what an open turn waits for, if that is its model."""
+        for row, behind in self._tables.story(wanted, after):
+            if row is not None and "type" not in row:
+                row = row | {"waits": self._waits(row)}
+            yield row, behind
+
+    def _waits(self, row: Row) -> str:
+        session = self._state.sessions.get(row["session"])
+        turn = session.turn if session else None
+        if turn is None or turn.id not in (row["id"], row.get("turn")):
+            return ""
+        return outage_rows.of_turn(self._state, turn, self._clock.now())
+
+    def _workers(self, after: str) -> Iterator[Placed]:
+        (skipped,) = key_of(after, tuple[Number], (0,))
+        readings = self._readings()
+        for seat, worker in sorted(self._state.workers.items()):
+            if seat >= skipped:
+                yield self._worker(worker, readings), place(seat + 1)
+
+    def _worker(self, worker: Worker, readings: Mapping[int, Reading]) -> Row:
+        reading = readings.get(worker.incarnation)
+        session = self._state.sessions.get(worker.session) if worker.session is not None else None
+        return {
+            "seat": worker.seat,
+            "incarnation": worker.incarnation,
+            "pid": worker.pid or None,
+            "state": worker.state.value,
+            "agent": worker.agent,
+            "level": worker.level or None,
+            "session": worker.session,
+            "turn": worker.turn,
+            "memory_bytes": reading.memory_bytes if reading else None,
+            "cpu_percent": reading.cpu_percent if reading else None,
+            "processes": reading.processes if reading else None,
+            "age_seconds": self._clock.now() - worker.since,
+            "turns": worker.turns,
+            **self._signs_of_life(worker, session),
+            "words": self._words(worker),
+        }
+
+    def _words(self, worker: Worker) -> str:
+        if worker.stuck_since is None:
+            return worker.words or worker.why
+        seconds = self._clock.now() - worker.stuck_since
+        return f"killed, and still there after {seconds:.0f} s: {worker.words}"
+
+    def _signs_of_life(self, worker: Worker, session: Session | None) -> Row:
+        """Seconds since each kind of life was last seen: the process, its loop, its progress."""
+        now = self._clock.now()
+        if worker.state not in (WorkerState.IDLE, WorkerState.BUSY):
+            return {"process": None, "loop": None, "progress": None}
+        attempt = session.turn.attempt if worker.turn and session and session.turn else None
+        return {
+            "process": round(now - worker.pulse_at, 1),
+            "loop": round(now - worker.loop_at, 1),
+            "progress": round(now - attempt.progress_at, 1) if attempt else None,
+        }
+
+
+def _waiting(session: Session, seen: int) -> Iterator[Placed]:
+    for message in session.waiting:
+        if message.seq > seen:
+            row = {
+                "message": message.id,
+                "kind": "voice" if message.clip else "text",
+                "state": "transcribing" if message.is_transcribing else "waiting",
+                "busy": message.busy.value,
+                "at": message.at,
+                "text": message.text,
+                "held": bool(session.held),
+            }
+            yield row, place(message.seq)
+
+
+def _liveness(session: Session | None) -> Row:
+    if session is None:
+        return {"state": "at rest", "turn": None, "waiting": 0}
+    turn = session.turn.id if session.turn else None
+    return {"state": session.state, "turn": turn, "waiting": len(session.waiting)}
+
+
+def in_short(state: State) -> str:
+    """One sentence for `systemctl status`."""
+    waiting = sum(len(session.waiting) for session in state.sessions.values())
+    turns = sum(1 for session in state.sessions.values() if session.turn)
+    running = len(state.busy)
+    return (
+        f"{len(state.sessions)} sessions live, {running} turns running, {turns - running} queued or asking, "
+        f"{waiting} messages waiting; {len(state.idle)} workers idle"
+    )

@@ -1,0 +1,86 @@
+"""Assembles what clients look at from the parts of the service; it decides nothing."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ipc.places import Places
+from supervisor.clients.queries import Host, Views
+from supervisor.clients.status_hints import Hints
+from supervisor.clock import Clock
+from supervisor.config.live import Live
+from supervisor.host.disk_space import Storage
+from supervisor.host.folder_identity import Folders
+from supervisor.journal.journal import Journal
+from supervisor.llm.model_source import ModelSource
+from supervisor.processes.contract import ProcessRoom
+from supervisor.stt.transcription import Hearing
+from supervisor.telemetry.gauges import Gauges
+from supervisor.telemetry.health import Health
+from supervisor.telemetry.metrics import Metrics
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What is looked at. `environment` is what workers inherit, `waits_for` what a stop still waits for."""
+
+    places: Places
+    live: Live
+    clock: Clock
+    journal: Journal
+    storage: Storage
+    folders: Folders
+    processes: ProcessRoom
+    model: ModelSource
+    hearing: Hearing
+    health: Health
+    metrics: Metrics
+    environment: Mapping[str, str]
+    services: Callable[[], Sequence[dict[str, Any]]]
+    echoes: Callable[[], int]
+    waits_for: Callable[[], str]
+
+
+def make_views(parts: Parts) -> Views:
+    trouble, state = parts.storage.trouble, parts.storage.engine.state
+    hints = Hints(
+        state=state,
+        clock=parts.clock,
+        live=parts.live,
+        environment=parts.environment,
+        models=parts.places.models,
+        hearing=parts.hearing,
+        trouble=trouble,
+        replaced=lambda: parts.folders.faults.values(),
+        contained=parts.metrics.contained.total,
+    )
+    host = Host(
+        home=str(parts.places.state),
+        started_at=parts.clock.now(),
+        cell=lambda: parts.processes.cell_description,
+        model=parts.model.describe,
+        hints=hints,
+        trouble=trouble,
+        has_reserve=lambda: parts.storage.has_reserve,
+        waits_for=parts.waits_for,
+        health=parts.health,
+    )
+    gauges = Gauges(
+        metrics=parts.metrics,
+        state=state,
+        clock=parts.clock,
+        journal=parts.places.journal,
+        services=parts.services,
+        echoes=parts.echoes,
+        trouble=trouble,
+    )
+    return Views(
+        state=state,
+        clock=parts.clock,
+        live=parts.live,
+        journal=parts.journal,
+        readings=parts.processes.readings,
+        services=parts.services,
+        gauges=gauges,
+        host=host,
+    )

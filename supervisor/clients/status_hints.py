@@ -1,0 +1,112 @@
+"""Sentences for what a person should look at, as `hermesctl status` shows them; none when all is well."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from supervisor.clients import outage_rows
+from supervisor.clock import Clock
+from supervisor.config.derived import visible_keys
+from supervisor.config.live import Live
+from supervisor.config.settings import cautions
+from supervisor.core.state import State, WorkerState
+
+# Clocks are set by so much every day, and nobody need hear of it.
+_CLOCK_SECONDS_MAX = 5.0
+
+
+class Trouble(Protocol):
+    """Why the journal takes nothing now."""
+
+    @property
+    def error(self) -> str: ...
+    @property
+    def hint(self) -> str: ...
+    @property
+    def since(self) -> float: ...
+
+
+class Replaced(Protocol):
+    """Of a folder that is another one than at the start."""
+
+    @property
+    def fault(self) -> str: ...
+    @property
+    def hint(self) -> str: ...
+
+
+class Hearing(Protocol):
+    @property
+    def fault(self) -> tuple[str, str] | None: ...
+    @property
+    def was_used(self) -> bool: ...
+
+
+class Hints:
+    """`models` is the folder of weights, `environment` what workers inherit."""
+
+    def __init__(
+        self,
+        *,
+        state: State,
+        clock: Clock,
+        live: Live,
+        environment: Mapping[str, str],
+        models: Path,
+        hearing: Hearing,
+        trouble: Callable[[], Trouble | None],
+        replaced: Callable[[], Iterable[Replaced]],
+        contained: Callable[[], float],
+    ) -> None:
+        self._state = state
+        self._clock = clock
+        self._live = live
+        self._environment = environment
+        self._models = models
+        self._hearing = hearing
+        self._trouble = trouble
+        self._replaced = replaced
+        self._contained = contained
+
+    def __call__(self) -> list[str]:
+        return [*self._of_folders(), *self._of_settings(), *self._of_the_service()]
+
+    def _of_folders(self) -> Iterator[str]:
+        for replaced in self._replaced():
+            yield f"{replaced.fault}, and is not followed: {replaced.hint}"
+
+    def _of_settings(self) -> Iterator[str]:
+        settings = self._live.settings
+        yield from cautions(settings)
+        yield from visible_keys(settings, self._environment)
+
+    def _of_the_service(self) -> Iterator[str]:
+        trouble, model = self._trouble(), self._state.model
+        if trouble is not None:
+            seconds = self._clock.now() - trouble.since
+            yield f"nothing is accepted for {seconds:.0f} s now: {trouble.error}; {trouble.hint}"
+        if self._clock.behind_seconds > _CLOCK_SECONDS_MAX:
+            yield (
+                f"the clock is {self._clock.behind_seconds:.0f} s behind the journal's newest event; "
+                "times go on from there: set the clock right, then restart the service"
+            )
+        if model.error:
+            yield f"the model is not available: {model.error}; {model.hint}"
+        yield from outage_rows.sentences(self._state, self._clock.now())
+        if voice := self._voice():
+            yield voice
+        if failed := sum(worker.state is WorkerState.FAILED for worker in self._state.workers.values()):
+            yield f"{failed} workers cannot start; see `hermesctl workers` for their last words"
+        if contained := int(self._contained()):
+            yield (
+                f"{contained} internal errors since the start; each has cost one request, worker or turn: "
+                "`hermesctl logs` shows where, please report them"
+            )
+
+    def _voice(self) -> str:
+        """Only for those who have spoken, or have weights to be understood with."""
+        fault = self._hearing.fault
+        has_weights = (self._models / self._live.settings.stt.model).exists()
+        if fault is None or not (self._hearing.was_used or has_weights):
+            return ""
+        return f"voice is not understood: {fault[0]}; {fault[1]}"

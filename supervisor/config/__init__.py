@@ -1,0 +1,1 @@
+"""Settings: hermes.toml read, checked, reloaded, and the values derived from it."""

@@ -1,0 +1,74 @@
+"""What follows when the settings in force are others: everybody who has to act on that is told, once."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from ipc.service_messages import Sandbox
+from supervisor.config.derived import limits, policy, sandboxes
+from supervisor.config.live import Live
+from supervisor.config.reload import Reading
+from supervisor.config.settings import Settings
+from supervisor.core import events
+from supervisor.core.state import State
+from supervisor.llm.model_source import NAME as MODEL
+from supervisor.llm.model_source import ModelSource
+from supervisor.processes.cells import Limits
+from supervisor.services.service_spec import ServiceSpec
+from supervisor.services.services import Services
+from supervisor.stt import stt_spec
+from supervisor.stt.transcription import Hearing
+
+
+class Engine(Protocol):
+    @property
+    def state(self) -> State: ...
+    def post(self, event: events.Event) -> None: ...
+
+
+class Applying:
+    """`change_limits` is for workers that are still to be made; `stt` is the speech service as it is now."""
+
+    def __init__(
+        self,
+        *,
+        live: Live,
+        engine: Engine,
+        model: ModelSource,
+        services: Services,
+        hearing: Hearing,
+        stt: ServiceSpec | None,
+        change_limits: Callable[[Limits], None],
+    ) -> None:
+        self._live = live
+        self._engine = engine
+        self._model = model
+        self._services = services
+        self._hearing = hearing
+        self._stt = stt
+        self._change_limits = change_limits
+
+    def __call__(self, old: Settings, new: Reading) -> None:
+        settings, spec = self._live.settings, self._model.spec
+        wanted = policy(settings)
+        if settings.workers.seats == old.workers.seats:  # who has scaled since then has not been overruled
+            wanted = replace(wanted, busy_seats=self._engine.state.policy.busy_seats)
+        # First: turns that go on because the model is another one ask the endpoint of the new policy.
+        self._engine.post(events.PolicyChanged(wanted))
+        self._model.change(new.endpoint)
+        if self._model.spec is not spec:
+            self._services.change(MODEL, self._model.spec)
+        if new.stt != self._stt:
+            self._stt = new.stt
+            self._hearing.expect_end()
+            self._services.change(stt_spec.NAME, new.stt)
+        if limits(settings) != limits(old):
+            self._change_limits(limits(settings))
+            self._engine.post(events.RenewalAsked())
+        elif changed := _changed(sandboxes(old), sandboxes(settings)):
+            self._engine.post(events.RenewalAsked(changed))
+
+
+def _changed(before: Mapping[str, Sandbox], after: Mapping[str, Sandbox]) -> frozenset[str]:
+    """Agents whose sandbox is another one now. One that is new has no workers yet."""
+    return frozenset(agent for agent in before if after.get(agent) != before[agent])

@@ -1,0 +1,88 @@
+"""What the settings mean to others: the rules, the cells, the counting of cost, and what workers inherit."""
+
+from collections.abc import Mapping
+
+from ipc.interpreter import without_code
+from ipc.isolation import tried_agent
+from ipc.service_messages import Sandbox
+from supervisor.config.settings import Settings
+from supervisor.core.policy import Policy
+from supervisor.processes.cells import Limits
+
+# Variables whose names end so hold secrets, by everybody's habit.
+_SECRET_ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_CREDENTIALS")
+
+
+def policy(settings: Settings) -> Policy:
+    """The settings the rules depend on."""
+    turns = settings.turns
+    return Policy(
+        agent_of=lambda session: tried_agent(session) or settings.for_session(session).agent,
+        endpoint_of=lambda agent: settings.model.base_url if settings.model else "embedded",
+        busy_seats=settings.workers.seats,
+        spares=settings.workers.spares,
+        turns_per_worker_max=settings.workers.turns_max,
+        attempts_max=turns.attempts_max,
+        waiting_max=turns.waiting_max,
+        queue_max=turns.queue_max,
+        memory_free_bytes_min=settings.workers.memory_free_bytes_min,
+        memory_pressure_max=settings.workers.memory_pressure_max,
+        io_pressure_max=settings.workers.io_pressure_max,
+        cpu_pressure_max=settings.workers.cpu_pressure_max,
+        resume=turns.resume,
+        freshness_seconds=turns.freshness_seconds,
+        deadline_seconds=turns.deadline_seconds,
+        silence_seconds=turns.silence_seconds,
+        outage_seconds_max=turns.outage_seconds_max,
+        pulse_seconds=settings.workers.pulse_seconds,
+        echo=settings.stt.echo,
+    )
+
+
+def prices(settings: Settings) -> tuple[float, float]:
+    """Of a million tokens, in and out."""
+    return (settings.model.price_in, settings.model.price_out) if settings.model else (0.0, 0.0)
+
+
+def limits(settings: Settings) -> Limits:
+    """What one worker's cell may take."""
+    workers = settings.workers
+    return Limits(workers.memory_bytes_max, workers.processes_max, workers.files_max)
+
+
+def sandbox(settings: Settings, agent: str) -> Sandbox:
+    """The view that cells of this agent have of the host. The quota is kept by the supervisor itself."""
+    found = settings.sandbox_of(agent)
+    return Sandbox(found.level, found.read, found.write, found.network)
+
+
+def sandboxes(settings: Settings) -> dict[str, Sandbox]:
+    """Of every agent that hermes.toml knows."""
+    return {agent: sandbox(settings, agent) for agent in settings.agents}
+
+
+def worker_environment(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
+    """What workers inherit: all but secrets and what names code to load.
+
+    The model's key reaches them with the turn, not through here.
+    """
+    keys = key_variables(settings)
+    return {
+        name: value
+        for name, value in without_code(environment).items()
+        if name not in keys and not name.upper().endswith(_SECRET_ENDINGS)
+    }
+
+
+def visible_keys(settings: Settings, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Sentences about keys in the environment that workers have: it was made under earlier settings."""
+    seen = sorted(key_variables(settings) & environment.keys())
+    return tuple(
+        f"workers can read {name}, which holds a key: restart the service to hide it" for name in seen
+    )
+
+
+def key_variables(settings: Settings) -> set[str]:
+    """The environment variables that hold keys, by what the settings say."""
+    names = (settings.stt.api_key_env, settings.model.api_key_env if settings.model else None)
+    return {name for name in names if name is not None}

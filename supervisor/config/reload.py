@@ -1,0 +1,193 @@
+"""hermes.toml read again: checked whole, then in force whole; what cannot change live is named and stays."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ipc import messages as wire
+from ipc.errors import PlaceError
+from ipc.paging import listed, page
+from supervisor.config.fields import AFTER_RESTART, AT_ONCE, NEW_SERVICE, NEW_WORKERS, keys_of, tables_of
+from supervisor.config.live import Live
+from supervisor.config.settings import NAMED, TABLES, Settings, load, model_endpoint
+from supervisor.config.toml_file import SettingsError
+from supervisor.containment import Containment, Fault
+from supervisor.services.service_spec import ServiceSpec
+from supervisor.stt import stt_spec
+from supervisor.telemetry.log import Log
+
+Reply = Callable[[wire.Answer], None]
+
+_SENTENCES = {
+    AT_ONCE: "applies from now on",
+    NEW_WORKERS: "applies to new workers: idle ones are replaced one by one, busy ones after their turn",
+    NEW_SERVICE: "applies when its service has started again, which it does now",
+    AFTER_RESTART: "needs a restart; until then the old value stays",
+}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A key, or a whole named table, that differs; and when that matters."""
+
+    key: str
+    applies: str
+
+    def row(self) -> dict[str, Any]:
+        return {"key": self.key, "applies": self.applies, "text": f"{self.key} {_SENTENCES[self.applies]}"}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Everything a new file asks for, found and checked before anything is changed."""
+
+    settings: Settings
+    endpoint: wire.ModelEndpoint | None
+    stt: ServiceSpec | None
+
+
+def read(path: Path, models: Path) -> Reading:
+    """SettingsError says what to mend, in the words of a start."""
+    settings = load(path)
+    return Reading(settings, model_endpoint(settings), stt_spec.stt_service(settings, models))
+
+
+def changes(old: Settings, new: Settings) -> list[Change]:
+    found = []
+    for name in TABLES:
+        before, after = getattr(old, name), getattr(new, name)
+        if name in NAMED:
+            found += list(_of_named(name, before, after))
+        elif before is None or after is None:
+            found += [Change(f"[{name}]", AT_ONCE)] if before is not after else []
+        else:
+            found += list(_of_keys(name, before, after))
+    return found
+
+
+def _of_keys(name: str, before: Any, after: Any) -> Iterator[Change]:
+    for key, (attribute, known) in keys_of(type(after)).items():
+        if getattr(before, attribute) != getattr(after, attribute):
+            yield Change(f"[{name}] {key}", known.applies)
+
+
+def _of_named(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
+    """Tables of tables; their order counts, for the first pattern that matches is the one that holds."""
+    for inner in dict.fromkeys((*before, *after)):
+        shown = f'{name}."{inner}"' if name == "sessions" else f"{name}.{inner}"
+        old, new = before.get(inner), after.get(inner)
+        if old is not None and new is not None:
+            for table, (attribute, _) in tables_of(type(new)).items():
+                yield from _of_keys(f"{shown}.{table}", getattr(old, attribute), getattr(new, attribute))
+                old = replace(old, **{attribute: getattr(new, attribute)})
+        if old != new:
+            yield Change(f"[{shown}]", AT_ONCE)
+    common = [inner for inner in before if inner in after]
+    if common != [inner for inner in after if inner in before]:
+        yield Change(f"the order of [{name}]", AT_ONCE)
+
+
+def kept(old: Settings, new: Settings) -> Settings:
+    """The new settings with the old values of what needs a restart: what is in force is what is shown."""
+    for name, table in TABLES.items():
+        before, after = getattr(old, name), getattr(new, name)
+        if name in NAMED or before is None or after is None:
+            continue
+        stays = [attribute for attribute, key in keys_of(table).values() if key.applies == AFTER_RESTART]
+        if stays:
+            after = replace(after, **{attribute: getattr(before, attribute) for attribute in stays})
+            new = replace(new, **{name: after})
+    return new
+
+
+def _refuse_without_model(old: Settings, new: Settings) -> None:
+    """An empty file is more often a mistake than meant: it puts the demonstration in the model's place."""
+    if old.model is not None and new.model is None:
+        fault = f"{new.file} has no [model] any more"
+        fault += f": the embedded demonstration would replace {old.model.name}"
+        raise SettingsError(fault, "put [model] back, or confirm with `hermesctl reload --yes`")
+
+
+class Reload:
+    """One at a time. `apply` puts a checked reading in force and never fails.
+
+    `check` raises PlaceError when the folder of hermes.toml is not the one it was.
+    """
+
+    def __init__(
+        self,
+        *,
+        live: Live,
+        path: Path,
+        check: Callable[[Path], None],
+        models: Path,
+        apply: Callable[[Settings, Reading], None],
+        log: Log,
+        contain: Containment,
+    ) -> None:
+        self._live = live
+        self._path = path
+        self._check = check
+        self._models = models
+        self._apply = apply
+        self._log = log
+        self._contain = contain
+        self._is_reading = False
+
+    def ask(self, reply: Reply, confirmed: bool) -> None:
+        """Files are read in a thread: one that does not answer must not hold up the loop.
+
+        Only when it is `confirmed` may the file take a configured model away.
+        """
+        if self._is_reading:
+            reply(wire.Refused("hermes.toml is being read already", "wait for it", 1.0))
+            return
+        self._is_reading = True
+
+        def failed(fault: Fault) -> None:
+            self._is_reading = False
+            reply(wire.Refused(fault.error, fault.hint))
+
+        reading = partial(self._read, confirmed)
+        self._contain.thread("request", reading, lambda found: self._found(found, reply), failed)
+
+    def _read(self, confirmed: bool) -> Reading | SettingsError:
+        """In a thread of its own."""
+        try:
+            self._check(self._path.parent)
+            reading = read(self._path, self._models)
+            self._check(self._path.parent)  # it may have been exchanged while the file was opened
+            if not confirmed:
+                _refuse_without_model(self._live.settings, reading.settings)
+            return reading
+        except SettingsError as error:
+            return error
+        except PlaceError as error:
+            return SettingsError(error.fault, error.hint)
+
+    def _found(self, found: Reading | SettingsError, reply: Reply) -> None:
+        self._is_reading = False
+        if isinstance(found, SettingsError):
+            self._log.write("settings.refused", error=found.fault)
+            reply(wire.Refused(found.fault, f"{found.hint}; the settings in force have not changed"))
+            return
+        old = self._live.settings
+        differing = changes(old, found.settings)
+        self._live.settings = kept(old, found.settings)
+        self._apply(old, found)
+        for change in differing:
+            self._log.write("settings.changed", key=change.key, applies=change.applies)
+        self._log.write("settings.read", changes=len(differing))
+        reply(_answer(differing))
+
+
+def _answer(differing: Sequence[Change]) -> wire.Table:
+    """A row for each change; this table has no second page, so what does not fit is counted."""
+    table = page(listed([change.row() for change in differing], ""))
+    more = len(differing) - len(table.rows)
+    if not more:
+        return table
+    last = {"key": "", "applies": AT_ONCE, "text": f"{more} more keys have changed: the log names them"}
+    return wire.Table((*table.rows, last))

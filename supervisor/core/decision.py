@@ -1,0 +1,41 @@
+"""What one decision gathers: the state it may change, the moment, and what it has come to."""
+
+import heapq
+from typing import Any
+
+from supervisor.core.effects import Answer, Decision, Effect
+from supervisor.core.records import Record
+from supervisor.core.state import Session, State
+from supervisor.core.timers import Due
+
+
+class Ledger:
+    """Handlers write here; nothing leaves before the whole decision is made."""
+
+    def __init__(self, state: State, now: float) -> None:
+        self.state = state
+        self.now = now
+        self.answer: Answer | None = None
+        self._records: list[Record] = []
+        self._effects: list[Effect] = []
+
+    def tell(self, session: Session, record: type[Record], **fields: Any) -> None:
+        """Remember it, and let the session's feed tell it under the next number."""
+        session.seq += 1
+        self._records.append(record(session=session.name, at=self.now, seq=session.seq, **fields))
+
+    def note(self, session: Session, record: type[Record], **fields: Any) -> None:
+        """Remember it without telling."""
+        self._records.append(record(session=session.name, at=self.now, **fields))
+
+    def perform(self, effect: Effect) -> None:
+        self._effects.append(effect)
+
+    def remind(self, at: float, due: Due) -> None:
+        """Ask to be told again at that time. A reminder that no longer applies is ignored when it comes."""
+        state = self.state
+        state.deadlines_made += 1
+        heapq.heappush(state.deadlines, (at, state.deadlines_made, due))
+
+    def decision(self) -> Decision:
+        return Decision(tuple(self._records), tuple(self._effects), self.answer)

@@ -1,0 +1,73 @@
+"""Turns that outlive a restart in place: workers go on, and the supervisor's next image takes them back.
+
+The epoch stays, for it is the same life of the same process: so every fence of a kept worker still holds.
+"""
+
+from supervisor.core import admission, pool, turns
+from supervisor.core.decision import Ledger
+from supervisor.core.effects import Carried, KillWorker
+from supervisor.core.events import Recovered, WorkerKept
+from supervisor.core.state import Intake, Kept, Session, State, Turn, Who, Worker, WorkerState
+from supervisor.core.timers import LifeDue
+
+
+def hand_over_asked(ledger: Ledger) -> None:
+    """From here on nothing new begins, so that what is kept stays what it is."""
+    admission.change(ledger, Intake.STOPPING)
+    ledger.answer = Carried(turns=tuple(kept.turn for kept in keepable(ledger.state)))
+
+
+def keepable(state: State) -> tuple[Kept, ...]:
+    """The workers whose turn runs. One that is being stopped is no longer busy."""
+    found = []
+    for seat in state.busy:
+        worker = state.workers[seat]
+        session = state.sessions.get(worker.session) if worker.session is not None else None
+        turn = session.turn if session else None
+        if turn and turn.attempt and worker.pid:
+            offered = tuple(sorted(turn.attempt.offered))
+            found.append(Kept(seat, worker.incarnation, worker.pid, turn.id, offered))
+    return tuple(found)
+
+
+def take_back(ledger: Ledger, event: Recovered) -> set[str]:
+    """Puts kept workers into their seats; the sessions whose turns simply go on."""
+    state = ledger.state
+    state.incarnations = max(state.incarnations, event.incarnations)
+    kept = {Who(state.epoch, one.seat, one.incarnation): one for one in event.kept}
+    going_on: set[str] = set()
+    for session in state.sessions.values():
+        attempt = session.turn.attempt if session.turn else None
+        found = kept.pop(attempt.who, None) if attempt else None
+        if session.turn is not None and found is not None:
+            _go_on(ledger, session, session.turn, found)
+            going_on.add(session.name)
+    for one in kept.values():
+        ledger.perform(KillWorker(one.seat, one.incarnation, "its turn ended with the restart"))
+    return going_on
+
+
+def confirmed(ledger: Ledger, event: WorkerKept) -> None:
+    """The worker has said again what was not safe, and what it runs: it must be what it was given."""
+    worker = pool.current(ledger.state, event.who)
+    if worker is None:
+        return
+    worker.loop_at = ledger.now
+    if worker.turn is not None and turns.running(ledger.state, event.who, event.turn, event.attempt) is None:
+        pool.kill(ledger, worker, "it does not have the turn it was given before the restart")
+
+
+def _go_on(ledger: Ledger, session: Session, turn: Turn, kept: Kept) -> None:
+    assert turn.attempt is not None
+    policy = ledger.state.policy
+    turn.attempt.offered = set(kept.offered)
+    # It was made by the image before: with this turn it has done its part.
+    turns_had = policy.turns_per_worker_max
+    worker = Worker(kept.seat, kept.incarnation, WorkerState.BUSY, kept.pid, session.name, turn.id, turns_had)
+    worker.agent, worker.level = turn.agent, turn.attempt.level
+    worker.since = worker.pulse_at = worker.loop_at = ledger.now
+    ledger.state.workers[kept.seat] = worker
+    ledger.state.seat_of[session.name] = kept.seat
+    pool.index(ledger.state, worker)
+    ledger.remind(ledger.now + policy.pulse_seconds, LifeDue(kept.seat, kept.incarnation))
+    turns.watch(ledger, session, turn)

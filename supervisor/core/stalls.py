@@ -1,0 +1,26 @@
+"""Time in which the host itself could not act: it counts against nobody, neither worker nor turn."""
+
+from supervisor.core.decision import Ledger
+from supervisor.core.events import StoodStill
+
+
+def stood_still(ledger: Ledger, event: StoodStill) -> None:
+    """Move every deadline and every last sign by the time nobody could look. All of it is fleeting."""
+    state, lost = ledger.state, event.seconds
+    # Moved by the same time, the heap stays a heap.
+    state.deadlines[:] = [(at + lost, number, due) for at, number, due in state.deadlines]
+    state.demand.at += lost
+    for worker in state.workers.values():
+        worker.pulse_at += lost
+        worker.loop_at += lost
+        worker.away_since = None if worker.away_since is None else worker.away_since + lost
+    for outage in state.outages.values():
+        outage.since += lost
+        outage.probe_at += lost
+        outage.limit_at += lost
+    for session in state.sessions.values():
+        turn = session.turn
+        if turn is not None and turn.attempt is not None:
+            turn.attempt.progress_at += lost
+        if turn is not None and turn.away_since is not None:
+            turn.away_since += lost

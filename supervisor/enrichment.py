@@ -1,0 +1,87 @@
+"""What the journal knows of an event, looked up before the event is decided.
+
+The rules are pure, so whatever they need of the journal travels in the event: whether a message's key is
+known, where a cursor stands, and the session itself when it is not in memory. A batch is decided before it is
+committed, so what its earlier events have decided is looked up here first and in the journal second.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Protocol
+
+from supervisor.core.events import (
+    DropAsked,
+    Event,
+    EventsSeen,
+    HostRead,
+    InterruptAsked,
+    Known,
+    ResumeAsked,
+    Spoke,
+    TextArrived,
+    Ticked,
+    VoiceArrived,
+    WorkerAlive,
+)
+from supervisor.core.inbox import put_to_rest
+from supervisor.core.records import CursorMoved, MessageAccepted, Record
+from supervisor.core.state import Session, State
+from supervisor.core.storable import holdable
+
+# What needs its session in memory, at rest or not.
+_ABOUT_SESSIONS = (TextArrived, VoiceArrived, InterruptAsked, DropAsked, ResumeAsked, EventsSeen)
+# The commonest events: they have numbers of ours, and text that the wire has checked.
+_HOLDABLE = (WorkerAlive, Spoke, HostRead, Ticked)
+
+
+class Journal(Protocol):
+    def wake(self, session: str) -> Session | None: ...
+    def known(self, message: str) -> Known | None: ...
+    def cursors(self, session: str) -> dict[str, int]: ...
+
+
+class Lookup:
+    """For one batch at a time: `settled` ends it."""
+
+    def __init__(self, state: State, journal: Journal) -> None:
+        self._state = state
+        self._journal = journal
+        # Messages and cursors that the journal does not have yet, and sessions that clients asked about.
+        self._fresh: dict[str, Known] = {}
+        self._moved: dict[str, dict[str, int]] = {}
+        self._touched: set[str] = set()
+
+    def prepared(self, event: Event) -> Event:
+        """The event with what is known of it. Nothing but sessions at rest has changed when this raises."""
+        if not isinstance(event, _HOLDABLE):
+            event = holdable(event)
+        if isinstance(event, _ABOUT_SESSIONS):
+            self._wake(event.session)
+        # Nothing can be known by its key in a session that nobody has spoken to.
+        if isinstance(event, TextArrived | VoiceArrived) and event.session in self._state.sessions:
+            return replace(event, known=self._fresh.get(event.message) or self._journal.known(event.message))
+        if isinstance(event, EventsSeen):
+            cursors = self._journal.cursors(event.session) | self._moved.get(event.session, {})
+            return replace(event, stands_at=cursors.get(event.cursor, 0), cursors=len(cursors))
+        return event
+
+    def decided(self, records: Iterable[Record]) -> None:
+        for record in records:
+            if isinstance(record, MessageAccepted):
+                self._fresh[record.message] = Known(record.seq, None if record.clip else record.text)
+            elif isinstance(record, CursorMoved):
+                self._moved.setdefault(record.session, {})[record.cursor] = record.seen
+
+    def settled(self, records: Iterable[Record]) -> None:
+        """The batch is committed: the journal has all of it, and sessions that rest can leave memory."""
+        put_to_rest(self._state, self._touched.union(record.session for record in records))
+        self._fresh.clear()
+        self._moved.clear()
+        self._touched.clear()
+
+    def _wake(self, name: str) -> None:
+        self._touched.add(name)
+        if name not in self._state.sessions:
+            session = self._journal.wake(name)
+            if session is not None:
+                self._state.sessions[name] = session

@@ -1,0 +1,107 @@
+"""The last acts of an image of the supervisor that is replaced in place; running turns lose nothing by it."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Protocol
+
+from ipc import paging
+from ipc.codec import VERSION
+from ipc.errors import PlaceError
+from ipc.messages import Answer, Refused
+from supervisor.core import effects, events
+from supervisor.core.kept_turns import keepable
+from supervisor.core.state import State
+from supervisor.handoff.carried_services import HandedService
+from supervisor.handoff.carried_workers import HandedProcesses
+from supervisor.handoff.handover import Handover, fault_of_next_image
+from supervisor.host.folder_identity import Identity
+from supervisor.llm.model_source import NAME as MODEL
+from supervisor.workers.link import HandedLine
+
+
+class Engine(Protocol):
+    @property
+    def state(self) -> State: ...
+    def post(self, event: events.Event, answer: Callable[[effects.Answer], None] | None = None) -> None: ...
+    async def halt(self) -> None: ...
+
+
+class Switchboard(Protocol):
+    def hand_over(self, incarnations: Iterable[int]) -> dict[int, HandedLine]: ...
+
+
+class Processes(Protocol):
+    async def hand_over(self, staying: Collection[int], deadline_seconds: float) -> HandedProcesses: ...
+
+
+class Services(Protocol):
+    def hand_over(self, name: str) -> HandedService | None: ...
+
+
+class Folders(Protocol):
+    @property
+    def known(self) -> dict[str, Identity]: ...
+    def check_all(self) -> None: ...
+
+
+class Departure:
+    """`again` are the arguments by which the next image finds the same instance."""
+
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        switchboard: Switchboard,
+        processes: Processes,
+        services: Services,
+        folders: Folders,
+        environment: dict[str, str],
+        again: Sequence[str],
+    ) -> None:
+        self._engine = engine
+        self._switchboard = switchboard
+        self._processes = processes
+        self._services = services
+        self._folders = folders
+        self._environment = environment
+        self._again = again
+
+    async def ask(self, reply: Callable[[Answer], None], then: Callable[[], None]) -> None:
+        """The next image is tried beside this one first: what would not come up must not cost a turn."""
+        try:
+            self._folders.check_all()
+        except PlaceError as error:
+            reply(Refused(error.fault, f"{error.hint}; nothing was changed"))
+            return
+        if stuck := len(self._engine.state.stuck):
+            fault = f"of {stuck} killed worker{'s' * (stuck > 1)} a process is left that cannot be ended"
+            reply(Refused(fault, "restart when it is gone: `hermesctl workers` shows it", 5.0))
+            return
+        if fault := await fault_of_next_image(self._again):
+            reply(Refused(f"the next start would fail: {fault}", "mend that; nothing was changed"))
+            return
+
+        def decided(answer: effects.Answer) -> None:
+            reply(paging.done(answer.turns if isinstance(answer, effects.Carried) else ()))
+            then()
+
+        self._engine.post(events.HandOverAsked(), decided)
+
+    async def gather(self, deadline_seconds: float) -> Handover:
+        """Nothing is decided any more: what is not in the journal by now is said again to the next image."""
+        await self._engine.halt()
+        state = self._engine.state
+        kept = keepable(state)
+        # First: a worker that has left its line is not kept, and so ends.
+        lines = self._switchboard.hand_over(one.incarnation for one in kept)
+        handed = await self._processes.hand_over(lines.keys(), deadline_seconds)
+        return Handover(
+            protocol=VERSION,
+            epoch=state.epoch,
+            incarnations=state.incarnations,
+            kept=kept,
+            lines=lines,
+            processes=handed,
+            model=self._services.hand_over(MODEL),
+            environment=self._environment,
+            folders=self._folders.known,
+        )

@@ -1,1 +1,0 @@
-"""How the host is, measured beside the engine; the rules decide what follows from it."""

@@ -1,0 +1,1 @@
+"""The process and its host: signals, threads, shutdown, folders, disk space, CPUs."""

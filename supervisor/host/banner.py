@@ -1,0 +1,30 @@
+"""What the service says of itself to whoever started it in a terminal."""
+
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from ipc.places import Places
+from supervisor.config.settings import Settings
+
+
+def own_version() -> str:
+    try:
+        return version("hermes-supervisor")
+    except PackageNotFoundError:
+        return "0.1.0+source"
+
+
+def welcome(places: Places, settings: Settings) -> str:
+    """What to type next."""
+    command = Path(sys.executable).with_name("hermesctl")
+    hermesctl = str(command) if command.exists() else f"{sys.executable} -m hermesctl"
+    # Everything under one folder means that it was named, and must be named again elsewhere.
+    if places.config == places.state:
+        hermesctl += f" --home {places.state}"
+    model = settings.model.name if settings.model else "the embedded model, which takes a moment to load"
+    return (
+        f"\nhermes supervisor is ready ({model}). In another terminal:\n\n"
+        f'  {hermesctl} send demo "What is the capital of France?"\n'
+        f"  {hermesctl} status\n\nCtrl-C stops it.\n"
+    )

@@ -1,0 +1,155 @@
+"""Room for the journal: why nothing can be accepted now, and a reserve for what must be written all the same.
+
+A full disk keeps turns from being closed: an interrupt, an answer or a failure is a record too. So the
+state folder holds a file that is worth nothing but its size. When a commit finds no room the file is
+removed, and what was under way can be written. From then on no message is accepted, though commits succeed,
+until the file could be made again: else new messages would use up what was kept for closing the old ones.
+
+The reserve holds a hundred ordinary closings (eight pages of the log each, and as many again when the log
+is carried over), or one whose partial answer is as long as an answer may be.
+
+Files are looked at in a thread: a disk that does not answer must not hold up the loop.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from ipc.places import Places
+from supervisor.clock import Clock
+from supervisor.containment import Containment
+from supervisor.engine import Engine, Trouble
+from supervisor.host.folder_identity import FolderReplaced, Folders
+from supervisor.journal.errors import JournalUnwritable
+from supervisor.telemetry.log import Log
+
+RESERVE_BYTES = 4 * 1024 * 1024
+# With less than this beside the reserve, the next commits would need it at once.
+_ROOM_BYTES = 1024 * 1024
+_LOOK_SECONDS = 1.0
+
+
+class Storage:
+    """`unwritable` is called when a commit failed that may succeed later."""
+
+    def __init__(
+        self,
+        places: Places,
+        folders: Folders,
+        clock: Clock,
+        log: Log,
+        contain: Containment,
+        unwritable: Callable[[], None],
+    ) -> None:
+        self._state = places.state
+        self._folders = folders
+        self._reserve = places.reserve
+        self._journal = places.journal
+        self._clock = clock
+        self._log = log
+        self._contain = contain
+        self._unwritable = unwritable
+        self._missing: Trouble | None = None
+        self._replaced: Trouble | None = None
+        self._is_looking = False
+
+    def open(self, engine: Engine) -> None:
+        """From here on the reserve is looked after; not at once, for a start has more urgent things to do."""
+        self.engine = engine
+        asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look_again)
+
+    @property
+    def has_reserve(self) -> bool:
+        return self._missing is None
+
+    def trouble(self) -> Trouble | None:
+        """Why no message is accepted."""
+        return self.engine.trouble or self._replaced or self._missing
+
+    def passing(self, error: BaseException) -> tuple[str, str] | None:
+        """The fault and the remedy of a failed commit that may do better later; the reserve helps it."""
+        if not isinstance(error, JournalUnwritable):
+            return None
+        if self.engine.trouble is None:
+            self._log.write("journal.waits", error=error.fault)
+        self._look(is_stuck=True)
+        self._unwritable()
+        return error.fault, error.hint
+
+    def _look_again(self) -> None:
+        asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look_again)
+        self._look(is_stuck=self.engine.trouble is not None)
+
+    def _look(self, is_stuck: bool) -> None:
+        if not self._is_looking:
+            self._is_looking = True
+            look = partial(self._look_at_disk, is_stuck)
+            self._contain.thread("schedule", look, self._looked, lambda fault: self._kept(False))
+
+    def _look_at_disk(self, is_stuck: bool) -> tuple[dict[str, FolderReplaced], bool]:
+        """In a thread. In another folder than the journal's a reserve is neither looked for nor made."""
+        replaced = self._folders.look()
+        return replaced, str(self._state) in replaced or keep(self._reserve, is_stuck)
+
+    def _looked(self, found: tuple[dict[str, FolderReplaced], bool]) -> None:
+        """The journal goes on in its open files, but a message in it would not be found by the next start."""
+        replaced, is_there = found
+        self._folders.looked(replaced)
+        fault = replaced.get(str(self._state))
+        if fault is None:
+            self._replaced = None
+        elif self._replaced is None:
+            self._replaced = Trouble(fault.fault, fault.hint, self._clock.now())
+        self._kept(is_there)
+
+    def _kept(self, is_there: bool) -> None:
+        self._is_looking = False
+        if is_there and self._missing is not None:
+            self._log.write("reserve.made", bytes=RESERVE_BYTES)
+            self._missing = None
+        elif not is_there and self._missing is None:
+            self._log.write("reserve.gone")
+            error = f"no room left for the journal {self._journal} but what its reserve has left"
+            self._missing = Trouble(error, "make room on its disk", self._clock.now())
+
+
+def keep(reserve: Path, is_stuck: bool) -> bool:
+    """Gives the reserve up when the disk is full and commits wait for it, makes it when there is room.
+
+    Whether it is there afterwards.
+    """
+    room = os.statvfs(reserve.parent)
+    free = room.f_bavail * room.f_frsize
+    if is_there(reserve):
+        if not is_stuck or free >= RESERVE_BYTES:
+            return True
+        reserve.unlink(missing_ok=True)
+        return False
+    return not is_stuck and free >= RESERVE_BYTES + _ROOM_BYTES and _make(reserve)
+
+
+def is_there(reserve: Path) -> bool:
+    try:
+        return reserve.stat().st_size >= RESERVE_BYTES
+    except FileNotFoundError:
+        return False
+
+
+def _make(reserve: Path) -> bool:
+    """Filled with noise, which no file system stores as less than it is."""
+    part = reserve.with_suffix(".part")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(part, flags, 0o600), "wb") as file:
+            file.write(os.urandom(RESERVE_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(reserve)
+    except OSError:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        return False
+    return True

@@ -1,0 +1,129 @@
+"""`python -m supervisor.host.preflight`: what the service would make of this place, as JSON; changes nothing.
+
+`hermesctl doctor` asks it, so that a person hears of the settings and the cell in the service's own words.
+"""
+
+import argparse
+import asyncio
+import json
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ipc import interpreter
+from ipc.places import Places, add_options, chosen_places
+from ipc.service_messages import FromZygote
+from supervisor.config import key_remedies
+from supervisor.config.derived import sandbox
+from supervisor.config.settings import Model, Settings, Stt, cautions, load, model_endpoint, stt_api_key
+from supervisor.config.toml_file import SettingsError
+from supervisor.llm.wanted_weights import wanted
+from supervisor.processes.agent_user import AgentUser, choose
+from supervisor.processes.cells import Limits
+from supervisor.processes.orphans import Record
+from supervisor.processes.spawner import Nursery, Wishes
+from supervisor.processes.visibility import boundary
+from supervisor.processes.zygote_client import Program
+
+# The trial zygote holds nothing: it ends at once.
+_END_SECONDS = 2.0
+_Facts = dict[str, Any]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="supervisor.host.preflight", description="Look at settings and cells."
+    )
+    add_options(parser)
+    parser.add_argument("--unit", action="store_true", help="a unit of systemd runs this instance")
+    options = parser.parse_args()
+    places = chosen_places(options)
+    if options.unit:
+        key_remedies.pretend_unit()
+    facts: _Facts = {"file": str(places.settings_file), "file_exists": places.settings_file.exists()}
+    settings = Settings()
+    try:
+        settings = load(places.settings_file)
+        facts |= _of_settings(settings)
+    except SettingsError as error:
+        facts |= {"fault": error.fault, "hint": error.hint}
+    facts["cell"] = asyncio.run(_cell(settings, choose(places.state, settings.workers.cell)))
+    print(json.dumps(facts))
+
+
+def _of_settings(settings: Settings) -> _Facts:
+    workers = settings.workers
+    return {
+        "seats": workers.seats,
+        "spares": workers.spares,
+        "files_max": workers.files_max,
+        "weights": wanted(settings),
+        "cautions": list(cautions(settings)),
+        "model": _endpoint(settings, settings.model) if settings.model else None,
+        "stt": _endpoint(settings, settings.stt) if settings.stt.base_url else None,
+    }
+
+
+def _endpoint(settings: Settings, holder: Model | Stt) -> _Facts:
+    """Where it is and where its key lies; never the key."""
+    key_file = holder.api_key_file
+    folder = settings.file.parent if settings.file else Path()
+    facts: _Facts = {
+        "base_url": holder.base_url,
+        "name": holder.name if isinstance(holder, Model) else holder.remote_model,
+        "api_key_env": holder.api_key_env,
+        "api_key_file": str(folder / Path(key_file).expanduser()) if key_file else None,
+    }
+    # Only the service itself has the credentials; where they come from can be looked at.
+    if key_file and (source := key_remedies.handed_over_from(settings.file, key_file)):
+        missing = {"fault": f"the key file {source} is missing", "hint": f"install -m 600 key.txt {source}"}
+        return facts | {"api_key_file": str(source)} | ({} if source.exists() else missing)
+    try:
+        if isinstance(holder, Model):
+            model_endpoint(settings)
+        else:
+            stt_api_key(settings)
+    except SettingsError as error:
+        facts |= {"fault": error.fault, "hint": error.hint}
+    return facts
+
+
+async def _cell(settings: Settings, user: AgentUser) -> _Facts:
+    """The choice the service would make, by the same trial."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        places = Places(place, place, place)
+        wishes = Wishes(
+            cell=settings.workers.cell,
+            limits=Limits(),
+            sandbox=lambda: sandbox(settings, "default"),
+            hide=lambda: (folder,),
+            boundary=partial(boundary, places, user),
+            program=Program(),
+            environment=interpreter.environment(),
+            check=lambda: None,
+        )
+        nursery = Nursery(wishes, place / "zygote.log", Record(place / "processes"), _hear, _lose)
+        await nursery.open()
+        fault = nursery.fault
+        await nursery.close(_END_SECONDS)
+        if fault is not None:
+            return {"kind": nursery.cell.name, "fault": fault.fault, "hint": fault.hint}
+        return {
+            "kind": nursery.cell.name,
+            "description": f"{nursery.cell.description}; agents {user.sentence}",
+            "shortcomings": nursery.shortcomings,
+        }
+
+
+def _hear(message: FromZygote, descriptor: int | None) -> None:
+    """Nobody is waiting for a worker."""
+
+
+def _lose(words: str, is_certain: bool) -> None:
+    """Nothing was held."""
+
+
+if __name__ == "__main__":
+    main()

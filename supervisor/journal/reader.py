@@ -1,0 +1,181 @@
+"""Reads while the service runs: feeds, single turns and messages, counts, and an attempt's history.
+
+Tables that clients list are in tables.py.
+"""
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from sqlite3 import Row
+from typing import Any
+
+from supervisor.core.events import Known
+from supervisor.core.state import session_of, turn_number
+from supervisor.journal.history import history, tried
+from supervisor.journal.load import TAKEN
+from supervisor.journal.past import AttemptPast, TurnPast
+from supervisor.journal.rows import Rows
+
+# A page of events ends early after this many characters: events may carry long texts, memory must not.
+_PAGE_CHARACTERS_MAX = 1_000_000
+# A story is read by a person.
+_STORY_ROWS_MAX = 1000
+
+EVENTS_AFTER = """
+    SELECT session, seq, type, at, body FROM events
+    WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?"""
+SESSION_SEQ = "SELECT seq FROM sessions WHERE name = ?"
+FORGOTTEN = """
+    SELECT 1 FROM sessions
+    WHERE name = ? AND NOT EXISTS (SELECT 1 FROM events WHERE session = sessions.name)"""
+LONG_NAMES = "SELECT name FROM sessions WHERE length(name) >= ?"
+MESSAGE_KNOWN = "SELECT seq, kind, text FROM messages WHERE id = ?"
+_TURN_COLUMNS = """
+    id, session, number, agent, state, messages, opened_at, ended_at, attempts, losses, error, hint,
+    ended_by, input_tokens, output_tokens, poison, killed,
+    (SELECT level FROM attempts WHERE turn = turns.id AND number = turns.attempts) AS level"""
+TURN = f"SELECT {_TURN_COLUMNS}, text FROM turns WHERE session = ? AND number = ?"
+TURN_ATTEMPTS = """
+    SELECT number, epoch, seat, incarnation, pid, level, state, said, verdict, verdict_by, reason,
+        opened_at, ended_at
+    FROM attempts WHERE turn = ? ORDER BY number LIMIT ?"""
+TURN_TOOLS = """
+    SELECT attempt, call, name, summary, repeat, state, ok, ms, at FROM tool_calls
+    WHERE turn = ? ORDER BY attempt, position LIMIT ?"""
+TURN_MESSAGES = """
+    SELECT messages.id, messages.kind, messages.busy, messages.state, messages.seq, messages.at
+    FROM json_each(?) AS listed CROSS JOIN messages ON messages.id = listed.value
+    ORDER BY listed.key LIMIT ?"""
+MESSAGE = """
+    SELECT id, session, key, kind, busy, clip, state, turn, seq, at, ended_by, reason, ended_at
+    FROM messages WHERE id = ?"""
+CLIPS_KNOWN = """
+    SELECT clip FROM messages INDEXED BY messages_by_clip
+    WHERE clip <> '' AND clip IN (SELECT value FROM json_each(?))"""
+CLIP_OF = "SELECT session, state, clip FROM messages WHERE id = ?"
+CURSORS = "SELECT name, seq FROM cursors WHERE session = ?"
+COUNTS = """
+    SELECT what, number FROM tallies
+    UNION ALL SELECT state, count(*) FROM turns INDEXED BY turns_open
+        WHERE state IN ('queued', 'running', 'asking') GROUP BY state
+    UNION ALL SELECT 'waiting', count(*) FROM messages INDEXED BY messages_waiting
+        WHERE state IN ('transcribing', 'waiting')
+    UNION ALL SELECT 'held', count(*) FROM sessions INDEXED BY sessions_held WHERE held > 0"""
+
+
+NEWEST = "SELECT max(last_at) AS at FROM sessions INDEXED BY sessions_recent"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One durable event."""
+
+    session: str
+    seq: int
+    type: str
+    at: float
+    fields: dict[str, Any]
+
+
+class Reads:
+    """Everything that is read while the service runs. Sees every commit that has returned."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def events_after(self, session: str, seq: int, limit: int) -> list[Told]:
+        """The next events of a session; fewer than `limit` when they are long, none when there is no more."""
+        left = _PAGE_CHARACTERS_MAX
+
+        def is_full(row: Row) -> bool:
+            nonlocal left
+            left -= len(row["body"])
+            return left < 0
+
+        return list(map(_told, self._rows.some(EVENTS_AFTER, (session, seq, limit), is_full)))
+
+    def newest_at(self) -> float:
+        """When the newest event was told; 0 when there is none."""
+        row = self._rows.one(NEWEST)
+        return float(row["at"] or 0.0) if row else 0.0
+
+    def session_seq(self, session: str) -> int:
+        """The session's last durable event; 0 when nothing was ever said to it."""
+        row = self._rows.one(SESSION_SEQ, (session,))
+        return int(row["seq"]) if row else 0
+
+    def is_forgotten(self, session: str) -> bool:
+        """Whether it was pruned whole: it is known, and nothing of what was said is left."""
+        return self._rows.one(FORGOTTEN, (session,)) is not None
+
+    def long_names(self, characters_min: int) -> list[str]:
+        """Of sessions whose names are at least that long."""
+        return [row["name"] for row in self._rows.all(LONG_NAMES, (characters_min,))]
+
+    def known(self, message: str) -> Known | None:
+        """Where a message stands in its feed, and its text; the text of a spoken one is not what was sent."""
+        row = self._rows.one(MESSAGE_KNOWN, (message,))
+        return Known(int(row["seq"]), None if row["kind"] == "voice" else row["text"]) if row else None
+
+    def history(self, session: str, before_turn: int, turns_max: int, bytes_max: int) -> tuple[TurnPast, ...]:
+        """Ended turns before turn number `before_turn`, oldest first, the newest that fit the limits."""
+        return history(self._rows, session, before_turn, turns_max, bytes_max)
+
+    def tried(self, turn: str, before_attempt: int, bytes_max: int) -> tuple[AttemptPast, ...]:
+        """Earlier attempts of an open turn."""
+        return tried(self._rows, turn, before_attempt, bytes_max)
+
+    def turn_story(self, turn: str) -> dict[str, Any] | None:
+        """A turn with its messages, attempts and tool calls, without what people said."""
+        row = self._rows.one(TURN, (session_of(turn), turn_number(turn)))
+        if row is None:
+            return None
+        found = {
+            "messages": self._rows.all(TURN_MESSAGES, (row["messages"], _STORY_ROWS_MAX)),
+            "tried": self._rows.all(TURN_ATTEMPTS, (turn, _STORY_ROWS_MAX)),
+            "tools": self._rows.all(TURN_TOOLS, (turn, _STORY_ROWS_MAX)),
+        }
+        return turn_row(row) | {name: [dict(each) for each in rows] for name, rows in found.items()}
+
+    def message_story(self, message: str) -> dict[str, Any] | None:
+        """A message and where it ended, without its text."""
+        row = self._rows.one(MESSAGE, (message,))
+        return dict(row) if row else None
+
+    def cursors(self, session: str) -> dict[str, int]:
+        """How far each named client has read a session's feed."""
+        return {row["name"]: int(row["seq"]) for row in self._rows.all(CURSORS, (session,))}
+
+    def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None:
+        """Session and state of a turn, and the texts it was to answer."""
+        row = self._rows.one(TURN, (session_of(turn), turn_number(turn)))
+        if row is None:
+            return None
+        texts = tuple(message["text"] for message in self._rows.all(TAKEN, (row["messages"],)))
+        return row["session"], row["state"], texts
+
+    def spoken(self, message: str) -> tuple[str, str, str] | None:
+        """Session and state of a message, and the clip it was spoken in, if it was."""
+        row = self._rows.one(CLIP_OF, (message,))
+        return (row["session"], row["state"], row["clip"]) if row else None
+
+    def clips_known(self, names: Collection[str]) -> set[str]:
+        """Which of these clips some message was spoken in."""
+        return {row["clip"] for row in self._rows.all(CLIPS_KNOWN, (json.dumps(list(names)),))}
+
+    def counts(self) -> dict[str, int]:
+        """Sessions ever; turns ended by state; what is queued, running, waiting and held now."""
+        counted = {row["what"]: int(row["number"]) for row in self._rows.all(COUNTS)}
+        return {"queued": 0, "running": 0} | counted
+
+
+def _told(row: Row) -> Told:
+    return Told(row["session"], row["seq"], row["type"], row["at"], json.loads(row["body"]))
+
+
+def turn_row(row: Row) -> dict[str, Any]:
+    """A row of `turns` with its JSON read."""
+    values = dict(row)
+    values["messages"] = json.loads(values["messages"])
+    values["killed"] = json.loads(values["killed"]) if values["killed"] else None
+    return values

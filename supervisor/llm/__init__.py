@@ -1,0 +1,1 @@
+"""The language model: where turns find it, and the embedded one."""

@@ -1,0 +1,84 @@
+"""Where turns find their model: an endpoint of the settings, or the embedded one while it serves."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from ipc.messages import ModelEndpoint
+from supervisor.core import events
+from supervisor.core.state import ModelState
+from supervisor.llm.embedded import EmbeddedModel, embedded_model
+from supervisor.services.service_spec import ServiceSpec
+
+NAME = "model"
+_EMBEDDED = "embedded"
+
+
+class ModelSource:
+    """`post` takes what the rules should know of it."""
+
+    def __init__(
+        self,
+        endpoint: ModelEndpoint | None,
+        models: Path,
+        post: Callable[[events.Event], None],
+        key: str = "",
+    ) -> None:
+        """`key` opens an embedded model that an earlier image of this process has left running."""
+        self._models = models
+        self._key = key
+        self._post = post
+        self._state = ModelState.WAITING
+        self._embedded: EmbeddedModel | None = None
+        self.endpoint: ModelEndpoint | None = None
+        self._take(endpoint)
+
+    @property
+    def spec(self) -> ServiceSpec | None:
+        """The service that is needed; None when an endpoint of the settings answers."""
+        return self._embedded.spec if self._embedded else None
+
+    @property
+    def name(self) -> str:
+        return self.endpoint.name if self.endpoint else _EMBEDDED
+
+    def describe(self) -> str:
+        if self._embedded:
+            return f"embedded {self._embedded.name} (a demonstration), {self._state.value}"
+        return f"{self.endpoint.name} at {self.endpoint.base_url}" if self.endpoint else self._state.value
+
+    def open(self) -> None:
+        """Tell the rules what is known at the start."""
+        if self.endpoint is not None:
+            self._change(events.ModelChanged(ModelState.READY))
+
+    def change(self, endpoint: ModelEndpoint | None) -> None:
+        """Another endpoint, or the embedded model; turns that run go on with what they were given."""
+        was_embedded = self._embedded is not None
+        if endpoint is None and was_embedded:
+            return
+        self._take(endpoint)
+        self._change(events.ModelChanged(ModelState.READY if endpoint else ModelState.WAITING))
+
+    def service_changed(self, changed: events.ServiceChanged) -> None:
+        """What the state of the embedded model's service means for turns."""
+        embedded = self._embedded
+        if embedded is None:
+            return
+        if changed.state == "ready":
+            self.endpoint = ModelEndpoint(changed.address, embedded.name, embedded.api_key)
+            self._change(events.ModelChanged(ModelState.READY))
+            print("the embedded model is ready", file=sys.stderr, flush=True)
+        elif changed.state in ("failed", "waiting"):
+            self._change(events.ModelChanged(ModelState.FAILED, changed.detail, changed.hint))
+        elif self._state is not ModelState.FAILED:
+            # A failed one is tried again and again; until it serves, its fault is the better answer.
+            self._change(events.ModelChanged(ModelState.WAITING))
+
+    def _take(self, endpoint: ModelEndpoint | None) -> None:
+        self.endpoint = endpoint
+        self._embedded = None if endpoint else embedded_model(self._models, self._key)
+
+    def _change(self, changed: events.ModelChanged) -> None:
+        self._state = changed.state
+        self._post(changed)

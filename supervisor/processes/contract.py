@@ -1,0 +1,26 @@
+"""What the wiring asks of the room where workers live."""
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from supervisor.clients.queries import Reading
+from supervisor.engine import Processes as Workers
+from supervisor.handoff.carried_workers import HandedProcesses
+from supervisor.processes.cells import Limits
+from supervisor.workers.router import Known
+
+
+class ProcessRoom(Workers, Known, Protocol):
+    """Where workers live. The real one is Processes; a benchmark may play the workers itself."""
+
+    @property
+    def cell_name(self) -> str: ...
+    @property
+    def cell_description(self) -> str: ...
+    def bind(self, incarnation: int, workspace: Path, done: Callable[[str], None]) -> None: ...
+    def readings(self) -> Mapping[int, Reading]: ...
+    def change_limits(self, limits: Limits) -> None: ...
+    async def open(self, handed: HandedProcesses | None = None) -> None: ...
+    async def hand_over(self, staying: Collection[int], deadline_seconds: float) -> HandedProcesses: ...
+    async def close(self, deadline_seconds: float) -> None: ...

@@ -1,0 +1,270 @@
+"""Where workers come from: one kind of cell, and one zygote that makes them, replaced when it dies."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from ipc.errors import PlaceError
+from ipc.service_messages import (
+    Bind,
+    Boundary,
+    CellFails,
+    CellSpec,
+    CellWorks,
+    Fork,
+    FromZygote,
+    Prepare,
+    Sandbox,
+    Warm,
+)
+from supervisor.clock import monotonic
+from supervisor.handoff.carried_workers import HandedZygote
+from supervisor.processes import procfs
+from supervisor.processes.cells import BEST, CELLS, Cell, CellUnavailable, Limits
+from supervisor.processes.exit_reason import how_it_ended, sentence
+from supervisor.processes.orphans import Record
+from supervisor.processes.zygote_client import Program, Zygote
+
+# A light interpreter start and a trial fork; more means that the host is in trouble.
+_TRIAL_SECONDS_MAX = 20.0
+_REST_SECONDS_FIRST = 0.2
+_REST_SECONDS_MAX = 30.0
+# A kind of cell that cannot be had is tried again this often.
+_RETRY_SECONDS = 30.0
+# A zygote that has served this long was sound: the delay before the next one starts small again.
+_SOUND_SECONDS = 60.0
+_HINTS = {
+    "pidns": (
+        "`hermesctl doctor` says what to change on this host; or choose a weaker cell, in which agents read "
+        'and write what this user can: [workers] cell = "sweep" in hermes.toml'
+    ),
+    "cgroup": 'set [workers] cell = "auto" in hermes.toml',
+    "sweep": 'set [workers] cell = "auto" in hermes.toml',
+}
+# For systemd's ears from the supervisor alone.
+_NOT_FOR_WORKERS = frozenset({"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID"})
+
+
+class NurseryState(StrEnum):
+    CLOSED = "closed"
+    WARMING = "warming"
+    READY = "ready"
+    RESTING = "resting"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What cells are to be like: `cell` is a kind or "auto"."""
+
+    cell: str
+    limits: Limits
+    # Of the agent whose workers are made most often: a cell for it is prepared.
+    sandbox: Callable[[], Sandbox]
+    # Folders and files that no cell may see.
+    hide: Callable[[], tuple[str, ...]]
+    boundary: Callable[[str], Boundary]
+    program: Program
+    environment: Mapping[str, str]
+    # Raises PlaceError when a folder that is used by path is not the one it was.
+    check: Callable[[], None]
+
+
+class Nursery:
+    """`receive` gets what the zygote says of workers.
+
+    `lost` is told why the zygote and all its workers are gone, and whether it is certain that nothing they
+    have started lives on.
+    """
+
+    def __init__(
+        self,
+        wishes: Wishes,
+        log: Path,
+        record: Record,
+        receive: Callable[[FromZygote, int | None], None],
+        lost: Callable[[str, bool], None],
+    ) -> None:
+        self._wishes = wishes
+        self._log = log
+        self._record = record
+        self._receive = receive
+        self._lost = lost
+        self._zygote: Zygote | None = None
+        self._trial: asyncio.Future[str] | None = None
+        self._gone = asyncio.Event()
+        self._rest_seconds = _REST_SECONDS_FIRST
+        self._warm_at: float | None = None
+        self._restart: asyncio.TimerHandle | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self.state = NurseryState.CLOSED
+        # Why there is no zygote just now.
+        self.detail = ""
+        self.fault: CellUnavailable | None = None
+        # What the kernel cannot hold cells of this kind to.
+        self.shortcomings: tuple[str, ...] = ()
+        self.cell: Cell = CELLS[BEST if wishes.cell == "auto" else wishes.cell](wishes.limits)
+
+    async def open(self) -> None:
+        """Takes the kind of cell that is wished for; where it cannot be had, no worker is made (`detail`).
+
+        A weaker kind is never taken in its place: what holds an agent is for a person to choose.
+        """
+        try:
+            self.cell.set_up()
+            await self._try()
+        except CellUnavailable as fault:
+            self.fault = fault
+            self.state = NurseryState.UNAVAILABLE
+            self.detail = f"{fault.fault}; {fault.hint}"
+            self._restart = asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._open_again)
+        else:
+            self.fault = None
+
+    def _open_again(self) -> None:
+        """What was missing may be there now."""
+        self._opening = asyncio.get_running_loop().create_task(self.open())
+
+    def spec(self, incarnation: int, sandbox: Sandbox) -> CellSpec:
+        """How the cell of this incarnation is to be made; what it needs beforehand is made now."""
+        return self.cell.spec(incarnation, sandbox, self._wishes.hide())
+
+    def take_over(self, handed: HandedZygote) -> None:
+        """Holds the workers that an earlier image of this process has left running, and makes no other."""
+        self.cell = CELLS[handed.cell](self._wishes.limits)
+        self._zygote = Zygote.take_over(handed, self._heard, self._ended)
+        self._record.add(self._zygote.process)
+
+    @property
+    def guard(self) -> int:
+        """The pid of the process above the zygote."""
+        return self._zygote.process.pid if self._zygote is not None else procfs.NOBODY.pid
+
+    def hand_over(self) -> HandedZygote | None:
+        """None when there is no zygote just now, and so no worker either."""
+        self.state = NurseryState.CLOSED
+        self._stop_timers()
+        zygote, self._zygote = self._zygote, None
+        return zygote.hand_over(self.cell.name) if zygote is not None else None
+
+    def fork(self, order: Fork, descriptors: Sequence[int]) -> bool:
+        """False when no zygote can take it now."""
+        if self.state is not NurseryState.READY or self._zygote is None:
+            return False
+        return self._zygote.fork(order, descriptors)
+
+    def bind(self, order: Bind) -> bool:
+        """False when no zygote can take it now."""
+        return self._zygote is not None and self._zygote.bind(order)
+
+    def give_up_zygote(self) -> None:
+        """For a zygote that no longer answers: it and all its workers end; `lost` follows, then a new one."""
+        if self._zygote is not None:
+            self._zygote.end()
+
+    async def close(self, deadline_seconds: float) -> None:
+        """Ends the zygote and everything below it; what does not end in half the time is killed."""
+        self.state = NurseryState.CLOSED
+        self._stop_timers()
+        if self._zygote is None:
+            return
+        for act in (self._zygote.end, self._zygote.kill):
+            act()
+            try:
+                async with asyncio.timeout(deadline_seconds / 2):
+                    await self._gone.wait()
+                    return
+            except TimeoutError:
+                continue
+
+    async def _try(self) -> None:
+        self._trial = asyncio.get_running_loop().create_future()
+        self._start()
+        try:
+            async with asyncio.timeout(_TRIAL_SECONDS_MAX):
+                fault = await self._trial
+        except TimeoutError:
+            fault = f"no answer from the zygote within {_TRIAL_SECONDS_MAX:.0f} s"
+        self._trial = None
+        if fault:
+            await self.close(_TRIAL_SECONDS_MAX)
+            self.cell.clear(0)
+            raise CellUnavailable(fault, _HINTS[self.cell.name])
+        self.cell.clear(0)
+
+    def _stop_timers(self) -> None:
+        if self._restart is not None:
+            self._restart.cancel()
+
+    def _start(self) -> None:
+        environment = {
+            name: value for name, value in self._wishes.environment.items() if name not in _NOT_FOR_WORKERS
+        }
+        try:
+            self._wishes.check()
+        except PlaceError as error:
+            raise CellUnavailable(error.fault, error.hint) from None
+        self.state = NurseryState.WARMING
+        self.detail = ""
+        self._gone.clear()
+        self._zygote = Zygote.start(
+            self._wishes.program,
+            Prepare(self.spec(0, self._wishes.sandbox()), self._wishes.boundary(self.cell.name)),
+            self._log,
+            environment,
+            self._heard,
+            self._ended,
+        )
+        self._record.add(self._zygote.process)
+
+    def _start_again(self) -> None:
+        try:
+            self._start()
+        except CellUnavailable as fault:
+            self._rest(f"{fault.fault}; {fault.hint}")
+
+    def _heard(self, message: FromZygote, descriptor: int | None) -> None:
+        match message:
+            case CellWorks():
+                self.shortcomings = message.shortcomings
+                self._settle_trial("")
+            case CellFails():
+                self.detail = message.error
+                self._settle_trial(message.error)
+            case Warm():
+                self.state = NurseryState.READY
+                self._warm_at = monotonic()
+                self.cell.clear(0)
+                self._receive(message, descriptor)
+            case _:
+                self._receive(message, descriptor)
+
+    def _settle_trial(self, fault: str) -> None:
+        if self._trial is not None and not self._trial.done():
+            self._trial.set_result(fault)
+
+    def _ended(self, status: int) -> None:
+        zygote, self._zygote = self._zygote, None
+        if zygote is not None:
+            self._record.remove(zygote.process)
+        self._gone.set()
+        words = self.detail or sentence(f"the zygote {how_it_ended(status)}", self._log)
+        # A guard that was killed has ended nothing before it went, and an agent may have killed it.
+        is_certain = status >= 0 or self.cell.name == BEST
+        if self._trial is not None:
+            self._settle_trial(words)
+            return
+        if self.state is not NurseryState.CLOSED:
+            self._rest(words)
+        self._lost(words, is_certain)
+
+    def _rest(self, words: str) -> None:
+        if self._warm_at is not None and monotonic() - self._warm_at > _SOUND_SECONDS:
+            self._rest_seconds = _REST_SECONDS_FIRST
+        self._warm_at = None
+        self.state = NurseryState.RESTING
+        self.detail = f"{words}; the next one starts in {self._rest_seconds:.1f} s"
+        self._restart = asyncio.get_running_loop().call_later(self._rest_seconds, self._start_again)
+        self._rest_seconds = min(2 * self._rest_seconds, _REST_SECONDS_MAX)

@@ -1,0 +1,76 @@
+"""What worker trees use, read by a thread so that the loop never waits for /proc."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from supervisor.clock import monotonic
+from supervisor.processes import procfs
+from supervisor.processes.memory import memory_bytes
+
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+_TREE_MAX = 1000
+# A worker that writes more than this has its log begun anew.
+_LOG_BYTES_MAX = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A worker's whole tree. Of memory shared with others it has its part, as the kernel divides it."""
+
+    pid: int
+    memory_bytes: int
+    cpu_percent: float
+    processes: int
+    age_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What the thread needs to know of a cell."""
+
+    # Given how many at most.
+    members: Callable[[int], Iterable[procfs.Status]]
+    pid: int
+    started_at: float
+
+
+class Meter:
+    """Reads all trees at once, and CPU time against the reading before."""
+
+    def __init__(self) -> None:
+        self._ticks: dict[int, tuple[float, int]] = {}
+
+    def read(self, watched: Mapping[int, Watched]) -> dict[int, Reading]:
+        now = monotonic()
+        readings = {}
+        ticks = {}
+        for incarnation, cell in watched.items():
+            members = list(cell.members(_TREE_MAX))
+            total = sum(member.ticks for member in members)
+            since, before = self._ticks.get(incarnation, (cell.started_at, 0))
+            ticks[incarnation] = (now, total)
+            readings[incarnation] = Reading(
+                pid=cell.pid,
+                memory_bytes=memory_bytes([member.process.pid for member in members]),
+                cpu_percent=_percent(total - before, now - since),
+                processes=len(members),
+                age_seconds=now - cell.started_at,
+            )
+        self._ticks = ticks
+        return readings
+
+
+def _percent(ticks: int, seconds: float) -> float:
+    return max(0.0, 100.0 * ticks / _TICKS_PER_SECOND / seconds) if seconds > 0 else 0.0
+
+
+def read(meter: Meter, watched: Mapping[int, Watched], logs: list[Path]) -> dict[int, Reading]:
+    """In a thread: the readings, and a look at the logs, which have no other bound."""
+    for log in logs:
+        with contextlib.suppress(FileNotFoundError):
+            if log.stat().st_size > _LOG_BYTES_MAX:
+                os.truncate(log, 0)
+    return meter.read(watched)

@@ -1,0 +1,93 @@
+"""One process in a seat, from the order to start it until its death is reported."""
+
+import os
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from ipc.service_messages import Fork, Sandbox
+from supervisor.handoff.carried_workers import HandedWorker
+from supervisor.processes.cells import Held
+from supervisor.processes.procfs import Process
+from supervisor.processes.seccomp import tools_filter
+from supervisor.processes.spawner import Nursery
+
+
+class Phase(StrEnum):
+    WAITING = "waiting"  # for a warm zygote
+    ASKED = "asked"
+    HELD = "held"
+    ENDING = "ending"
+
+
+@dataclass(slots=True)
+class Worker:
+    """What the process room knows of an incarnation."""
+
+    seat: int
+    incarnation: int
+    log: Path
+    begun_at: float
+    nursery: Nursery
+    memory_bytes_max: int
+    sandbox: Sandbox
+    phase: Phase = Phase.WAITING
+    held: Held | None = None
+    pid: int = 0
+    status: int | None = None
+    kill_asked_at: float | None = None
+    kill_words: str = "killed by the supervisor"
+
+    @property
+    def level(self) -> str:
+        """How much of the host its cell shows. Only namespaces can show less than all of it."""
+        return self.sandbox.level if self.nursery.cell.name == "pidns" else "host"
+
+    def order(self, epoch: int) -> Fork:
+        """What the zygote is to make of it."""
+        return Fork(
+            epoch=epoch,
+            seat=self.seat,
+            incarnation=self.incarnation,
+            log_path=str(self.log),
+            cell=self.nursery.spec(self.incarnation, self.sandbox),
+            tools_filter=tools_filter() if self.sandbox.network == "none" else b"",
+        )
+
+    def hand_over(self) -> HandedWorker | None:
+        """For the next image of the supervisor; None when it is not up, or on its way out."""
+        if self.phase is not Phase.HELD or self.held is None or not self.pid:
+            return None
+        os.set_inheritable(self.held.pidfd, True)
+        return HandedWorker(
+            self.seat,
+            self.incarnation,
+            str(self.log),
+            self.begun_at,
+            self.pid,
+            self.held.keeper.pid,
+            self.held.keeper.started,
+            self.held.pidfd,
+            self.nursery.guard,
+            self.memory_bytes_max,
+            self.sandbox,
+            self.held.leaf,
+        )
+
+    @classmethod
+    def take_over(cls, handed: HandedWorker, nursery: Nursery) -> "Worker":
+        os.set_inheritable(handed.keeper_pidfd, False)
+        keeper = Process(handed.keeper, handed.keeper_started)
+        worker = cls(
+            handed.seat,
+            handed.incarnation,
+            Path(handed.log),
+            handed.begun_at,
+            nursery,
+            handed.memory_bytes_max,
+            handed.sandbox,
+        )
+        worker.phase = Phase.HELD
+        worker.held = Held(handed.incarnation, keeper, handed.keeper_pidfd, handed.leaf)
+        worker.pid = handed.pid
+        return worker

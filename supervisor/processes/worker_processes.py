@@ -1,0 +1,400 @@
+"""The workers' host: starts them in cells through the zygote and reports each death once, with its proof.
+
+Nothing here blocks the loop or is tried again: a worker that died is reported and the engine decides anew.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from pathlib import Path
+
+from ipc.channel import connected_pair
+from ipc.errors import PlaceError
+from ipc.places import Places, make_private
+from ipc.service_messages import Bound, Exited, Forked, ForkFailed, FromZygote, Running, Sandbox, Warm
+from supervisor.clock import monotonic
+from supervisor.core.events import WorkerDied, WorkerStarted, WorkerStuck
+from supervisor.core.policy import DEFAULT_AGENT
+from supervisor.core.state import Proof
+from supervisor.handoff.carried_workers import HandedProcesses
+from supervisor.processes import agent_user, procfs
+from supervisor.processes.cells import CellUnavailable, Held, Limits, own_cgroup
+from supervisor.processes.exit_reason import how_it_ended, sentence, too_large
+from supervisor.processes.orphans import Record, sweep_leftovers
+from supervisor.processes.spawner import Nursery, NurseryState, Wishes
+from supervisor.processes.stuck_processes import left
+from supervisor.processes.usage import Reading
+from supervisor.processes.visibility import boundary, hidden
+from supervisor.processes.watch import Watch
+from supervisor.processes.worker_process import Phase, Worker
+from supervisor.processes.workspace_binding import Bindings, Done
+from supervisor.processes.zygote_client import Program
+
+# A cell that is not empty by then holds a process that the kernel cannot end yet: that is reported.
+_PROOF_SECONDS_MAX = 5.0
+# The zygote's word on how a worker ended comes right behind its death, unless the zygote has died too.
+_STATUS_SECONDS_MAX = 0.25
+# Sixteen orders on a machine with no time to spare take half as long; a zygote that needs more is stuck.
+_ANSWER_SECONDS_MAX = 10.0
+# Orders the zygote has not answered yet; all of them fit its socket's buffer.
+_ASKED_MAX = 16
+# Beyond this a tree is counted no further: the kill should not wait for the census.
+_COUNT_MAX = 1000
+
+_LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+
+# Seat and incarnation of a worker, and the supervisor's ends of its lines for frames and pulse.
+Connected = Callable[[int, int, socket.socket, socket.socket], None]
+Report = Callable[[WorkerStarted | WorkerDied | WorkerStuck], None]
+
+
+class Processes:
+    """All worker processes of one supervisor. Make and use it in the loop of the main thread."""
+
+    def __init__(
+        self,
+        *,
+        epoch: int,
+        places: Places,
+        cell: str,
+        limits: Limits,
+        report: Report,
+        connected: Connected,
+        sandbox: Callable[[str], Sandbox] = lambda _: Sandbox(),
+        key_files: Callable[[], tuple[Path, ...]] = tuple,
+        program: Program | None = None,
+        environment: Mapping[str, str] | None = None,
+        check: Callable[..., None] = lambda *paths: None,
+    ) -> None:
+        """`check` raises PlaceError when one of these folders is not the one it was."""
+        self._epoch = epoch
+        self._places = places
+        self._user = agent_user.choose(places.state, cell)
+        self._limits = limits
+        self._sandbox = sandbox
+        self._report = report
+        self._check = partial(check, places.runtime, places.logs)
+        self._connected = connected
+        self._workers: dict[int, Worker] = {}
+        self._waiting: deque[Worker] = deque()
+        self._endings: set[asyncio.Task[None]] = set()
+        self._bindings = Bindings()
+        self._watch = Watch(self._workers, self.kill)
+        self._record_file = places.runtime / "processes"
+        self._record = Record(self._record_file)
+        wishes = self._wishes = Wishes(
+            cell=cell,
+            limits=limits,
+            sandbox=lambda: sandbox(DEFAULT_AGENT),
+            hide=lambda: hidden(places, key_files()),
+            boundary=partial(boundary, places, self._user),
+            program=program or Program(),
+            environment=os.environ if environment is None else environment,
+            check=self._check,
+        )
+        self._nursery = self._make_nursery(wishes)
+        # Of earlier images of this process, as long as a worker they have started goes on with its turn.
+        self._former: list[Nursery] = []
+
+    def _make_nursery(self, wishes: Wishes) -> Nursery:
+        def lost(words: str, is_certain: bool) -> None:
+            self._lost(nursery, words, is_certain)
+
+        nursery = Nursery(wishes, self._places.logs / "zygote.log", self._record, self._heard, lost)
+        return nursery
+
+    async def open(self, handed: HandedProcesses | None = None) -> None:
+        """Ends what an earlier life left, and starts the zygote where cells can be had."""
+        for folder in (self._places.runtime, self._places.logs, self._places.workspaces):
+            make_private(folder)
+        if handed is None:
+            sweep_leftovers(self._record_file)
+        else:
+            self._take_over(handed)
+        await self._nursery.open()
+        self._watch.start()
+
+    def start(self, seat: int, incarnation: int, agent: str = DEFAULT_AGENT) -> None:
+        """Never blocks. WorkerStarted is reported, or WorkerDied when it cannot be."""
+        worker = Worker(
+            seat,
+            incarnation,
+            self._places.logs / f"worker-{seat}.log",
+            monotonic(),
+            self._nursery,
+            self._limits.memory_bytes_max,
+            self._sandbox(agent),
+        )
+        self._workers[incarnation] = worker
+        self._waiting.append(worker)
+        self._ask()
+
+    def change_limits(self, limits: Limits) -> None:
+        """For workers that are started from now on."""
+        self._limits = limits
+        self._nursery.cell.limits = limits
+
+    def kill(self, incarnation: int) -> None:
+        """Never blocks; WorkerDied follows with the proof. Again, or for an unknown incarnation: nothing."""
+        worker = self._workers.get(incarnation)
+        if worker is None or worker.kill_asked_at is not None or worker.phase is Phase.ENDING:
+            return
+        worker.kill_asked_at = monotonic()
+        match worker.phase:
+            case Phase.WAITING:
+                self._waiting.remove(worker)
+                self._never_was(worker, "killed before it was started")
+            case Phase.ASKED:
+                asyncio.get_running_loop().call_later(_PROOF_SECONDS_MAX, self._still_asked, worker)
+            case Phase.HELD:
+                self._end(worker)
+
+    def bind(self, incarnation: int, workspace: Path, done: Done) -> None:
+        """Shows a worker its session's workspace; `done` is told the fault, "" when there is none."""
+        self._bindings.ask(self._workers.get(incarnation), workspace, done)
+
+    def is_known(self, incarnation: int) -> bool:
+        """From the order to start it until its death is reported."""
+        return incarnation in self._workers
+
+    def readings(self) -> dict[int, Reading]:
+        """The latest of every live worker, by incarnation; half a second old at most on an idle host."""
+        return self._watch.readings()
+
+    @property
+    def cell_name(self) -> str:
+        return self._nursery.cell.name
+
+    @property
+    def cell_description(self) -> str:
+        """What holds agents, and what the kernel cannot hold them to; or why no agent can be started."""
+        if self._nursery.state is NurseryState.UNAVAILABLE:
+            return f"none, so no agent starts: {self._nursery.detail}"
+        agents = f"agents {self._user.sentence}"
+        return "; ".join([self._nursery.cell.description, agents, *self._nursery.shortcomings])
+
+    @property
+    def state(self) -> NurseryState:
+        return self._nursery.state
+
+    @property
+    def state_detail(self) -> str:
+        return self._nursery.detail
+
+    async def close(self, deadline_seconds: float) -> None:
+        """Kills every cell, then the zygote; nothing is reported from here on."""
+        self._report = lambda event: None
+        self._watch.stop()
+        for incarnation in list(self._workers):
+            self.kill(incarnation)
+        if self._endings:
+            await asyncio.wait(self._endings, timeout=deadline_seconds / 2)
+        closings = (each.close(deadline_seconds / 2) for each in (self._nursery, *self._former))
+        await asyncio.gather(*closings)
+        for ending in list(self._endings):
+            ending.cancel()
+        for worker in list(self._workers.values()):
+            self._forget(worker)
+        self._record.close()
+
+    # --- from one image of the supervisor to the next
+
+    async def hand_over(self, staying: Collection[int], deadline_seconds: float) -> HandedProcesses:
+        """Ends every worker but these incarnations; nothing is reported from here on."""
+        self._report = lambda event: None
+        self._watch.stop()
+        for incarnation in self._workers.keys() - set(staying):
+            self.kill(incarnation)
+        if self._endings:
+            await asyncio.wait(self._endings, timeout=deadline_seconds)
+        handed = [each for worker in self._workers.values() if (each := worker.hand_over()) is not None]
+        for each in handed:
+            asyncio.get_running_loop().remove_reader(each.keeper_pidfd)
+            del self._workers[each.incarnation]
+        zygotes = [nursery.hand_over() for nursery in (self._nursery, *self._former)]
+        return HandedProcesses(tuple(filter(None, zygotes)), tuple(handed))
+
+    def _take_over(self, handed: HandedProcesses) -> None:
+        for zygote in handed.zygotes:
+            nursery = self._make_nursery(self._wishes)
+            nursery.take_over(zygote)
+            self._former.append(nursery)
+        by_guard = {nursery.guard: nursery for nursery in self._former}
+        for each in handed.workers:
+            worker = Worker.take_over(each, by_guard[each.guard])
+            assert worker.held is not None
+            self._workers[worker.incarnation] = worker
+            self._record.add(worker.held.keeper)
+            loop = asyncio.get_running_loop()
+            loop.add_reader(worker.held.pidfd, self._keeper_gone, worker, worker.held)
+        self._end_unused()
+
+    def _end_unused(self) -> None:
+        """A zygote of an earlier image has no other purpose than the workers it has started."""
+        used = {id(worker.nursery) for worker in self._workers.values()}
+        for nursery in self._former:
+            if id(nursery) not in used:
+                nursery.give_up_zygote()
+        self._former = [nursery for nursery in self._former if id(nursery) in used]
+
+    # --- the way in
+
+    def _ask(self) -> None:
+        while self._waiting and self._nursery.state is NurseryState.UNAVAILABLE:
+            self._never_was(self._waiting.popleft(), f"could not be started: {self._nursery.detail}")
+        asked = sum(1 for worker in self._workers.values() if worker.phase is Phase.ASKED)
+        while self._waiting and asked < _ASKED_MAX and self._nursery.state is NurseryState.READY:
+            worker = self._waiting[0]
+            try:
+                if not self._send(worker):
+                    return
+            except OSError as error:
+                self._waiting.popleft()
+                self._never_was(worker, f"could not be started: {error}")
+            except (CellUnavailable, PlaceError) as fault:
+                self._waiting.popleft()
+                self._never_was(worker, f"could not be started: {fault.fault}")
+            else:
+                self._waiting.popleft()
+                worker.phase = Phase.ASKED
+                asyncio.get_running_loop().call_later(_ANSWER_SECONDS_MAX, self._still_asked, worker)
+                asked += 1
+
+    def _send(self, worker: Worker) -> bool:
+        """Its lines are connected before it exists, and it alone gets the other ends."""
+        self._check()
+        with contextlib.ExitStack() as held:
+            log = os.open(worker.log, _LOG_FLAGS, 0o600)
+            held.callback(os.close, log)
+            runtime = str(self._places.runtime)
+            frames, its_frames = map(held.enter_context, connected_pair(runtime))
+            pulse, its_pulse = map(held.enter_context, connected_pair(runtime))
+            given = (log, its_frames.fileno(), its_pulse.fileno())
+            is_sent = self._nursery.fork(worker.order(self._epoch), given)
+            if is_sent:
+                self._connected(worker.seat, worker.incarnation, frames.dup(), pulse.dup())
+            return is_sent
+
+    def _heard(self, message: FromZygote, descriptor: int | None) -> None:
+        match message:
+            case Warm():
+                pass
+            case Forked(incarnation, path) if descriptor is not None:
+                self._forked(self._workers[incarnation], descriptor, path)
+            case Running(incarnation) if descriptor is not None:
+                self._running(self._workers.get(incarnation), descriptor)
+            case ForkFailed(incarnation, error):
+                self._never_was(self._workers[incarnation], f"could not be started: {error}")
+            case Bound():
+                self._bindings.told(message)
+            case Exited(incarnation, status):
+                self._exited(incarnation, status)
+        self._ask()
+
+    def _forked(self, worker: Worker, pidfd: int, path: str) -> None:
+        pid = procfs.pid_of(pidfd)
+        found = procfs.status(pid)
+        keeper = found.process if found else procfs.NOBODY
+        worker.held = Held(worker.incarnation, keeper, pidfd, path)
+        worker.phase = Phase.HELD
+        self._record.add(keeper)
+        asyncio.get_running_loop().add_reader(pidfd, self._keeper_gone, worker, worker.held)
+        if worker.kill_asked_at is not None:
+            self._end(worker)
+        else:
+            self._tell_started(worker)
+
+    def _running(self, worker: Worker | None, pidfd: int) -> None:
+        if worker is not None:
+            worker.pid = procfs.pid_of(pidfd)
+            self._tell_started(worker)
+        os.close(pidfd)
+
+    def _tell_started(self, worker: Worker) -> None:
+        """The word of the keeper and that of the zygote may come in either order; both are needed."""
+        if worker.phase is Phase.HELD and worker.pid:
+            self._report(WorkerStarted(worker.seat, worker.incarnation, worker.pid, worker.level))
+
+    # --- the way out
+
+    def _never_was(self, worker: Worker, words: str) -> None:
+        self._forget(worker)
+        proof = Proof(processes=0, all_dead=True, ms=0.0, how=self._nursery.cell.name)
+        died = WorkerDied(worker.seat, worker.incarnation, proof, words)
+        asyncio.get_running_loop().call_soon(lambda: self._report(died))
+
+    def _still_asked(self, worker: Worker) -> None:
+        if worker.phase is Phase.ASKED and worker.incarnation in self._workers:
+            self._nursery.give_up_zygote()
+
+    def _exited(self, incarnation: int, status: int) -> None:
+        worker = self._workers.get(incarnation)
+        if worker is not None and worker.held is not None:
+            worker.status = status
+            worker.held.reaped.set()
+
+    def _keeper_gone(self, worker: Worker, held: Held) -> None:
+        asyncio.get_running_loop().remove_reader(held.pidfd)
+        held.gone.set()
+        if worker.phase is Phase.HELD:
+            self._end(worker)
+
+    def _lost(self, nursery: Nursery, words: str, is_certain: bool) -> None:
+        """The zygote and its guard are gone, and with them, if that is certain, every process below."""
+        for worker in [each for each in self._workers.values() if each.nursery is nursery]:
+            if worker.phase is Phase.ASKED:
+                self._never_was(worker, words)
+            elif worker.held is not None:
+                worker.held.is_certain = is_certain
+                worker.held.reaped.set()
+
+    def _end(self, worker: Worker) -> None:
+        held = worker.held
+        if held is None:
+            return
+        worker.phase = Phase.ENDING
+        began = monotonic() if worker.kill_asked_at is None else worker.kill_asked_at
+        seen = list(worker.nursery.cell.members(held, _COUNT_MAX))
+        worker.nursery.cell.strike(held, seen)
+        ending = asyncio.get_running_loop().create_task(self._finish(worker, held, len(seen), began))
+        self._endings.add(ending)
+        ending.add_done_callback(self._endings.discard)
+
+    async def _finish(self, worker: Worker, held: Held, processes: int, began: float) -> None:
+        cell = worker.nursery.cell
+        try:
+            async with asyncio.timeout(_PROOF_SECONDS_MAX):
+                await cell.finish(held)
+        except TimeoutError:
+            # Without the proof nobody else gets what it had: its end is waited for, however long that takes.
+            self._report(WorkerStuck(worker.seat, worker.incarnation, *left(cell, held)))
+            await cell.finish(held)
+        ms = (monotonic() - began) * 1000
+        words = worker.kill_words
+        if worker.kill_asked_at is None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_STATUS_SECONDS_MAX):
+                    await held.reaped.wait()
+            words = sentence(how_it_ended(worker.status), worker.log)
+        if held.leaf:
+            if own_cgroup.was_out_of_memory(held.leaf):
+                words = too_large(worker.memory_bytes_max)
+            own_cgroup.remove(held.leaf)
+        self._forget(worker)
+        cell.clear(worker.incarnation)
+        if held.is_certain:
+            self._record.remove(held.keeper)
+        proof = Proof(processes=processes, all_dead=held.is_certain, ms=ms, how=cell.name)
+        self._report(WorkerDied(worker.seat, worker.incarnation, proof, words))
+
+    def _forget(self, worker: Worker) -> None:
+        self._workers.pop(worker.incarnation, None)
+        self._bindings.forget(worker.incarnation)
+        if worker.held is not None:
+            asyncio.get_running_loop().remove_reader(worker.held.pidfd)
+            os.close(worker.held.pidfd)
+        self._end_unused()

@@ -1,0 +1,39 @@
+"""Workspaces on their way into cells: one order to the zygote for each, and who waits for its answer."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ipc.service_messages import Bind, Bound
+from supervisor.processes.worker_process import Phase, Worker
+
+# Told the fault, "" when there is none.
+Done = Callable[[str], None]
+
+
+class Bindings:
+    """Never blocks. Whoever asks is told once, also when the worker or its zygote ends before."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, Done] = {}
+
+    def ask(self, worker: Worker | None, workspace: Path, done: Done) -> None:
+        if worker is None or worker.phase is not Phase.HELD:
+            done("it has ended")
+        elif not worker.nursery.cell.has_view:
+            done("")
+        elif worker.nursery.bind(Bind(worker.incarnation, workspace.name)):
+            self._waiting[worker.incarnation] = done
+        else:
+            done("its zygote takes no order")
+
+    def told(self, message: Bound) -> None:
+        self._tell(message.incarnation, message.error)
+
+    def forget(self, incarnation: int) -> None:
+        """The worker has ended."""
+        self._tell(incarnation, "it has ended")
+
+    def _tell(self, incarnation: int, fault: str) -> None:
+        done = self._waiting.pop(incarnation, None)
+        if done is not None:
+            done(fault)

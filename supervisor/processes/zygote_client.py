@@ -1,0 +1,175 @@
+"""The supervisor's hand on the zygote: starts it, gives it orders, and knows when all below it is gone."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ipc.codec import Decoder, encode
+from ipc.errors import WireError
+from ipc.interpreter import WORKING_DIRECTORY, command
+from ipc.service_messages import Bind, Fork, FromZygote, Prepare
+from supervisor.handoff.carried_workers import HandedZygote
+from supervisor.processes import procfs
+
+_DATAGRAM_BYTES_MAX = 64 * 1024
+_decoder: Decoder[FromZygote] = Decoder(FromZygote)
+
+Receive = Callable[[FromZygote, int | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The zygote's interpreter; modules with `run(fork)` and `stretch()`, and `rehearse()`.
+
+    `path` are folders with modules that the interpreter does not find by itself.
+    """
+
+    python: str = sys.executable
+    run: str = "worker.worker_main"
+    rehearse: str = "worker.warm_up"
+    path: tuple[str, ...] = ()
+
+    def line(self, pair: str) -> list[str]:
+        modules = ("worker.zygote", pair, self.run, self.rehearse)
+        return command(*modules, python=self.python, path=self.path)
+
+
+class Zygote:
+    """A running zygote. `receive` gets its messages, each with the descriptor that came along.
+
+    `ended` is called once, with the exit status, when the guard above the zygote has ended: then the zygote,
+    every worker and all they started are gone.
+    """
+
+    def __init__(
+        self,
+        pair: socket.socket,
+        guard: int,
+        reap: Callable[[], int],
+        receive: Receive,
+        ended: Callable[[int], None],
+    ) -> None:
+        """`reap` waits for the guard, which has ended, and gives its exit status."""
+        self._pair = pair
+        self._pair.setblocking(False)
+        self._guard = guard
+        self._reap = reap
+        self._receive = receive
+        self._ended = ended
+        self._loop = asyncio.get_running_loop()
+        self._pidfd = os.pidfd_open(guard)
+        found = procfs.status(guard)
+        self.process = found.process if found else procfs.NOBODY
+        self._loop.add_reader(self._pair, self._drain)
+        self._loop.add_reader(self._pidfd, self._guard_ended)
+
+    @classmethod
+    def start(
+        cls,
+        program: Program,
+        prepare: Prepare,
+        log: Path,
+        environment: Mapping[str, str],
+        receive: Receive,
+        ended: Callable[[int], None],
+    ) -> "Zygote":
+        # The kernel ends the guard with the thread that started it.
+        if threading.current_thread() is not threading.main_thread():
+            raise RuntimeError("start the zygote from the main thread")
+        pair, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs, log.open("wb") as output:
+            guard = subprocess.Popen(
+                program.line(str(theirs.fileno())),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=[theirs.fileno()],
+                cwd=WORKING_DIRECTORY,
+                env=dict(environment),
+                start_new_session=True,
+            )
+        zygote = cls(pair, guard.pid, guard.wait, receive, ended)
+        # One that has died already is told of by `ended`.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            pair.send(encode(prepare))
+        return zygote
+
+    @classmethod
+    def take_over(cls, handed: HandedZygote, receive: Receive, ended: Callable[[int], None]) -> "Zygote":
+        """One that an earlier image of this process has started: still its child."""
+        pair = socket.socket(fileno=handed.pair)
+        pair.set_inheritable(False)
+
+        def reap() -> int:
+            return os.waitstatus_to_exitcode(os.waitpid(handed.guard, 0)[1])
+
+        return cls(pair, handed.guard, reap, receive, ended)
+
+    def hand_over(self, kind: str) -> HandedZygote:
+        """For the next image of this process; this one hears no more of it."""
+        self._loop.remove_reader(self._pidfd)
+        self._loop.remove_reader(self._pair)
+        self._pair.set_inheritable(True)
+        return HandedZygote(kind, self._guard, self._pair.detach())
+
+    def fork(self, order: Fork, descriptors: Sequence[int]) -> bool:
+        """False when it cannot be sent now; nothing was sent then."""
+        try:
+            socket.send_fds(self._pair, [encode(order)], descriptors)
+        except (BlockingIOError, BrokenPipeError, ConnectionResetError):
+            return False
+        return True
+
+    def bind(self, order: Bind) -> bool:
+        """False when it cannot be sent now; nothing was sent then."""
+        try:
+            self._pair.send(encode(order))
+        except (BlockingIOError, BrokenPipeError, ConnectionResetError):
+            return False
+        return True
+
+    def end(self) -> None:
+        """Asks the guard to end everything; `ended` follows."""
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError, OSError):
+            signal.pidfd_send_signal(self._pidfd, number)
+
+    def _drain(self) -> None:
+        while True:
+            try:
+                frame, descriptors, _, _ = socket.recv_fds(self._pair, _DATAGRAM_BYTES_MAX, 1)
+            except (BlockingIOError, ConnectionResetError):
+                return
+            if not frame:
+                self._loop.remove_reader(self._pair)
+                self.end()
+                return
+            try:
+                message = _decoder.decode(frame)
+            except WireError:
+                # Only another version of our own code can be there; nothing it makes is usable.
+                self.end()
+                return
+            self._receive(message, descriptors[0] if descriptors else None)
+
+    def _guard_ended(self) -> None:
+        self._drain()
+        self._loop.remove_reader(self._pidfd)
+        self._loop.remove_reader(self._pair)
+        os.close(self._pidfd)
+        self._pidfd = -1
+        self._pair.close()
+        self._ended(self._reap())

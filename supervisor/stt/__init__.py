@@ -1,0 +1,1 @@
+"""Speech to text: clips sent to the STT service, and the folder they are stored in."""

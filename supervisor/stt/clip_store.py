@@ -1,0 +1,176 @@
+"""The clips that were spoken: kept for a while, within a size, and never taken from under a transcription."""
+
+import asyncio
+import os
+import stat
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from ipc.errors import PlaceError
+from supervisor.clock import Clock
+from supervisor.config.live import Live
+from supervisor.containment import Containment, nothing
+from supervisor.core.state import State
+from supervisor.telemetry.log import Log
+
+# As hosted services take it, and far more than anybody says in one breath; a test compares it with the limit
+# of the STT service.
+CLIP_BYTES_MAX = 25 * 1024 * 1024
+# A name is a token that its sender drew: no folder, no dot, nothing a shell or a log could misread.
+_NAME_CHARACTERS_MAX = 64
+# No message has it: its sender died before saying so, or its message was forgotten. A sender that lives says
+# so at once, also on a slow disk.
+_STRAY_SECONDS = 3600.0
+_PRUNE_SECONDS = 3600.0
+# Looked at and removed before others of the loop get their turn: some milliseconds.
+_AT_ONCE = 100
+
+
+class Known(Protocol):
+    def clips_known(self, names: Collection[str]) -> set[str]:
+        """Which of these some message was spoken in."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    name: str
+    at: float
+    size: int
+
+
+def fault(folder: Path, name: str) -> tuple[str, str] | None:
+    """Why a clip of this name cannot be taken, and what to do."""
+    if not (0 < len(name) <= _NAME_CHARACTERS_MAX and name.isascii() and name.isalnum()):
+        error = f"a clip's name has 1 to {_NAME_CHARACTERS_MAX} letters and digits"
+        return error, "store the clip under another name"
+    try:
+        found = os.lstat(folder / name)
+    except OSError:
+        return "the clip is not in the clips folder", "store it there, then say so; old ones are removed"
+    if not stat.S_ISREG(found.st_mode):
+        return "the clip is not a plain file", "store a copy of it in the clips folder"
+    if not found.st_size:
+        return "the clip is empty", "record it again"
+    if found.st_size > CLIP_BYTES_MAX:
+        size = f"the clip has {found.st_size:,} bytes, the limit is {CLIP_BYTES_MAX:,}"
+        return size, "send it compressed (OGG/Opus), or in parts"
+    return None
+
+
+def superfluous(stored: Collection[Stored], now: float, keep_seconds: float, bytes_max: int) -> list[Stored]:
+    """What is too old, and of the rest the oldest that are too much."""
+    kept = sorted(stored, key=lambda clip: clip.at, reverse=True)
+    size = 0
+    gone = []
+    for clip in kept:
+        size += clip.size
+        if size > bytes_max or now - clip.at > keep_seconds:
+            gone.append(clip)
+    return gone
+
+
+class ClipStore:
+    """Prunes the folder at the start, on schedule, and when messages were forgotten.
+
+    `check` raises PlaceError when the folder is not the one it was; `in_use` names the clips that are being
+    transcribed.
+    """
+
+    def __init__(
+        self,
+        *,
+        folder: Path,
+        check: Callable[[Path], None],
+        live: Live,
+        known: Known,
+        in_use: Callable[[], set[str]],
+        clock: Clock,
+        log: Log,
+        contain: Containment,
+    ) -> None:
+        self._folder = folder
+        self._check = check
+        self._live = live
+        self._known = known
+        self._in_use = in_use
+        self._clock = clock
+        self._log = log
+        self._contain = contain
+        self._loop = asyncio.get_running_loop()
+        self._pruning: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        """Prune now and on schedule."""
+        self._loop.call_later(_PRUNE_SECONDS, self.open)
+        self.prune()
+
+    def prune(self) -> None:
+        if self._pruning is None or self._pruning.done():
+            self._pruning = self._contain.task("schedule", self._prune(), nothing)
+
+    def close(self) -> None:
+        if self._pruning is not None:
+            self._pruning.cancel()
+
+    def fault(self, name: str) -> tuple[str, str] | None:
+        """Why a clip of this name cannot be taken, and what to do."""
+        try:
+            self._check(self._folder)
+        except PlaceError as error:
+            return error.fault, error.hint
+        return fault(self._folder, name)
+
+    async def _prune(self) -> None:
+        try:
+            await self._remove_superfluous()
+        except PlaceError as error:
+            self._log.write("clips.kept", error=error.fault)
+
+    async def _remove_superfluous(self) -> None:
+        self._check(self._folder)
+        stored = await asyncio.to_thread(_stored, self._folder)
+        now = self._clock.now()
+        stt = self._live.settings.stt
+        gone = superfluous(stored, now, stt.clips_seconds, stt.clips_bytes_max)
+        aged = [clip for clip in stored if now - clip.at > _STRAY_SECONDS]
+        removed = 0
+        for start in range(0, len(aged), _AT_ONCE):
+            names = [clip.name for clip in aged[start : start + _AT_ONCE]]
+            strays = set(names) - self._known.clips_known(names)
+            removed += self._remove(strays)
+            await asyncio.sleep(0)
+        for start in range(0, len(gone), _AT_ONCE):
+            removed += self._remove({clip.name for clip in gone[start : start + _AT_ONCE]})
+            await asyncio.sleep(0)
+        if removed:
+            self._log.write("clips.pruned", clips=removed)
+
+    def _remove(self, names: set[str]) -> int:
+        """Asked anew each time: a clip may have come into use while others were looked at."""
+        self._check(self._folder)
+        removed = 0
+        for name in names - self._in_use():
+            with suppress(OSError):
+                (self._folder / name).unlink()
+                removed += 1
+        return removed
+
+
+def _stored(folder: Path) -> list[Stored]:
+    found = []
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                about = entry.stat(follow_symlinks=False)
+                found.append(Stored(entry.name, about.st_mtime, about.st_size))
+    return found
+
+
+def clips_in_use(state: State) -> set[str]:
+    """The clips whose words are still to come."""
+    waiting = (message for session in state.sessions.values() for message in session.waiting)
+    return {message.clip for message in waiting if message.is_transcribing}

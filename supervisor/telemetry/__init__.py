@@ -1,0 +1,1 @@
+"""Metrics, health, the log, and notifications to systemd."""

@@ -1,0 +1,140 @@
+"""What is measured when somebody asks, beside what was counted: together the whole of `hermesctl metrics`."""
+
+import os
+from collections import Counter as Tally
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from supervisor.clients import outage_rows
+from supervisor.clock import Clock
+from supervisor.core.state import ModelState, State, TurnState, WorkerState
+from supervisor.telemetry import prometheus
+from supervisor.telemetry.metrics import Metrics
+from supervisor.telemetry.prometheus import Family, Read
+
+
+class Gauges:
+    """Reads state, files and services; changes nothing."""
+
+    def __init__(
+        self,
+        *,
+        metrics: Metrics,
+        state: State,
+        clock: Clock,
+        journal: Path,
+        services: Callable[[], Sequence[Mapping[str, Any]]],
+        echoes: Callable[[], int],
+        trouble: Callable[[], object | None],
+    ) -> None:
+        """`echoes` are frames that were dropped before anybody decided on them."""
+        self._metrics = metrics
+        self._state = state
+        self._clock = clock
+        self._journal = journal
+        self._services = services
+        self._echoes = echoes
+        self._trouble = trouble
+        self._families = self._make()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One for each metric: its name, its lines of Prometheus' text, and its samples."""
+        return [
+            {"name": each.name, "text": prometheus.text([each]), "samples": prometheus.rows([each])}
+            for each in (*self._metrics.families(), *self._families)
+        ]
+
+    def totals(self) -> dict[str, int]:
+        return self._metrics.totals() | {"restarts": self._state.epoch - 1}
+
+    def _make(self) -> list[Family]:
+        state = self._state
+        return [
+            Read(
+                "hermes_starts_total",
+                "counter",
+                "Lives of the supervisor on this journal.",
+                lambda: state.epoch,
+            ),
+            Read("hermes_turns_open", "gauge", "Open turns.", self._turns, "state"),
+            Read("hermes_messages_waiting", "gauge", "Messages no turn has taken yet.", self._waiting),
+            Read("hermes_sessions_live", "gauge", "Sessions in memory.", lambda: len(state.sessions)),
+            Read("hermes_seats", "gauge", "Seats by the state of their worker.", self._seats, "state"),
+            Read(
+                "hermes_seats_busy_max",
+                "gauge",
+                "Turns that may run at once.",
+                lambda: state.policy.busy_seats,
+            ),
+            Read("hermes_model_ready", "gauge", "1 when turns can be given a model.", self._model_ready),
+            Read(
+                "hermes_model_unreachable_seconds",
+                "gauge",
+                "For how long a model endpoint has been away, 0 when none is.",
+                self._unreachable_seconds,
+            ),
+            Read(
+                "hermes_turns_waiting_for_model",
+                "gauge",
+                "Turns that wait for a model endpoint that is away.",
+                lambda: outage_rows.waiting(state),
+            ),
+            Read(
+                "hermes_service_ready", "gauge", "1 for each service that is ready.", self._ready, "service"
+            ),
+            Read(
+                "hermes_service_restarts_total",
+                "counter",
+                "Restarts of each service.",
+                self._restarts,
+                "service",
+            ),
+            Read("hermes_journal_bytes", "gauge", "The journal and its log of writes.", self._journal_bytes),
+            Read("hermes_journal_stuck", "gauge", "1 while the journal takes nothing.", self._stuck),
+            Read("hermes_memory_bytes", "gauge", "Resident memory of the supervisor alone.", _memory_bytes),
+            Read(
+                "hermes_frames_echoed_total",
+                "counter",
+                "Frames of workers that counted no more: of the dead, of nobody, or seen before.",
+                lambda: self._metrics.echoes + self._echoes(),
+            ),
+        ]
+
+    def _turns(self) -> dict[str, float]:
+        tally = Tally(session.turn.state for session in self._state.sessions.values() if session.turn)
+        return {
+            shown.value: tally[shown] for shown in (TurnState.QUEUED, TurnState.RUNNING, TurnState.ASKING)
+        }
+
+    def _waiting(self) -> float:
+        return sum(len(session.waiting) for session in self._state.sessions.values())
+
+    def _seats(self) -> dict[str, float]:
+        tally = Tally(worker.state for worker in self._state.workers.values())
+        return {shown.value: tally[shown] for shown in WorkerState}
+
+    def _model_ready(self) -> float:
+        return float(self._state.model.state is ModelState.READY and not self._state.outages)
+
+    def _unreachable_seconds(self) -> float:
+        since = min((each.since for each in self._state.outages.values()), default=None)
+        return 0.0 if since is None else self._clock.now() - since
+
+    def _ready(self) -> dict[str, float]:
+        return {row["service"]: float(row["state"] == "ready") for row in self._services()}
+
+    def _restarts(self) -> dict[str, float]:
+        return {row["service"]: row["restarts"] for row in self._services()}
+
+    def _journal_bytes(self) -> float:
+        files = (self._journal, self._journal.with_name(self._journal.name + "-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    def _stuck(self) -> float:
+        return float(self._trouble() is not None)
+
+
+def _memory_bytes() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")

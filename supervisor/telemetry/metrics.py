@@ -1,0 +1,275 @@
+"""What is counted, from decisions after their commit: one place, and nothing on the road of the words."""
+
+from collections.abc import Callable
+from typing import Any
+
+from supervisor.clock import Clock
+from supervisor.containment import PLACES
+from supervisor.core import effects, events, records
+from supervisor.core.state import TurnState
+from supervisor.telemetry.prometheus import Counter, Family, Histogram
+
+# From what a person cannot notice to what nobody waits for.
+_SHORT_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_LONG_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 1800.0)
+_BATCHES = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
+# Interrupted sessions whose next turn has not begun; one that never comes gives way to newer ones.
+_AWAITED_MAX = 1000
+# Clips and turns of this life that have not ended: as many as there are sessions, and this at most.
+_BEGUN_MAX = 100_000
+
+# The beginning of why a worker was killed, and the word it is counted under.
+_REASONS = {
+    "interrupt": "interrupt",
+    "deadline": "deadline",
+    "recycled": "recycled",
+    "makes room": "made_room",
+    "renewed": "renewed",
+    "retired": "retired",
+    "no progress": "silent",
+    "it was not ready": "never_ready",
+    "its process gave no sign": "lifeless",
+    "its loop stood still": "lifeless",
+    "it used more than": "memory",
+    "it is not connected": "unreachable",
+    "it does not read": "unreachable",
+    "it sent a frame": "unreachable",
+    "it said more than": "unreachable",
+}
+_OF_THEMSELVES = "died"
+_OTHER = "other"
+
+_FRAMES = (
+    events.Spoke,
+    events.ToolStarted,
+    events.ToolFinished,
+    events.Steered,
+    events.Asked,
+    events.Finished,
+    events.Failed,
+)
+
+
+class _Begun(dict[str, float]):
+    """When something began that has not ended yet; the oldest give way when there are too many."""
+
+    def begin(self, what: str, at: float) -> None:
+        self[what] = at
+        if len(self) > _BEGUN_MAX:
+            del self[next(iter(self))]
+
+
+class Metrics:
+    """Counts one life of the service. `model` and `prices` are asked at the moment of counting."""
+
+    def __init__(
+        self, clock: Clock, model: Callable[[], str], prices: Callable[[], tuple[float, float]]
+    ) -> None:
+        """`prices` are those of a million tokens, in and out; zero when nobody has told them."""
+        self._clock = clock
+        self._model = model
+        self._prices = prices
+        self._make_counters()
+        self._make_histograms()
+        self._turns = _Begun()
+        self._clips = _Begun()
+        self._stopped = _Begun()  # by turn: when it was stopped
+        # By session: when its turn was stopped, and the message or turn that is next.
+        self._awaited: dict[str, tuple[float, str]] = {}
+        self._models: dict[str, str] = {}  # by turn
+        self._killed: dict[int, str] = {}  # by incarnation: why
+        self._of_record: dict[type[records.Record], Callable[[Any], None]] = {
+            records.MessageAccepted: self._accepted,
+            records.TranscriptReady: lambda record: self._heard(record, "words"),
+            records.TranscriptFailed: lambda record: self._heard(record, "failed"),
+            records.TurnOpened: self._opened,
+            records.AttemptStopped: self._attempt_stopped,
+            records.AttemptLost: lambda record: self.attempts_lost.add(),
+            records.ToolCallFinished: lambda record: self.tools.add("ok" if record.ok else "failed"),
+            records.QuestionAsked: lambda record: self.questions.add(),
+            records.TurnDone: self._done,
+            records.TurnFailed: self._failed,
+            records.TurnInterrupted: self._interrupted,
+        }
+        self._of_effect: dict[type[effects.Effect], Callable[[Any], None]] = {
+            effects.StartWorker: lambda effect: self.worker_starts.add(),
+            effects.KillWorker: self._kill,
+            effects.AssignTurn: self._assigned,
+        }
+
+    def _make_counters(self) -> None:
+        self.messages = Counter(
+            "hermes_messages_accepted_total", "Messages accepted.", ("kind",), ("text", "voice")
+        )
+        self.refused = Counter("hermes_messages_refused_total", "Messages refused.")
+        self.turns = Counter(
+            "hermes_turns_total", "Turns ended.", ("outcome",), ("done", "failed", "interrupted")
+        )
+        self.poison = Counter("hermes_turns_poison_total", "Turns closed because they cost too many workers.")
+        self.attempts_lost = Counter("hermes_attempts_lost_total", "Attempts that ended without a word.")
+        self.interrupts = Counter("hermes_interrupts_total", "Running attempts killed by an interrupt.")
+        self.survivors = Counter(
+            "hermes_interrupt_survivors_total",
+            "Interrupts after which the kernel had not ended every process.",
+        )
+        self.tools = Counter("hermes_tool_calls_total", "Tool calls ended.", ("outcome",), ("ok", "failed"))
+        self.questions = Counter("hermes_questions_total", "Questions asked of a human.")
+        self.worker_starts = Counter("hermes_worker_starts_total", "Workers started.")
+        reasons = dict.fromkeys((*_REASONS.values(), _OF_THEMSELVES, _OTHER))
+        self.worker_deaths = Counter("hermes_worker_deaths_total", "Workers gone.", ("reason",), reasons)
+        self.clips = Counter(
+            "hermes_stt_clips_total", "Voice clips ended.", ("outcome",), ("words", "failed")
+        )
+        self.tokens = Counter(
+            "hermes_tokens_total", "Tokens of turns that have ended.", ("model", "direction")
+        )
+        self.cost = Counter(
+            "hermes_cost_total", "What those tokens cost by [model] price_in and price_out.", ("model",)
+        )
+        self.contained = Counter(
+            "hermes_contained_total",
+            "Exceptions that cost what was being served and nothing else.",
+            ("place",),
+            PLACES,
+        )
+        # Frames that were decided and counted no more; others are dropped before anybody decides.
+        self.echoes = 0
+
+    def _make_histograms(self) -> None:
+        self.interrupt_proof = Histogram(
+            "hermes_interrupt_proof_seconds",
+            "From the decision to interrupt until every process was proved dead.",
+            _SHORT_SECONDS,
+        )
+        self.interrupt_next = Histogram(
+            "hermes_interrupt_next_seconds",
+            "From the decision to interrupt until the interrupting message was with a worker.",
+            _SHORT_SECONDS,
+        )
+        self.turn_seconds = Histogram(
+            "hermes_turn_seconds", "From a turn's opening to its end.", _LONG_SECONDS
+        )
+        self.stt_seconds = Histogram(
+            "hermes_stt_seconds",
+            "From a clip's acceptance until its words, or their lack, were known.",
+            _LONG_SECONDS,
+        )
+        self.commits = Histogram("hermes_commit_seconds", "One commit of the journal.", _SHORT_SECONDS)
+        self.batches = Histogram("hermes_commit_records", "Records in one commit.", _BATCHES)
+        self.lag = Histogram(
+            "hermes_loop_lag_seconds", "How late the supervisor's loop turned.", _SHORT_SECONDS
+        )
+
+    def families(self) -> list[Family]:
+        return [found for found in vars(self).values() if isinstance(found, Counter | Histogram)]
+
+    def totals(self) -> dict[str, int]:
+        """Of this life, for those who draw what happens."""
+        return {
+            "messages": int(self.messages.total()),
+            "turns_done": int(self.turns.total("done")),
+            "turns_failed": int(self.turns.total("failed")),
+            "turns_interrupted": int(self.turns.total("interrupted")),
+            "interrupts": int(self.interrupts.total()),
+        }
+
+    def decided(self, event: events.Event, decision: effects.Decision) -> None:
+        for record in decision.records:
+            if count := self._of_record.get(type(record)):
+                count(record)
+        for effect in decision.effects:
+            if count := self._of_effect.get(type(effect)):
+                count(effect)
+        if isinstance(event, events.WorkerDied):
+            self._died(event)
+        elif not decision.records and isinstance(event, _FRAMES):
+            self.echoes += 1
+
+    def committed(self, seconds: float, count: int) -> None:
+        self.commits.observe(seconds)
+        self.batches.observe(count)
+
+    # --- records ----------------------------------------------------------------------------------------
+
+    def _accepted(self, record: records.MessageAccepted) -> None:
+        self.messages.add(record.kind)
+        if record.clip:
+            self._clips.begin(record.message, record.at)
+
+    def _heard(self, record: records.TranscriptReady | records.TranscriptFailed, outcome: str) -> None:
+        self.clips.add(outcome)
+        began = self._clips.pop(record.message, None)
+        if began is not None:
+            self.stt_seconds.observe(record.at - began)
+
+    def _opened(self, record: records.TurnOpened) -> None:
+        self._turns.begin(record.turn, record.at)
+        stopped_at, by = self._awaited.pop(record.session, (0.0, ""))
+        if by in record.messages:
+            self._await(record.session, stopped_at, record.turn)
+
+    def _attempt_stopped(self, record: records.AttemptStopped) -> None:
+        if record.verdict.state is TurnState.INTERRUPTED:
+            self.interrupts.add()
+            self._stopped.begin(record.turn, record.at)
+
+    def _done(self, record: records.TurnDone) -> None:
+        self._ended(record, "done")
+
+    def _failed(self, record: records.TurnFailed) -> None:
+        self._ended(record, "failed")
+        if record.poison:
+            self.poison.add()
+
+    def _interrupted(self, record: records.TurnInterrupted) -> None:
+        self._ended(record, "interrupted")
+        stopped_at = self._stopped.pop(record.turn, None)
+        if stopped_at is not None:
+            self.interrupt_proof.observe(record.at - stopped_at)
+            self._await(record.session, stopped_at, record.by)
+            if not record.killed.all_dead:
+                self.survivors.add()
+
+    def _ended(
+        self, record: records.TurnDone | records.TurnFailed | records.TurnInterrupted, outcome: str
+    ) -> None:
+        self.turns.add(outcome)
+        began = self._turns.pop(record.turn, None)
+        if began is not None:
+            self.turn_seconds.observe(record.at - began)
+        model = self._models.pop(record.turn, None) or self._model()
+        if record.input_tokens or record.output_tokens:
+            self._spent(model, record.input_tokens, record.output_tokens)
+
+    def _spent(self, model: str, read: int, written: int) -> None:
+        """Tokens of all attempts at a turn, counted under the model of the last one."""
+        self.tokens.add(model, "in", amount=read)
+        self.tokens.add(model, "out", amount=written)
+        price_in, price_out = self._prices()
+        if price_in or price_out:
+            self.cost.add(model, amount=(read * price_in + written * price_out) / 1_000_000)
+
+    def _await(self, session: str, stopped_at: float, what: str) -> None:
+        self._awaited[session] = (stopped_at, what)
+        if len(self._awaited) > _AWAITED_MAX:
+            del self._awaited[next(iter(self._awaited))]
+
+    # --- effects and deaths -----------------------------------------------------------------------------
+
+    def _assigned(self, effect: effects.AssignTurn) -> None:
+        self._models[effect.turn] = self._model()
+        stopped_at, turn = self._awaited.get(effect.session, (0.0, ""))
+        if turn == effect.turn:
+            del self._awaited[effect.session]
+            self.interrupt_next.observe(self._clock.now() - stopped_at)
+
+    def _kill(self, effect: effects.KillWorker) -> None:
+        self._killed[effect.incarnation] = effect.why
+
+    def _died(self, event: events.WorkerDied) -> None:
+        why = self._killed.pop(event.incarnation, "")
+        for beginning, reason in _REASONS.items():
+            if (why or event.words).startswith(beginning):
+                self.worker_deaths.add(reason)
+                return
+        self.worker_deaths.add(_OTHER if why else _OF_THEMSELVES)

@@ -1,0 +1,1 @@
+"""The worker side: links to worker processes, assignments, and the workspaces of sessions."""

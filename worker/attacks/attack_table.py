@@ -1,0 +1,56 @@
+"""The attacks that run inside a cell, by the names that ipc/isolation.py lists."""
+
+from collections.abc import Callable
+
+from ipc.isolation import Targets
+from worker.attacks import file_attacks, limit_attacks, power_attacks, process_attacks, socket_attacks
+from worker.attacks.outcome import Outcome
+
+FUNCTIONS: dict[str, Callable[[Targets], Outcome]] = {
+    "systemd": socket_attacks.systemd,
+    "D-Bus": socket_attacks.buses,
+    "containers": socket_attacks.containers,
+    "key agents": socket_attacks.key_agents,
+    "display": socket_attacks.displays,
+    "tmux": socket_attacks.terminals,
+    "Unix sockets": socket_attacks.unix,
+    "abstract sockets": socket_attacks.abstract,
+    "loopback": socket_attacks.loopback,
+    "embedded model": socket_attacks.model,
+    "user namespace": power_attacks.user_namespace,
+    "mount": power_attacks.mount,
+    "cgroups": power_attacks.cgroups,
+    "privileges": power_attacks.privileges,
+    "keyrings": power_attacks.keyrings,
+    "BPF": power_attacks.bpf,
+    "perf": power_attacks.perf,
+    "userfaultfd": power_attacks.userfaultfd,
+    "io_uring": power_attacks.io_uring,
+    "worker sockets": socket_attacks.worker_sockets,
+    "parent folders": file_attacks.parents,
+    "interpreter": file_attacks.interpreters,
+    "pth file": file_attacks.pth_file,
+    "program": file_attacks.program,
+    "settings": file_attacks.settings,
+    "state": file_attacks.state,
+    "keys": file_attacks.keys,
+    "environment": file_attacks.environment,
+    "worker memory": process_attacks.worker_memory,
+    "home folder": file_attacks.home,
+    "host files": file_attacks.host_file,
+    "/proc roots": file_attacks.proc_roots,
+    "second mounts": file_attacks.second_mounts,
+    "file handles": file_attacks.file_handles,
+    "devices": file_attacks.devices,
+    "kernel log": file_attacks.kernel_log,
+    "processes": limit_attacks.processes,
+    "open files": limit_attacks.open_files,
+    "memory files": limit_attacks.memory_files,
+    "shared memory": limit_attacks.shared_memory,
+    "OOM score": limit_attacks.oom_score,
+    "keeper": process_attacks.keeper,
+    "signals": process_attacks.signals,
+    "tracing": process_attacks.tracing,
+    "control socket": socket_attacks.control,
+    "other workspaces": file_attacks.workspaces,
+}

@@ -1,0 +1,73 @@
+"""What a worker's commands started, down to the daemons: all of it ends with the attempt.
+
+A child keeps its pid until it is reaped, and only this process reaps it: no other process can be hit.
+"""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+from worker import syscalls
+
+# The dead are gone in milliseconds, half a gigabyte of memory takes a tenth of a second; beyond this
+# something forks faster than it is killed, and the whole cell has to end.
+_END_SECONDS_MAX = 2.0
+_LOOK_AGAIN_SECONDS = 0.002
+
+# Children whose exit status somebody in this process wants; all others are orphans that came back.
+_claimed: set[int] = set()
+
+
+def take_in() -> None:
+    """From here on every descendant that loses its parent becomes a child of this process."""
+    syscalls.adopt_orphans()
+
+
+def claim(pid: int) -> None:
+    """The caller reaps this child itself, and then lets it go."""
+    _claimed.add(pid)
+
+
+def let_go(pid: int) -> None:
+    _claimed.discard(pid)
+
+
+def reap() -> None:
+    """Takes the ended orphans: until then each of them counts as a process."""
+    if syscalls.adopts_orphans():
+        for pid in children() - _claimed:
+            _is_gone(pid)
+
+
+async def end_all() -> bool:
+    """Kills whatever is left, and what that leaves; False when it could not be done in time."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _END_SECONDS_MAX
+    while left := [pid for pid in children() if not _is_gone(pid)]:
+        if loop.time() > deadline:
+            return False
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+    return True
+
+
+def children() -> set[int]:
+    """Every child of every thread, also the ended ones that nobody has reaped."""
+    lists = (Path(f"/proc/self/task/{thread}/children") for thread in os.listdir("/proc/self/task"))
+    found: set[int] = set()
+    for each in lists:
+        try:
+            found.update(map(int, each.read_text().split()))
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # the thread has ended; its children have gone to another one
+    return found
+
+
+def _is_gone(pid: int) -> bool:
+    """Reaps the child if it has ended."""
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return True

@@ -1,0 +1,131 @@
+"""The life of a worker: Hello, Ready, one Assign at a time; a beat for the loop, an echo for the process."""
+
+import asyncio
+import os
+import threading
+
+from ipc.codec import Decoder
+from ipc.errors import WireError
+from ipc.messages import Ack, Assign, Beat, Hello, Kept, Ready, Resend, Steer, ToWorker
+from ipc.service_messages import Fork
+from ipc.sockets import Wire
+from ipc.zmtp import Sent
+from worker import descendants
+from worker.agents import find_agent
+from worker.attempt import Attempt
+from worker.cell import go_home
+from worker.errors import AgentError
+from worker.log import log
+from worker.model import Model
+from worker.outbox import Outbox
+
+BEAT_SECONDS = 1.0
+# As sysexits.h has them: a bug of ours, and a peer that does not keep to the protocol.
+EXIT_BUG = 70
+EXIT_PROTOCOL = 76
+# Made before the fork: making it takes as long as connecting does.
+_decoder: Decoder[ToWorker] = Decoder(ToWorker)
+
+
+class Life:
+    """One incarnation, from its first frame to its exit status."""
+
+    def __init__(self, fork: Fork) -> None:
+        self._fork = fork
+        self._wire = Wire()
+        self._model = Model()
+        self._end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._attempt: Attempt | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._socket = self._wire.line(fork.frames, self._receive)
+        self._outbox = Outbox(self._post)
+
+    async def run(self) -> int:
+        """Lives until it is killed, or until the protocol is broken; gives the exit status."""
+        fork = self._fork
+        descendants.take_in()
+        self._outbox.post(Hello(fork.epoch, fork.seat, fork.incarnation))
+        # A thread that runs C code only: it answers however long an agent holds the interpreter lock.
+        # It needs that lock to begin, which is waited for: the first turn may take it and keep it.
+        begun = threading.Event()
+        echo = (fork.pulse, begun.set)
+        threading.Thread(target=self._wire.echo, args=echo, name="echo", daemon=True).start()
+        begun.wait()
+        self._outbox.post(Ready())
+        log("worker.ready", seat=fork.seat, incarnation=fork.incarnation, pid=os.getpid())
+        self._beat()
+        return await self._end
+
+    def _beat(self) -> None:
+        self._outbox.post_fleeting(Beat())
+        if self._attempt is not None:
+            descendants.reap()
+        asyncio.get_running_loop().call_later(BEAT_SECONDS, self._beat)
+
+    def _post(self, parts: list[bytes]) -> None:
+        sent = self._socket.send(parts)
+        if sent is not Sent.SENT:
+            # The outbox holds less than the socket does, so this cannot be a slow supervisor.
+            self._finish(EXIT_BUG, "worker.send_failed", outcome=sent.value)
+
+    def _receive(self, parts: list[bytes]) -> None:
+        try:
+            message = _decoder.decode(parts[0])
+        except WireError as error:
+            self._finish(EXIT_PROTOCOL, "worker.frame_unreadable", fault=type(error).__name__)
+            return
+        match message:
+            case Ack(frame=frame):
+                self._outbox.acknowledge(frame)
+            case Assign():
+                self._assign(message)
+            case Steer(turn=turn, attempt=attempt):
+                running = self._attempt
+                if running and (running.assign.turn, running.assign.attempt) == (turn, attempt):
+                    running.steer(message)
+            case Resend(after=after):
+                self._outbox.resend(after)
+                running = self._attempt
+                self._outbox.post(
+                    Kept(running.assign.turn, running.assign.attempt) if running is not None else Kept()
+                )
+
+    def _assign(self, assign: Assign) -> None:
+        if self._attempt is not None:
+            running = self._attempt.assign.turn
+            self._finish(EXIT_PROTOCOL, "worker.assigned_twice", running=running, assigned=assign.turn)
+            return
+        go_home()
+        log("attempt.opened", turn=assign.turn, attempt=assign.attempt)
+        self._attempt = Attempt(assign, self._outbox)
+        self._running = asyncio.create_task(self._serve(self._attempt))
+        self._running.add_done_callback(self._served)
+
+    async def _serve(self, attempt: Attempt) -> None:
+        await attempt.run(self._answer)
+        log("attempt.ended", turn=attempt.assign.turn, attempt=attempt.assign.attempt)
+        await self._outbox.room()
+        # Free before Ready is sent: the next Assign may follow at once.
+        self._attempt = None
+        self._outbox.post(Ready())
+
+    async def _answer(self, attempt: Attempt) -> str:
+        """Lets the agent answer; when the attempt is told to have ended, nothing that it started lives."""
+        try:
+            return await find_agent(attempt.assign.agent, self._model).answer(attempt)
+        finally:
+            if not await descendants.end_all():
+                # The cell ends with its worker, and the next turn finds another one.
+                self._finish(EXIT_BUG, "attempt.left_processes", turn=attempt.assign.turn)
+                raise AgentError("it left processes that could not be ended", "send it again", again=True)
+
+    def _served(self, running: asyncio.Task[None]) -> None:
+        if running.cancelled():
+            self._finish(EXIT_BUG, "attempt.cancelled")
+        elif error := running.exception():
+            self._finish(EXIT_BUG, "attempt.broke", error=type(error).__name__)
+
+    def _finish(self, status: int, verb: str, **why: object) -> None:
+        if not self._end.done():
+            log(verb, **why)
+            self._end.set_result(status)
