@@ -35,6 +35,7 @@ class Life:
         self._wire = Wire()
         self._model = Model()
         self._end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._echo_begun = threading.Event()
         self._attempt: Attempt | None = None
         self._running: asyncio.Task[None] | None = None
         self._socket = self._wire.line(fork.frames, self._receive)
@@ -45,13 +46,10 @@ class Life:
         fork = self._fork
         descendants.take_in()
         self._outbox.post(Hello(fork.epoch, fork.seat, fork.incarnation))
-        # A thread that runs C code only: it answers however long an agent holds the interpreter lock.
-        # It needs that lock to begin, which is waited for: the first turn may take it and keep it.
-        begun = threading.Event()
-        echo = (fork.pulse, begun.set)
-        threading.Thread(target=self._wire.echo, args=echo, name="echo", daemon=True).start()
-        begun.wait()
         self._outbox.post(Ready())
+        # A thread that runs C code only: it answers however long an agent holds the interpreter lock.
+        echo = (fork.pulse, self._echo_begun.set)
+        threading.Thread(target=self._wire.echo, args=echo, name="echo", daemon=True).start()
         log("worker.ready", seat=fork.seat, incarnation=fork.incarnation, pid=os.getpid())
         self._beat()
         return await self._end
@@ -95,6 +93,8 @@ class Life:
             running = self._attempt.assign.turn
             self._finish(EXIT_PROTOCOL, "worker.assigned_twice", running=running, assigned=assign.turn)
             return
+        # The echo needs the interpreter lock to begin, and an agent may keep it.
+        self._echo_begun.wait()
         go_home()
         log("attempt.opened", turn=assign.turn, attempt=assign.attempt)
         self._attempt = Attempt(assign, self._outbox)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 
-from ipc.channel import connected_pair
 from ipc.errors import PlaceError
 from ipc.places import Places, make_private
 from ipc.service_messages import Bound, Exited, Forked, ForkFailed, FromZygote, Running, Sandbox, Warm
@@ -24,6 +23,7 @@ from supervisor.handoff.carried_workers import HandedProcesses
 from supervisor.processes import agent_user, procfs
 from supervisor.processes.cells import CellUnavailable, Held, Limits, own_cgroup
 from supervisor.processes.exit_reason import how_it_ended, sentence, too_large
+from supervisor.processes.link_sockets import NextLink
 from supervisor.processes.orphans import Record, sweep_leftovers
 from supervisor.processes.spawner import Nursery, NurseryState, Wishes
 from supervisor.processes.stuck_processes import left
@@ -81,6 +81,7 @@ class Processes:
         self._connected = connected
         self._workers: dict[int, Worker] = {}
         self._waiting: deque[Worker] = deque()
+        self._next_link = NextLink(str(places.runtime))
         self._endings: set[asyncio.Task[None]] = set()
         self._bindings = Bindings()
         self._watch = Watch(self._workers, self.kill)
@@ -199,6 +200,7 @@ class Processes:
             ending.cancel()
         for worker in list(self._workers.values()):
             self._forget(worker)
+        self._next_link.close()
         self._record.close()
 
     # --- from one image of the supervisor to the next
@@ -270,13 +272,11 @@ class Processes:
         with contextlib.ExitStack() as held:
             log = os.open(worker.log, _LOG_FLAGS, 0o600)
             held.callback(os.close, log)
-            runtime = str(self._places.runtime)
-            frames, its_frames = map(held.enter_context, connected_pair(runtime))
-            pulse, its_pulse = map(held.enter_context, connected_pair(runtime))
-            given = (log, its_frames.fileno(), its_pulse.fileno())
+            held.callback((link := self._next_link.take()).close)
+            given = (log, link.its_frames.fileno(), link.its_pulse.fileno())
             is_sent = self._nursery.fork(worker.order(self._epoch), given)
             if is_sent:
-                self._connected(worker.seat, worker.incarnation, frames.dup(), pulse.dup())
+                self._connected(worker.seat, worker.incarnation, link.frames.dup(), link.pulse.dup())
             return is_sent
 
     def _heard(self, message: FromZygote, descriptor: int | None) -> None:
