@@ -12,9 +12,19 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Empty marks: the environment is as pyproject.toml wants it, without and with the tools of developers.
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
+# What `requirements/` is resolved for. On any other host, the ranges of pyproject.toml decide.
+IS_LOCKED := import platform, sys; sys.exit((sys.version_info[:2], platform.system(), platform.machine()) != ((3, 11), "Linux", "x86_64"))
+LOCK := uv pip compile --quiet --generate-hashes --no-emit-index-url --custom-compile-command 'make lock' \
+	--python-version 3.11 --python-platform x86_64-unknown-linux-gnu
+
+# $(1): a file of requirements/, $(2): the extra it is for. The project itself cannot have a hash; the locked
+# setuptools builds it.
+install = @if $(BIN)/python -c '$(IS_LOCKED)'; then \
+	set -ex; $(PIP) install --require-hashes -r requirements/$(1).txt; $(PIP) install --no-deps --no-build-isolation -e .; \
+	else set -ex; $(PIP) install -e '.[$(2)]'; fi
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check soak lint compiled programs bench clean
+.PHONY: help run test check soak lint compiled programs bench lock clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -50,16 +60,22 @@ programs:
 bench: $(INSTALLED_DEV) ## the measurements of bench/
 	$(BIN)/python -m bench
 
+# `make lock LOCK_OPTIONS=--upgrade` takes the newest versions; without, what still fits stays.
+lock: ## write requirements/ anew from pyproject.toml; needs uv
+	@command -v uv >/dev/null || { echo "There is no uv here: \`pipx install uv\`, then this again."; exit 1; }
+	echo 'setuptools>=77' | $(LOCK) $(LOCK_OPTIONS) --extra all --output-file requirements/run.txt pyproject.toml -
+	$(LOCK) $(LOCK_OPTIONS) --extra dev --constraints requirements/run.txt --output-file requirements/dev.txt pyproject.toml
+
 clean: ## remove the environment and what tools left behind; settings and state stay
 	rm -rf $(VENV) build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
 
-$(INSTALLED): $(BIN)/python pyproject.toml
-	$(PIP) install -e '.[all]'
+$(INSTALLED): $(BIN)/python pyproject.toml requirements/run.txt
+	$(call install,run,all)
 	@touch $@
 
-$(INSTALLED_DEV): $(BIN)/python pyproject.toml
-	$(PIP) install -e '.[dev]'
+$(INSTALLED_DEV): $(BIN)/python pyproject.toml requirements/dev.txt
+	$(call install,dev,dev)
 	@touch $@ $(INSTALLED)
 
 # ensurepip is what Debian leaves out of python3 until python3-venv is there.
