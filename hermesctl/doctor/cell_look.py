@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import psutil
+
 from ipc.isolation import Result
 
 LOOKS = ("root", "other user", "memory")
@@ -39,10 +41,10 @@ def memory(folder: Path | None) -> Result:
 def uid_of(pid: int) -> int | None:
     """As its status tells: the folder in /proc of a process that refuses to be inspected belongs to root."""
     try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
+        uid: int = psutil.Process(pid).uids().real
+    except psutil.Error:
         return None
-    return next((int(line.split()[1]) for line in lines if line.startswith("Uid:")), None)
+    return uid
 
 
 def _cgroup(pid: int) -> Path | None:

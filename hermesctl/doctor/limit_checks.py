@@ -3,6 +3,8 @@
 import resource
 from pathlib import Path
 
+import psutil
+
 from hermesctl.doctor.finding import Finding, Surroundings, bad, care, good
 
 # The supervisor's own files, and for each worker its pidfds, its log and its connections, generously.
@@ -16,7 +18,7 @@ _SOCKET_PATH_MAX = 107
 
 
 def open_files(around: Surroundings) -> Finding:
-    soft, hard = _limit(around, "Max open files", resource.RLIMIT_NOFILE)
+    soft, hard = _limit(around, resource.RLIMIT_NOFILE)
     needed = _FILES_OWN + _FILES_PER_WORKER * _workers(around)
     whose = _whose(around)
     remedy = f"ulimit -n {max(4096, needed)} before the start, or LimitNOFILE= in the unit"
@@ -29,7 +31,7 @@ def open_files(around: Surroundings) -> Finding:
 
 
 def processes(around: Surroundings) -> Finding:
-    soft, _ = _limit(around, "Max processes", resource.RLIMIT_NPROC)
+    soft, _ = _limit(around, resource.RLIMIT_NPROC)
     needed = _PROCESSES_OWN + _PROCESSES_PER_WORKER * _workers(around)
     if soft < needed:
         remedy = f"ulimit -u {max(4096, needed)} before the start, or LimitNPROC= in the unit"
@@ -68,22 +70,13 @@ def _workers(around: Surroundings) -> int:
     return around.number("seats", 1) + around.number("spares", 1)
 
 
-def _limit(around: Surroundings, name: str, number: int) -> tuple[float, float]:
+def _limit(around: Surroundings, number: int) -> tuple[float, float]:
     """Soft and hard."""
-    if around.pid is None:
-        soft, hard = resource.getrlimit(number)
-        return _endless(soft), _endless(hard)
     try:
-        text = Path(f"/proc/{around.pid}/limits").read_text()
-    except OSError:
-        return _limit(Surroundings(around.places), name, number)
-    line = next(line for line in text.splitlines() if line.startswith(name))
-    values = line.removeprefix(name).split()[:2]
-    return _value(values[0]), _value(values[1])
-
-
-def _value(text: str) -> float:
-    return float("inf") if text == "unlimited" else float(text)
+        soft, hard = psutil.Process(around.pid).rlimit(number)
+    except psutil.Error:
+        soft, hard = resource.getrlimit(number)
+    return _endless(soft), _endless(hard)
 
 
 def _endless(limit: int) -> float:

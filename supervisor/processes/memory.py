@@ -3,6 +3,8 @@
 What a process has mapped is in its proportional share (PSS), of which a part is shared memory. Files of a
 tmpfs and anonymous files (memfd) hold memory that need not be mapped anywhere. So the shared memory of a tree
 is taken to be its mapped part, or the size of such files if that is more: never more than it holds.
+
+psutil has the proportional share too, but not the shared memory in it, nor anything of such files.
 """
 
 import os
