@@ -22,6 +22,7 @@ from ipc.places import find_places, make_private
 from supervisor import app, engine
 from supervisor.clients.subscriptions import Feed
 from supervisor.config.settings import load
+from supervisor.core import backoff
 from supervisor.core.effects import Answer
 from supervisor.core.events import Event
 from supervisor.core.records import Record
@@ -160,6 +161,8 @@ def watch(doom: Doom) -> None:
         (service_spec.Needed, "is_there", True),
         # A checkpoint after a few records instead of after a few hundred, so that it is met at all.
         (group_commit, "CHECKPOINT_PAGES_IDLE", 200),
+        # Each life would wait seven seconds for the last attempts of the turn that is poison.
+        (backoff, "_FIRST_SECONDS", 0.02),
     )
     for module, name, part in parts:
         assert hasattr(module, name), f"{module.__name__} has no {name} any more"
