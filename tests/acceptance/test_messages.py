@@ -81,7 +81,7 @@ def test_b1_messages_while_busy_are_all_kept_in_order(
     assert queued(service, "demo") == messages
     assert service.hermesctl("queue", "demo", "resume").returncode == 0
     listener = service.listen("demo")
-    listener.until(lambda: len(listener.of_type("turn.done")) == count, deadline_seconds=100)
+    listener.until(lambda: len(listener.of_type("turn.done")) == count, deadline_seconds=250)
     assert taken(listener.events) == [held.message, *messages]
     answers = [event.fields["text"] for event in listener.of_type("turn.done")]
     assert answers == [f"You said: number {number}" for number in range(count)]
