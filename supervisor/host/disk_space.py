@@ -92,7 +92,12 @@ class Storage:
     def _look_at_disk(self, is_stuck: bool) -> tuple[dict[str, FolderReplaced], bool]:
         """In a thread. In another folder than the journal's a reserve is neither looked for nor made."""
         replaced = self._folders.look()
-        return replaced, str(self._state) in replaced or keep(self._reserve, is_stuck)
+        if str(self._state) in replaced:
+            return replaced, True
+        has_reserve = keep(self._reserve, is_stuck)
+        # Again: a folder that was replaced meanwhile has no reserve, and is not full.
+        replaced = self._folders.look()
+        return replaced, has_reserve or str(self._state) in replaced
 
     def _looked(self, found: tuple[dict[str, FolderReplaced], bool]) -> None:
         """The journal goes on in its open files, but a message in it would not be found by the next start."""
