@@ -1,1 +1,1 @@
-"""What is remembered: the one SQLite file that is the truth, opened by one process at a time."""
+"""The journal: the SQLite file that is the truth, opened by one process at a time."""

@@ -1,4 +1,4 @@
-"""`python -m supervisor.journal ACT`: care for the journal of a service that does not run; JSON on stdout."""
+"""`python -m supervisor.journal ACT`: maintenance of a journal whose service does not run; JSON on stdout."""
 
 import argparse
 import json
@@ -29,7 +29,7 @@ def main() -> int:
     try:
         places = chosen_places(options)
         _refuse_absent(places)
-        # Whoever has the lock is alone with the file: no service can start meanwhile.
+        # While this process holds the lock, no service can start on the file.
         held = lock.take(places.lock)
         for row in _ACTS[options.act](places, options):
             print(json.dumps(row, ensure_ascii=False))
@@ -56,7 +56,7 @@ def _check(places: Places, options: argparse.Namespace) -> Rows:
 
 
 def _repair(places: Places, options: argparse.Namespace) -> Rows:
-    # Only here: the running service never needs it.
+    # Imported here only: the running service never repairs.
     from supervisor.journal.repair import repair
 
     yield asdict(repair(places.journal))

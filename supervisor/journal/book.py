@@ -1,4 +1,4 @@
-"""The rows of a journal in plain dicts: every record finds the state it was decided on, or all is undone."""
+"""Journal rows as plain dicts: a record that does not find the state it was decided on undoes its batch."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
@@ -19,7 +19,7 @@ _Ending = told.TurnInterrupted | told.TurnFailed
 
 
 class Book:
-    """A session's row has its open turn and what waits; a turn's its question, an attempt's its calls."""
+    """A session row holds its open turn and messages; a turn row its question; an attempt row its calls."""
 
     def __init__(self) -> None:
         self.sessions: dict[str, Row] = {}
@@ -32,7 +32,7 @@ class Book:
         self._undo: list[Callable[[], object]] = []
 
     def write(self, records: Sequence[Record]) -> None:
-        """All of them or, with JournalFenced, none."""
+        """Write all records or, with JournalFenced, none."""
         self._undo.clear()
         try:
             for record in records:
@@ -88,7 +88,7 @@ class Book:
                 assert attempt is not None
                 self._update(attempt, state="stopped", verdict=record.verdict)
             case told.AttemptStuck():
-                pass  # only told: what is stuck is fleeting
+                pass  # an event only: stuck processes are not durable state
             case told.AttemptLost():
                 self._attempt_lost(record)
             case told.QuestionAsked():
@@ -231,7 +231,7 @@ class Book:
             self._leave(session, self._message(record, record.message, ("waiting",)), "taken")
 
     def _turn_ended(self, session: Row, record: _Ending) -> None:
-        """As its latest attempt allows: an open one may fail, a stopped one ends as its verdict says."""
+        """An open attempt allows a failure, a stopped one only the end that it was stopped for."""
         attempt = self.attempts.get((record.turn, record.attempt))
         runs = attempt is not None and attempt["state"] in ("open", "stopped")
         is_asking = self.turns.get(record.turn, {}).get("question") is not None
@@ -247,7 +247,7 @@ class Book:
 
 
 def _is_writable(record: Record) -> bool:
-    """Half a surrogate pair is no text."""
+    """A lone surrogate cannot be encoded as UTF-8."""
     values = (getattr(record, field.name) for field in fields(record))
     try:
         return all(value.isascii() or value.encode() for value in values if isinstance(value, str))

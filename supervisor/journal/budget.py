@@ -1,19 +1,19 @@
-"""A budget of bytes for texts that are told again, newest first.
+"""A budget of bytes for the past that a later attempt receives, spent newest first.
 
-A turn may have produced more than a frame holds, so what a later attempt is told of it is cut. Texts are
-taken newest first, because what happened last matters most. While everything fits, nothing is cut. When it
-does not, it is told again by shares: each text may use up to half of what is left, so that a single huge one
-leaves room for those before it. A cut keeps the beginning and the end of a text and says between them how
-much was left out.
+A turn may have produced more than a frame holds, so the past of an attempt is cut. Texts are taken newest
+first, because the latest ones matter most. While everything fits, nothing is cut. When it does not fit, a
+second pass works by shares: each text may use up to half of the bytes that are left, so that a single huge
+one leaves space for those before it. A cut keeps the beginning and the end of a text, with a mark between
+them that counts the characters left out.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-# What a text costs beside its own bytes: names of fields and lengths.
+# Overhead of a text in a frame: field names and lengths.
 _ITEM_BYTES = 128
-# A shorter piece of a text says nothing.
+# A shorter piece of a text is not worth its mark.
 _PIECE_BYTES_MIN = 256
 _MARK_BYTES = 64
 
@@ -22,7 +22,7 @@ _Told = TypeVar("_Told")
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A text as it is told. `left_out` characters are missing at `at`, where a mark of `mark` stands."""
+    """A text within a budget. A mark at `at`, `mark` characters long, replaces `left_out` characters."""
 
     text: str
     at: int = 0
@@ -30,14 +30,14 @@ class Cut:
     mark: int = 0
 
     def place(self, offset: int) -> int:
-        """Where the character is that stood at `offset`; one that was left out is at the mark."""
+        """Return the new position of the character at `offset`; one that was left out maps to the mark."""
         if offset <= self.at or not self.left_out:
             return offset
         return max(self.at, offset - self.left_out + self.mark)
 
 
 class Budget:
-    """Counts down. `was_cut` once something was left out, or should have been."""
+    """Counts bytes down. `was_cut` is set once a text was cut or did not fit."""
 
     def __init__(self, bytes_max: int, *, by_shares: bool = False) -> None:
         self.left = bytes_max
@@ -50,32 +50,32 @@ class Budget:
         return self.left < 2 * _PIECE_BYTES_MIN
 
     def take(self, text: str) -> Cut:
-        """The text, or its beginning and end, paid for."""
+        """Return the text, or its beginning and end, and deduct its bytes."""
         taken = cut(text, max(_PIECE_BYTES_MIN, self.left // self._parts))
         self.was_cut = self.was_cut or taken.left_out > 0
         self.spend(taken.text)
         return taken
 
     def spend(self, *texts: str) -> None:
-        """Pays for short texts that are never cut."""
+        """Deduct short texts that are never cut."""
         self.left -= sum(len(text.encode()) for text in texts) + _ITEM_BYTES
         self.was_cut = self.was_cut or self.left < 0
 
 
 def told_within(bytes_max: int, tell: Callable[[Budget], _Told]) -> _Told:
-    """What is told: whole where it fits, else by shares."""
+    """Run `tell` with whole texts; if they do not fit, run it again by shares."""
     budget = Budget(bytes_max)
     told = tell(budget)
     return tell(Budget(bytes_max, by_shares=True)) if budget.was_cut else told
 
 
 def cut(text: str, bytes_max: int) -> Cut:
-    """At most so many bytes of a text."""
+    """Return at most `bytes_max` bytes of a text."""
     content = text.encode()
     if len(content) <= bytes_max:
         return Cut(text)
     half = max(0, bytes_max - _MARK_BYTES) // 2
-    # A cut may fall into the middle of a character, which then is left out too.
+    # A cut inside a multi-byte character drops that character.
     head = content[:half].decode(errors="ignore")
     tail = content[len(content) - half :].decode(errors="ignore")
     left_out = len(text) - len(head) - len(tail)

@@ -1,13 +1,13 @@
-"""What a journal promises, whatever keeps it: a file, memory, or one day a server that several hosts share.
+"""The contract of a journal, whether it is a file, memory, or later a server that several hosts share.
 
 - A commit is all of its records or none, and durable when it returns.
 - Every write names its fence: the state it was decided on, session and seq, turn and attempt. One that finds
-  another state is refused (JournalFenced), and with it everything beside it. So of two writers that believe
-  to own a session one is refused, without either asking the other.
-- A new life has a higher epoch than every one before it.
-- What is loaded is what was committed, whoever committed it.
+    another state is refused (JournalFenced) together with the rest of its batch. So of two writers that both
+    believe they own a session, one is refused, without any exchange between them.
+- Each run of the supervisor has a higher epoch than every run before it.
+- A load returns what was committed, by any earlier run.
 
-`tests/journal/test_contract.py` holds every implementation to it.
+`tests/journal/test_contract.py` checks every implementation against it.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from supervisor.core.state import Session, State
 
 
 class Told(Protocol):
-    """A durable event of a session's feed."""
+    """A durable event of a session."""
 
     @property
     def session(self) -> str: ...
@@ -36,14 +36,14 @@ class Told(Protocol):
 
 
 class Feeds(Protocol):
-    """Only an empty page means that there is no more."""
+    """Reads of durable events. Only an empty page means that there are no more."""
 
     def events_after(self, session: str, seq: int, limit: int) -> Sequence[Told]: ...
     def session_seq(self, session: str) -> int: ...
 
 
 class Keeper(Protocol):
-    """A journal, opened for one life of a supervisor."""
+    """A journal, opened for one epoch of a supervisor."""
 
     @property
     def epoch(self) -> int: ...

@@ -1,4 +1,4 @@
-"""What can go wrong with the journal: a fault and its remedy in words, never a message's text."""
+"""Errors of the journal: each has a fault and a hint, and never contains the text of a message."""
 
 import sqlite3
 
@@ -8,7 +8,7 @@ _REFUSED = ("SQLITE_CONSTRAINT", "SQLITE_MISMATCH")
 
 
 class JournalError(Exception):
-    """Nothing of the transaction was written."""
+    """The transaction was not written."""
 
     def __init__(self, fault: str, hint: str) -> None:
         super().__init__(f"{fault}; {hint}")
@@ -21,11 +21,11 @@ class JournalFenced(JournalError):
 
 
 class JournalUnwritable(JournalError):
-    """The disk did not take it; it may later."""
+    """The disk did not accept the write; a later write may succeed."""
 
 
 class JournalDamaged(JournalError):
-    """What is in the file cannot be true."""
+    """The content of the file is not valid."""
 
 
 class JournalTooNew(JournalError):
@@ -33,7 +33,7 @@ class JournalTooNew(JournalError):
 
 
 class JournalLocked(JournalError):
-    """Another process has the journal; `pid` is 0 when it did not say who it is."""
+    """Another process holds the lock; `pid` is 0 when the lock file does not name it."""
 
     def __init__(self, fault: str, hint: str, pid: int) -> None:
         super().__init__(fault, hint)
@@ -41,7 +41,7 @@ class JournalLocked(JournalError):
 
 
 def named(error: Exception, journal: str) -> JournalError:
-    """The error of SQLite in our words. Its own words name tables and columns, never values."""
+    """Translate an SQLite error. SQLite's own messages name tables and columns, never values."""
     name = getattr(error, "sqlite_errorname", None) or type(error).__name__
     if name == _NO_ROOM:
         return JournalUnwritable(f"no room left for the journal {journal}", "make room on its disk")
@@ -60,5 +60,5 @@ def damaged(journal: str, what: str) -> JournalDamaged:
 
 
 def _words(error: Exception) -> str:
-    """An encoding error would quote the text it could not write."""
+    """An encoding error would quote the text that could not be written, so it is replaced."""
     return str(error) if isinstance(error, sqlite3.Error) else "a value SQLite cannot hold"

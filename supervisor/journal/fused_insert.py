@@ -1,7 +1,14 @@
-"""A message that opens its turn and is given to a worker at once: three records, written as one.
+"""One insert for the most frequent batch: a text message that opens its turn and is assigned at once.
 
-It is the commonest batch of all, and the one somebody waits for. Row by row nothing is inserted only to be
-changed twice; its fences are those of the three records together.
+Problem: such a message is three records (MessageAccepted, TurnOpened, AttemptOpened). Written one by one
+they insert a message and a turn only to update both, and a person waits for that commit.
+
+Method: `folded` recognises the three records in a batch and replaces them by one `Begun`, whose statements
+insert every row in its final state. All other records pass through unchanged and in order.
+
+Invariants: rows and events are the same as after the three single writes, and so are the fences. The
+session must be at `seq - 1`, with `number - 1` turns and not held; a new session must not exist yet. A clip
+is never folded, because its turn opens only after the transcript.
 """
 
 import json
@@ -51,7 +58,7 @@ EVENTS_BEGUN = """
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A fresh text, its own turn, and the first attempt at it."""
+    """A new text message, its own turn, and the first attempt."""
 
     accepted: MessageAccepted
     opened: TurnOpened
@@ -63,7 +70,7 @@ class Begun:
 
 
 def folded(records: Sequence[Record]) -> Iterator[Record | Begun]:
-    """The same records in the same order, three that belong together as one."""
+    """Yield the same records in the same order, with each foldable triple as one `Begun`."""
     at = 0
     while at < len(records):
         begun = _begun(records, at) if isinstance(records[at], MessageAccepted) else None
@@ -87,7 +94,7 @@ def _begun(records: Sequence[Record], at: int) -> Begun | None:
 
 
 def parameters(begun: Begun) -> dict[str, Any]:
-    """What the statements above may name."""
+    """Return the parameters of the statements above."""
     accepted, opened, attempt = begun.accepted, begun.opened, begun.attempt
     return {
         "session": accepted.session,

@@ -1,4 +1,18 @@
-"""Group commit: one thread takes whatever commits wait and writes them as one transaction, in their order."""
+"""Group commit: one thread writes all commits that wait as one transaction, in their order.
+
+Problem: a durable commit costs one fsync, and many sessions commit at the same moment. One transaction per
+commit would limit the whole supervisor to the fsync rate of the disk.
+
+Method: callers put `Commit`s into a queue; the writing thread takes everything that waits, up to
+GROUP_COMMITS_MAX, and writes it in one transaction. A lone commit is written at once: nothing waits for a
+group to fill. If the transaction fails, each commit is retried alone, so that only the faulty one is refused.
+
+Invariants: commits are written in the order of `put`. Each commit and chore gets exactly one outcome, also
+when the writing thread fails. An outcome without an error is delivered only after COMMIT. Checkpoints and
+chores run between groups, after the outcomes are delivered, so that no caller waits for them directly.
+
+Not chosen: SQLite's own `wal_autocheckpoint`, which would checkpoint inside a commit that a person waits for.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -11,11 +25,11 @@ from supervisor.host import threads
 from supervisor.journal.errors import JournalError
 from supervisor.journal.writer import Writer
 
-# A hundred rows cost 2.6 times one, so a bigger group gains little and makes its first sender wait longer.
+# 100 rows cost 2.6 times as much as one; a larger group gains little and delays its first commit.
 GROUP_COMMITS_MAX = 256
-# When there is nothing else to do, the log is carried over as often as SQLite itself would do it.
+# With an empty queue, checkpoint as often as SQLite would by itself (1000 pages).
 CHECKPOINT_PAGES_IDLE = 1000
-# Under load without a pause the log may grow to this (64 MB) before a commit has to wait for a checkpoint.
+# Under constant load the log may grow to this (64 MB) before a commit waits for a checkpoint.
 CHECKPOINT_PAGES_MAX = 16_000
 
 STOPPED = JournalError("the journal is closed", "start the service again")
@@ -24,7 +38,7 @@ Deliver = Callable[[JournalError | None], None]
 
 
 class Commit:
-    """Records on their way to the disk, and where the outcome goes. It is called in the writing thread."""
+    """Records to be written, and the callback for the outcome; without a loop the writing thread calls it."""
 
     __slots__ = ("deliver", "loop", "records")
 
@@ -37,7 +51,7 @@ class Commit:
 
 
 class Chore:
-    """A little work on the writing connection, between commits. It minds its own transaction."""
+    """A small job on the writing connection, run between commits. It handles its own transaction."""
 
     __slots__ = ("deliver", "loop", "run")
 
@@ -67,7 +81,7 @@ class Groups:
             work.deliver(STOPPED)
 
     def stop(self) -> None:
-        """Everything put before is written, then the thread ends."""
+        """Write everything put before, then end the thread."""
         self._queue.put(None)
         self._thread.join()
 
@@ -85,7 +99,7 @@ class Groups:
                     self._do(each)
 
     def _serve(self, commits: list[Commit]) -> None:
-        """Whatever happens here, also what nobody foresaw, every sender gets an answer."""
+        """Deliver an outcome to every sender, also after an unexpected exception."""
         outcomes: list[JournalError | None] = [STOPPED] * len(commits)
         try:
             outcomes = self._write(commits)
@@ -100,12 +114,12 @@ class Groups:
         except JournalError as error:
             outcome = error
         finally:
-            with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed: no caller waits
                 chore.loop.call_soon_threadsafe(chore.deliver, outcome)
         self._checkpoint()
 
     def _gather(self, first: Commit | Chore) -> list[Commit | Chore | None]:
-        """What waits right now; None, the sign to stop, is always last."""
+        """Take what waits now; None, the stop sign, is always last."""
         group: list[Commit | Chore | None] = [first]
         while len(group) < GROUP_COMMITS_MAX and group[-1] is not None:
             try:
@@ -115,7 +129,7 @@ class Groups:
         return group
 
     def _write(self, commits: list[Commit]) -> list[JournalError | None]:
-        """One transaction for all. If it fails, each gets its own, so that only the guilty one is refused."""
+        """Write one transaction for all. If it fails, retry each commit alone; only a faulty one fails."""
         error = self._try([record for commit in commits for record in commit.records])
         if error is None or len(commits) == 1:
             return [error] * len(commits)
@@ -135,7 +149,7 @@ class Groups:
 
 
 def _deliver(commits: list[Commit], outcomes: list[JournalError | None]) -> None:
-    """One call into each loop for the whole group: waking a loop costs more than the answers themselves."""
+    """Make one call into each loop for the whole group: waking a loop costs more than the outcomes do."""
     told: dict[asyncio.AbstractEventLoop, list[tuple[Deliver, JournalError | None]]] = {}
     for commit, outcome in zip(commits, outcomes, strict=True):
         if commit.loop is None:
@@ -146,7 +160,7 @@ def _deliver(commits: list[Commit], outcomes: list[JournalError | None]) -> None
         try:
             loop.call_soon_threadsafe(_answer, answers)
         except RuntimeError:
-            continue  # the loop was closed: nobody waits any more
+            continue  # the loop is closed: no caller waits
 
 
 def _answer(answers: list[tuple[Deliver, JournalError | None]]) -> None:

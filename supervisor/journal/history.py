@@ -1,8 +1,8 @@
-"""The past of a session for its next attempt: the newest turns that fit a budget of bytes, oldest first.
+"""A session's past for its next attempt: the newest turns that fit a budget of bytes, oldest first.
 
-A turn is told whole or not at all, but for the newest: that is always told, and cut where it is too long
-(budget.py). Of a cut attempt the newest tool calls are told, and a mark in its text counts the earlier ones.
-Nothing is read that cannot be told: rows come newest first, and reading ends with the budget.
+A turn is included whole or not at all, except the newest one: it is always included, and cut where it is too
+long (budget.py). Of a cut attempt the newest tool calls are included, and a mark in its text counts the
+earlier ones. Rows are read newest first and reading ends with the budget, so that no unused row is read.
 """
 
 import json
@@ -28,18 +28,18 @@ TOOLS = """
     WHERE turn = ? AND attempt = ? ORDER BY position DESC"""
 TOOLS_COUNTED = "SELECT count(*) AS number FROM tool_calls WHERE turn = ? AND attempt = ?"
 
-# How attempts ended that did not end by themselves.
+# Attempts that were ended from outside, by the state of their turn.
 _CUTS: dict[str, Cut] = {
     "lost": "lost", "failed": "failed", "interrupted": "interrupted", "stopped": "interrupted",
 }  # fmt: skip
-# Turns are looked at in pages of this many, so that a small budget does not look at a long past.
+# Turns are read in pages of this size, so that a small budget does not read a long past.
 _PAGE_TURNS = 16
 
 
 def history(
     rows: Rows, session: str, before_turn: int, turns_max: int, bytes_max: int
 ) -> tuple[TurnPast, ...]:
-    """The latest ended turns before a turn number."""
+    """Return the latest ended turns before a turn number."""
     told: deque[TurnPast] = deque()
     left = bytes_max
     while len(told) < turns_max:
@@ -61,7 +61,7 @@ def history(
 
 
 def tried(rows: Rows, turn: str, before_attempt: int, bytes_max: int) -> tuple[AttemptPast, ...]:
-    """The attempts at a turn that came before this one: what they said and did, and how they ended."""
+    """Return the earlier attempts at a turn: their text, their tool calls, and how they ended."""
     return told_within(bytes_max, lambda budget: _tried(rows, turn, before_attempt, budget))
 
 
@@ -84,7 +84,7 @@ def _turn(rows: Rows, session: str, row: Row, budget: Budget) -> TurnPast:
     texts = _texts(rows, row["messages"], budget)
     if row["state"] == "done":
         answer = rows.one(ANSWER, (session, row["number"]))
-        # The words of the attempts before it are told with those, and once.
+        # The text of earlier attempts belongs to those attempts and is included once.
         text = answer["text"][answer["said_before"] :] if answer is not None else ""
         final = _attempt(rows, row["id"], row["attempts"], text, "", budget)
         earlier = _tried(rows, row["id"], row["attempts"], budget)
@@ -92,13 +92,13 @@ def _turn(rows: Rows, session: str, row: Row, budget: Budget) -> TurnPast:
         return TurnPast(row["id"], row["number"], texts, (*told, final))
     attempts = _tried(rows, row["id"], row["attempts"] + 1, budget)
     if attempts:
-        # Also when its last attempt was lost, or ended with a question: the turn ended before it could go on.
+        # Also when the last attempt was lost or asked a question: the turn ended before it could continue.
         attempts = (*attempts[:-1], replace(attempts[-1], cut=_CUTS[row["state"]]))
     return TurnPast(row["id"], row["number"], texts, attempts)
 
 
 def _texts(rows: Rows, messages: str, budget: Budget) -> tuple[str, ...]:
-    """What a turn answered, in order; messages beyond the budget are counted."""
+    """Return the messages of a turn, in order; messages beyond the budget are counted."""
     texts: list[str] = []
 
     def enough(row: Row) -> bool:
@@ -137,7 +137,7 @@ def _attempt(rows: Rows, turn: str, number: int, text: str, cut: Cut, budget: Bu
 
 
 def _tool(row: Row, words: budgets.Cut, budget: Budget) -> ToolPast:
-    """Arguments that are cut stay an object of JSON: some servers refuse a call without one."""
+    """Cut arguments stay a JSON object: some servers refuse a call without one."""
     budget.spend(row["call"], row["name"])
     result = budget.take(row["result"]).text if row["state"] == "finished" else None
     arguments = budget.take(row["arguments"])

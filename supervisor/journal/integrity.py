@@ -1,12 +1,12 @@
-"""Whether a journal is sound: its pages, and whether its rows agree with each other."""
+"""Integrity checks of a journal: its pages, and the consistency of its rows."""
 
 import sqlite3
 from typing import Literal
 
-# Each finding names a page, a row or a disagreement; more of them say nothing new.
+# Each finding names a page, a row or a contradiction; more of them add no information.
 _FINDINGS_MAX = 20
 
-# What can be wrong although every page is sound: rows that contradict each other.
+# Contradictions between rows, which are possible although every page is valid.
 _DISAGREEMENTS = (
     (
         "{} sessions do not agree with their feeds",
@@ -35,7 +35,7 @@ _DISAGREEMENTS = (
 def findings(
     connection: sqlite3.Connection, look: Literal["quick_check", "integrity_check"]
 ) -> tuple[str, ...]:
-    """What is wrong, in words; a quick look leaves out whether indexes match their tables."""
+    """Return the faults found; a quick check does not compare indexes with their tables."""
     return broken_pages(connection, look) or disagreements(connection)
 
 

@@ -1,6 +1,6 @@
-"""The journal on disk: locked, migrated, a new life counted; written by one thread, read by the caller's.
+"""The journal on disk: locked, migrated, one epoch per run; written by one thread, read by the caller's.
 
-WAL with synchronous=FULL: a commit whose awaitable has returned is there after a power cut.
+WAL with synchronous=FULL: a commit whose awaitable has returned survives a power cut.
 """
 
 import asyncio
@@ -27,12 +27,12 @@ from supervisor.journal.rows import Rows
 from supervisor.journal.tables import Tables
 from supervisor.journal.writer import Writer
 
-# One process writes, so a lock inside SQLite is held for the blink of a backup or a recovery at most.
+# Only one process writes, so SQLite's own lock is held briefly, by a backup or a recovery.
 _BUSY_SECONDS = 5.0
 _FAREWELL_MS = 200
-# Every statement of this room stays prepared.
+# Large enough to keep every statement of this package prepared.
 _STATEMENTS_KEPT = 256
-# Every page of a file up to this size is looked at on each start; a bigger one by `check` when asked.
+# A file up to this size is checked whole on each start; a larger one only by `check` on request.
 CHECKED_AT_START_BYTES_MAX = 16 * 1024 * 1024
 
 
@@ -55,12 +55,12 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path, lock: Path) -> "Journal":
-        """Take the lock first, so that no second process ever touches the file; then begin a new life."""
+        """Take the lock first, so that no second process ever opens the file; then begin a new epoch."""
         return cls._open(path, locking.take(lock), begin_life)
 
     @classmethod
     def take_over(cls, path: Path, lock: int) -> "Journal":
-        """Go on with the life of an earlier image of this process, which left its lock."""
+        """Continue the epoch of an earlier image of this process, which handed over its lock."""
         os.set_inheritable(lock, False)
         return cls._open(path, lock, _go_on)
 
@@ -77,27 +77,27 @@ class Journal:
 
     @property
     def transactions(self) -> int:
-        """How many transactions this life has committed."""
+        """Return how many transactions this run has committed."""
         return self._writer.transactions
 
     def load(self, policy: Policy) -> State:
-        """Every session with something open, as the last life left it."""
+        """Load every session with open work, as the last run committed it."""
         return load(self._rows, policy, self.epoch)
 
     def wake(self, session: str) -> Session | None:
-        """A session that is not in memory, or None when it never was."""
+        """Load a session that is not in memory; None when it does not exist."""
         return wake(self._rows, session)
 
     def known(self, message: str) -> Known | None:
-        """The message of this id, or None when there is none."""
+        """Return the message with this id, or None."""
         return self.read.known(message)
 
     def cursors(self, session: str) -> dict[str, int]:
-        """How far each named client has read a session's feed."""
+        """Return how far each named client has acknowledged a session's events."""
         return self.read.cursors(session)
 
     def commit(self, records: Sequence[Record]) -> "asyncio.Future[None]":
-        """Write all or none. Commits that wait at the same moment share a transaction, in their order."""
+        """Write all records or none. Commits that wait together share one transaction, in their order."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
 
@@ -113,7 +113,7 @@ class Journal:
         return future
 
     def commit_now(self, records: Sequence[Record]) -> None:
-        """The same, waiting for it in this thread."""
+        """Commit and wait for it in this thread."""
         outcome: Future[JournalError | None] = Future()
         self._groups.put(Commit(records, outcome.set_result, None))
         error = outcome.result()
@@ -121,7 +121,7 @@ class Journal:
             raise error
 
     async def prune(self, pruning: Pruning) -> None:
-        """Forget what is over, slice by slice between the commits of others."""
+        """Delete old ended turns, slice by slice between other commits."""
         while await self._chore(pruning.slice):
             pass
 
@@ -141,7 +141,7 @@ class Journal:
         return future
 
     def check(self) -> tuple[str, ...]:
-        """Look at every page; what is wrong, in SQLite's words. Takes as long as the file is big."""
+        """Check every page and return SQLite's findings. The time grows with the size of the file."""
         return findings(self._reading, "quick_check")
 
     def hand_over(self) -> int:
@@ -152,7 +152,7 @@ class Journal:
         return lock
 
     def close(self) -> None:
-        """Write what waits, fold the log into the file, give the lock back. A second call does nothing."""
+        """Write what waits, checkpoint the log, release the lock. A second call does nothing."""
         if self._lock < 0:
             return
         self._close()
@@ -162,9 +162,9 @@ class Journal:
     def _close(self) -> None:
         self._groups.stop()
         self._reading.close()
-        # If that fails, the log still has everything.
+        # If the checkpoint fails, the log still has everything.
         with suppress(sqlite3.Error):
-            # Whoever still reads, a backup perhaps, is not worth a late end.
+            # A reader that is still open, such as a backup, must not delay the end of the process.
             self._writing.execute(f"PRAGMA busy_timeout = {_FAREWELL_MS}")
             self._writing.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         self._writing.close()
@@ -173,13 +173,13 @@ class Journal:
 def _connect(
     path: Path, undo: ExitStack, begin: Callable[[sqlite3.Connection], None]
 ) -> tuple[sqlite3.Connection, sqlite3.Connection]:
-    """The writing and the reading connection, of a file that is sound and has its newest shape."""
+    """Open the writing and the reading connection of a file that is intact and migrated."""
     _make(path)
     _look_at(path)
     writing = connect(str(path))
     undo.callback(writing.close)
     writing.execute("PRAGMA synchronous = FULL")
-    # The writing thread carries the log over when it has nothing else to do, not in the middle of a commit.
+    # The writing thread checkpoints when it is idle, not in the middle of a commit.
     writing.execute("PRAGMA wal_autocheckpoint = 0")
     if writing.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
         fault = f"the journal {path} cannot keep a write-ahead log on this file system"
@@ -192,7 +192,7 @@ def _connect(
 
 
 def connect(database: str) -> sqlite3.Connection:
-    """Transactions are written out, and the connection may be used by whichever thread's turn it is."""
+    """Open a connection with explicit transactions that any one thread at a time may use."""
     return sqlite3.connect(
         database,
         timeout=_BUSY_SECONDS,
@@ -204,12 +204,12 @@ def connect(database: str) -> sqlite3.Connection:
 
 
 def begin_life(connection: sqlite3.Connection) -> None:
-    """Count one more life, before anything of it can be seen."""
+    """Raise the epoch, before anything of this run can be seen."""
     connection.execute("UPDATE life SET epoch = epoch + 1")
 
 
 def _go_on(connection: sqlite3.Connection) -> None:
-    """The same life: its number stays."""
+    """Continue the same epoch."""
 
 
 def epoch_of(connection: sqlite3.Connection) -> int:
@@ -217,7 +217,7 @@ def epoch_of(connection: sqlite3.Connection) -> int:
 
 
 def _make(path: Path) -> None:
-    """SQLite would make the file readable for others; its log takes over the rights of the file."""
+    """Create the file private: SQLite would make it readable for others. Its log inherits the mode."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
@@ -226,7 +226,7 @@ def _make(path: Path) -> None:
 
 
 def _look_at(path: Path) -> None:
-    """Refuse what is damaged or too new, by a connection that changes nothing, not even when it closes."""
+    """Refuse a damaged or too new file, by a connection that changes nothing, not even when it closes."""
     with closing(connect(f"{path.absolute().as_uri()}?mode=ro")) as looking:
         refuse_newer(looking, str(path))
         if path.stat().st_size > CHECKED_AT_START_BYTES_MAX:

@@ -1,6 +1,6 @@
-"""From rows to State: only what is open, found by partial indexes, so that history costs nothing.
+"""From rows to State: only open work, found by partial indexes, so that history costs nothing.
 
-A query is asked once for all sessions of a load, and the same queries wake a single one.
+Each query runs once for all sessions of a load; the same queries load a single session.
 """
 
 import json
@@ -24,7 +24,7 @@ from supervisor.core.state import (
 )
 from supervisor.journal.rows import Rows
 
-# Oldest first: whoever waited longest before the restart is served first after it.
+# Oldest first: the session that waited longest before the restart runs first after it.
 OPEN_SESSIONS = """
     SELECT session FROM turns INDEXED BY turns_open WHERE state IN ('queued', 'running', 'asking')
     ORDER BY position"""
@@ -69,30 +69,30 @@ QUESTIONS_ASKED = f"""
 
 
 def load(rows: Rows, policy: Policy, epoch: int) -> State:
-    """The state a new life begins with."""
+    """Return the state that a new epoch begins with."""
     queries = (OPEN_SESSIONS, WAITING_SESSIONS, HELD_SESSIONS)
     names = list(dict.fromkeys(row["session"] for query in queries for row in rows.all(query)))
     state = State(policy, epoch)
     state.sessions = _sessions(rows, names)
     for session in state.sessions.values():
         if session.turn is not None and not session.turn.agent:
-            # Opened by a version that did not write the agent down: it is the one of today's settings.
+            # Opened by a version that did not record the agent: use the one of today's settings.
             session.turn.agent = policy.agent_of(session.name)
     return state
 
 
 def wake(rows: Rows, name: str) -> Session | None:
-    """One session as the journal has it, or None when nothing was ever said to it."""
+    """Return one session as the journal has it, or None when it never had a message."""
     return _sessions(rows, [name]).get(name)
 
 
 def said(rows: Rows, turn: str, attempt: int) -> str:
-    """All that an attempt has said, as far as it was written down."""
+    """Return the text of an attempt, as far as it was recorded."""
     return _said(rows, [(turn, attempt)]).get((turn, attempt), "")
 
 
 def _sessions(rows: Rows, names: Sequence[str]) -> dict[str, Session]:
-    """These sessions, in this order."""
+    """Return these sessions, in this order."""
     wanted = (json.dumps(names),)
     waiting: defaultdict[str, list[Row]] = defaultdict(list)
     for row in rows.all(WAITING, wanted):

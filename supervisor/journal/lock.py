@@ -1,4 +1,4 @@
-"""One process has the journal: an flock held for life, with the owner's pid written in the locked file."""
+"""The lock of the journal: an flock held by one process until it ends, with its pid in the locked file."""
 
 import fcntl
 import os
@@ -6,12 +6,12 @@ from pathlib import Path
 
 from supervisor.journal.errors import JournalLocked, JournalUnwritable
 
-# A pid and a newline; whatever else is in the file is not ours.
+# A pid and a newline; any other content is not ours.
 _PID_BYTES_MAX = 32
 
 
 def take(path: Path) -> int:
-    """Take the lock or say who has it. The descriptor returned is the lock: closing it gives it back."""
+    """Take the lock or name its holder. The returned descriptor is the lock: closing it releases it."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:

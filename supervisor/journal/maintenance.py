@@ -1,4 +1,4 @@
-"""Care that only reads: look at every page, count, copy, export; by its own connection, beside a service."""
+"""Read-only maintenance: check, count, copy, export; by its own connection, beside a running service."""
 
 import json
 import os
@@ -20,18 +20,18 @@ from supervisor.journal.migrate import version
 
 Row = dict[str, Any]
 
-# A backup is copied so many pages (8 MB) at a time, so that it can be given up soon.
+# A backup copies this many pages (8 MB) at a time, so that it can be cancelled soon.
 _BACKUP_PAGES = 2048
-# A page of an export ends after so many rows, or earlier when they are long.
+# A page of an export ends after this many rows, or earlier when they are long.
 _EXPORT_ROWS = 200
-# What the journal knows of itself is of no use elsewhere.
+# Tables about the journal itself are of no use elsewhere.
 _NOT_EXPORTED = ("life", "tallies")
 _JSON_COLUMNS = ("body", "messages", "killed", "choices")
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that changes nothing, not even by closing; errors come in our words."""
+    """Open a connection that changes nothing, not even by closing; errors become JournalErrors."""
     if not path.exists():
         raise JournalError(f"there is no journal {path}", "start the service once, or name another --home")
     try:
@@ -42,13 +42,13 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def check(path: Path) -> tuple[str, ...]:
-    """Every page, every index, and whether the rows agree with each other; nothing found is good news."""
+    """Check every page, every index, and the consistency of the rows; an empty result means intact."""
     with reading(path) as connection:
         return findings(connection, "integrity_check")
 
 
 def stats(path: Path) -> Row:
-    """How big it is, what is in it, and since when."""
+    """Return the size of the journal, its counts, and the time of its first entry."""
     with reading(path) as connection:
         pages, free, size = (
             _pragma(connection, name) for name in ("page_count", "freelist_count", "page_size")
@@ -73,8 +73,8 @@ def stats(path: Path) -> Row:
 
 
 def backup(path: Path, target: Path, give_up: Callable[[], bool]) -> Row:
-    """A whole and checked copy as of one moment. It has its name only when it is complete."""
-    # A name of its own: another file that happens to be there is neither truncated nor removed.
+    """Make a whole, checked copy as of one moment. It gets its name only when it is complete."""
+    # A random name, so that an existing file is neither truncated nor removed.
     part = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
     try:
         if target.exists():
@@ -99,12 +99,12 @@ def _copy(path: Path, part: Path, give_up: Callable[[], bool]) -> None:
             raise JournalError("the backup was given up because the service stops", "make it again later")
 
     with reading(path) as source, closing(connect(str(part))) as copy:
-        # With a read transaction open it is the journal of this moment, whatever is written meanwhile.
+        # The open read transaction fixes the copied moment, whatever is written meanwhile.
         source.execute("BEGIN")
         epoch_of(source)
         source.backup(copy, pages=_BACKUP_PAGES, progress=one_step)
         source.execute("COMMIT")
-        # One file without a log beside it, and without the empty pages.
+        # One file without a log beside it, and without free pages.
         copy.execute("PRAGMA journal_mode = DELETE").fetchone()
         copy.execute("VACUUM")
         wrong = findings(copy, "quick_check")
@@ -113,13 +113,13 @@ def _copy(path: Path, part: Path, give_up: Callable[[], bool]) -> None:
 
 
 def export_page(path: Path, session: str | None, after: str) -> Table:
-    """The next rows after a place that an earlier page gave, or from the beginning."""
+    """Return the next rows after the place given by an earlier page, or from the beginning."""
     with reading(path) as connection:
         return page(_exported(connection, session, after), _EXPORT_ROWS)
 
 
 def _exported(connection: sqlite3.Connection, session: str | None, after: str) -> Iterator[Placed]:
-    """Table after table; a place is the table's name, a colon, and the key of a row."""
+    """Yield table after table; a place is the table's name, a colon, and the key of a row."""
     names = [table for table in tables(connection) if table not in _NOT_EXPORTED]
     first, _, key_text = after.partition(":")
     if after and first not in names:
@@ -134,7 +134,7 @@ def _exported(connection: sqlite3.Connection, session: str | None, after: str) -
 def _rows_after(
     connection: sqlite3.Connection, table: str, session: str | None, key: list[str | int]
 ) -> Iterator[tuple[Row, list[Any]]]:
-    """The rows of one table and their keys, in the order of the key."""
+    """Yield the rows of one table and their keys, in key order."""
     columns, keys = _columns(connection, table)
     wanted, values = _of_session(table, columns, session)
     names = ", ".join(keys)
@@ -175,7 +175,7 @@ def tables(connection: sqlite3.Connection) -> list[str]:
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> tuple[list[str], list[str]]:
-    """All columns, and those of the key, quoted and in its order."""
+    """Return all columns, and those of the key, quoted and in its order."""
     found = connection.execute(f'PRAGMA table_info("{table}")').fetchall()
     keys = sorted((row[5], row[1]) for row in found if row[5])
     return [row[1] for row in found], [f'"{name}"' for _, name in keys]
@@ -190,7 +190,7 @@ def _size(path: Path) -> int:
 
 
 def _make_durable(path: Path) -> None:
-    """Only of the copy: closing a second descriptor of the journal itself would drop its locks."""
+    """Sync the copy only: closing a second descriptor of the journal itself would drop its locks."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -1,6 +1,6 @@
-"""The journal without a disk and without SQL, for simulations: plain rows, the same fences, all or none.
+"""A journal in memory without SQL, for simulations: plain rows, the same fences, all or none.
 
-It shares no code with the journal on disk: whatever both do alike is the contract and not an accident.
+It shares no code with the journal on disk, so that equal behaviour comes from the contract only.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from supervisor.journal.reader import Told
 
 
 class MemoryJournal:
-    """Survives a pretended crash by `new_life`, not the end of the process."""
+    """Survives a simulated crash through `new_life`, not the end of the process."""
 
     def __init__(self) -> None:
         self._book = Book()
@@ -26,7 +26,7 @@ class MemoryJournal:
         self.new_life()
 
     def new_life(self) -> None:
-        """What a restart does to the file: the epoch is one more, all else is as it was committed."""
+        """Do what a restart does to the file: raise the epoch, keep everything committed."""
         self.epoch += 1
 
     @property
@@ -34,7 +34,7 @@ class MemoryJournal:
         return self
 
     def load(self, policy: Policy) -> State:
-        """Who waited longest is first: open turns, then what waits, then what is held."""
+        """Load with the longest wait first: open turns, then waiting messages, then held ones."""
         rows, book = self._book.sessions, self._book
         open_ = (name for name, row in rows.items() if row["turn"])
         waiting = (name for name, row in rows.items() if row["waiting"])
@@ -81,7 +81,7 @@ class MemoryJournal:
         self.transactions += 1
 
     def close(self) -> None:
-        """Nothing is kept, so nothing is given back."""
+        """Do nothing: no resource is held."""
 
     def _session(self, name: str, row: Row) -> Session:
         waiting = deque(self._messages(row["waiting"]))

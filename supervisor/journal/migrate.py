@@ -1,4 +1,4 @@
-"""The shape of the file: numbered scripts, applied in order, each in one transaction with its number."""
+"""Schema migrations: numbered scripts, applied in order, each in one transaction with its number."""
 
 import sqlite3
 from importlib import resources
@@ -7,7 +7,7 @@ from supervisor.journal.errors import JournalTooNew
 
 
 def steps() -> list[tuple[int, str]]:
-    """Every migration as (number, script), in order and without a gap."""
+    """Return every migration as (number, script), in order and without a gap."""
     folder = resources.files("supervisor.journal") / "schema"
     files = sorted(
         (each for each in folder.iterdir() if each.name.endswith(".sql")), key=lambda each: each.name
@@ -20,7 +20,7 @@ def newest() -> int:
 
 
 def refuse_newer(connection: sqlite3.Connection, journal: str) -> None:
-    """A file of a later version is left as it is."""
+    """Refuse a file of a later version, unchanged."""
     found = version(connection)
     if found > newest():
         fault = f"the journal {journal} has schema {found}, this version knows {newest()} at most"
@@ -28,7 +28,7 @@ def refuse_newer(connection: sqlite3.Connection, journal: str) -> None:
 
 
 def migrate(connection: sqlite3.Connection, journal: str) -> None:
-    """Bring the file to the shape this version knows."""
+    """Migrate the file to the schema of this version."""
     refuse_newer(connection, journal)
     found = version(connection)
     for number, script in steps():

@@ -1,4 +1,4 @@
-"""What was said and done before, as the next attempt is told it; free of the wire and of rows."""
+"""The past of a session as the next attempt receives it; independent of the wire and of rows."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from ipc.message_parts import Cut
 
 @dataclass(frozen=True, slots=True)
 class ToolPast:
-    """A tool call; `result` is None when nobody knows how it ended. `offset` orders it among the words."""
+    """A tool call; `result` is None when its end is unknown. `offset` orders it within the text."""
 
     call: str
     name: str
@@ -20,9 +20,9 @@ class ToolPast:
 
 @dataclass(frozen=True, slots=True)
 class AttemptPast:
-    """What one attempt said and did; `cut` says how it ended, "" if by itself.
+    """The text and the tool calls of one attempt; `cut` says how it ended, "" if by itself.
 
-    Why is told to people: reasons name signals, addresses and lines of logs, which are no part of a talk.
+    The reason is for people only: it names signals, addresses and log lines, which do not belong in a prompt.
     """
 
     text: str
@@ -32,7 +32,7 @@ class AttemptPast:
 
 @dataclass(frozen=True, slots=True)
 class TurnPast:
-    """An ended turn: the texts it answered and the attempts that count."""
+    """An ended turn: the messages it answered and the attempts that count."""
 
     id: str
     number: int

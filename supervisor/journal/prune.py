@@ -1,7 +1,7 @@
-"""Forgetting what is over: the oldest ended turns with all that hangs on them, a little at a time.
+"""Pruning: deletes the oldest ended turns with everything that belongs to them, a slice at a time.
 
-What is open or waits stays. A feed is only ever shortened at its beginning, and a session keeps its count, so
-no seq is told twice and none is missing between two that are told.
+Open turns and waiting messages stay. A session's events are only cut at their beginning, and the session
+keeps its count, so no seq is used twice and none is missing between two that remain.
 """
 
 import json
@@ -12,10 +12,10 @@ from math import inf
 
 from supervisor.core.state import session_of, turn_number
 
-# Removed in one transaction: some thousand rows at most, a few milliseconds for whoever waits to commit.
+# Removed in one transaction: some thousand rows at most, so that a waiting commit is delayed by milliseconds.
 _TURNS_A_SLICE = 20
 _EVENTS_A_SLICE = 500
-# Looked at in one transaction while searching for something to remove.
+# Rows examined in one transaction while searching for something to remove.
 _LOOKED_AT_A_SLICE = 500
 
 _TURNS = """
@@ -35,18 +35,18 @@ _GONE = ("dropped", "refused")
 
 @dataclass
 class Pruning:
-    """One walk through the journal. `before` is the age; without `keep_bytes` the size does not matter."""
+    """One pass over the journal. `before` is the age limit; without `keep_bytes` the size does not matter."""
 
     before: float
     keep_bytes: int | None = None
     removed: Counter[str] = field(default_factory=Counter)
     _turn_after: int = 0
     _message_after: int = 0
-    # What arrives while it walks is left for the next walk: it could go on for ever.
+    # Rows that arrive during the pass are left to the next one: it would never end.
     _turn_last: int | None = None
     _message_last: int | None = None
     _is_by_size: bool = False
-    # Sessions that lost something: their feeds may begin later now.
+    # Sessions that lost rows: their events may have to begin later.
     _feeds: dict[str, None] = field(default_factory=dict)
 
     @property
@@ -54,7 +54,7 @@ class Pruning:
         return inf if self._is_by_size else self.before
 
     def slice(self, connection: sqlite3.Connection) -> bool:
-        """Remove a little, in one transaction; whether there may be more."""
+        """Remove one slice in one transaction; return whether there may be more."""
         connection.execute("BEGIN IMMEDIATE")
         try:
             more = self._step(connection)
@@ -79,7 +79,7 @@ class Pruning:
             return True
         if self._is_by_size or self._is_small_enough(connection):
             return False
-        # Everything old enough is gone and it is still too big: the oldest of the rest.
+        # Everything old enough is gone and the file is still too large: remove the oldest of the rest.
         self._is_by_size, self._turn_after, self._message_after = True, 0, 0
         return True
 
@@ -87,7 +87,7 @@ class Pruning:
         return self.keep_bytes is None or used_bytes(connection) <= self.keep_bytes
 
     def _remove_turns(self, connection: sqlite3.Connection) -> bool:
-        """Whether there is more to look at: turns are in the order of their opening, a young one ends it."""
+        """Return whether there may be more: turns are ordered by opening, a young one ends the search."""
         place = (self._turn_after, self._turn_last, _LOOKED_AT_A_SLICE)
         found = connection.execute(_TURNS, place).fetchall()
         removed = 0
@@ -115,7 +115,7 @@ class Pruning:
         self.removed["turns"] += connection.execute(sql, (position,)).rowcount
 
     def _remove_messages(self, connection: sqlite3.Connection) -> bool:
-        """Messages that ended without a turn."""
+        """Remove messages that ended without a turn."""
         place = (self._message_after, self._message_last, _LOOKED_AT_A_SLICE)
         found = connection.execute(_MESSAGES, place).fetchall()
         for position, message, session, state, at, ended_at in found:
@@ -129,7 +129,7 @@ class Pruning:
         return bool(found)
 
     def _shorten(self, connection: sqlite3.Connection, session: str) -> None:
-        """Let the feed begin at the first event of something that is still here."""
+        """Delete the events before the first one that belongs to something that remains."""
         found = connection.execute(_EVENTS, (session, _EVENTS_A_SLICE)).fetchall()
         last = 0
         for seq, message, turn in found:
@@ -141,13 +141,13 @@ class Pruning:
         if not found or last < found[-1][0]:
             del self._feeds[session]
         if not found:
-            # Whoever comes back begins at the first event there is, which is the next one to be told.
+            # A client that comes back begins at the first event there is, which is the next one written.
             sql = "DELETE FROM cursors WHERE session = ?"
             self.removed["cursors"] += connection.execute(sql, (session,)).rowcount
 
 
 def used_bytes(connection: sqlite3.Connection) -> int:
-    """What is in use: pages that were freed are filled again before the file grows."""
+    """Return the bytes in use: free pages are reused before the file grows."""
     pages, free, size = (
         int(connection.execute(f"PRAGMA {name}").fetchone()[0])
         for name in ("page_count", "freelist_count", "page_size")
@@ -164,7 +164,7 @@ def _key(turn: str | None) -> tuple[str | int | None, ...]:
 
 
 def _hanging_on_turns(connection: sqlite3.Connection) -> list[str]:
-    """Tables whose rows belong to a turn; messages have a life of their own."""
+    """Return the tables whose rows belong to a turn; messages are handled separately."""
     found = connection.execute(
         """SELECT schema.name FROM sqlite_schema AS schema JOIN pragma_table_info(schema.name) AS info
            WHERE schema.type = 'table' AND info.name = 'turn' AND schema.name <> 'messages'"""

@@ -1,4 +1,4 @@
-"""Reads while the service runs: feeds, single turns and messages, counts, and an attempt's history.
+"""Reads while the service runs: events, single turns and messages, counts, and an attempt's history.
 
 Tables that clients list are in tables.py.
 """
@@ -16,9 +16,9 @@ from supervisor.journal.load import TAKEN
 from supervisor.journal.past import AttemptPast, TurnPast
 from supervisor.journal.rows import Rows
 
-# A page of events ends early after this many characters: events may carry long texts, memory must not.
+# A page of events ends early after this many characters, because events may carry long texts.
 _PAGE_CHARACTERS_MAX = 1_000_000
-# A story is read by a person.
+# A story is read by a person, so it is bounded.
 _STORY_ROWS_MAX = 1000
 
 EVENTS_AFTER = """
@@ -78,13 +78,13 @@ class Told:
 
 
 class Reads:
-    """Everything that is read while the service runs. Sees every commit that has returned."""
+    """All reads while the service runs. They see every commit that has returned."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
     def events_after(self, session: str, seq: int, limit: int) -> list[Told]:
-        """The next events of a session; fewer than `limit` when they are long, none when there is no more."""
+        """Return the next events of a session: fewer than `limit` when they are long, none at the end."""
         left = _PAGE_CHARACTERS_MAX
 
         def is_full(row: Row) -> bool:
@@ -95,38 +95,38 @@ class Reads:
         return list(map(_told, self._rows.some(EVENTS_AFTER, (session, seq, limit), is_full)))
 
     def newest_at(self) -> float:
-        """When the newest event was told; 0 when there is none."""
+        """Return the time of the newest event; 0 when there is none."""
         row = self._rows.one(NEWEST)
         return float(row["at"] or 0.0) if row else 0.0
 
     def session_seq(self, session: str) -> int:
-        """The session's last durable event; 0 when nothing was ever said to it."""
+        """Return the seq of the session's last event; 0 when it has none."""
         row = self._rows.one(SESSION_SEQ, (session,))
         return int(row["seq"]) if row else 0
 
     def is_forgotten(self, session: str) -> bool:
-        """Whether it was pruned whole: it is known, and nothing of what was said is left."""
+        """Return whether the session was pruned whole: it exists, and none of its turns is left."""
         return self._rows.one(FORGOTTEN, (session,)) is not None
 
     def long_names(self, characters_min: int) -> list[str]:
-        """Of sessions whose names are at least that long."""
+        """Return the sessions whose names are at least that long."""
         return [row["name"] for row in self._rows.all(LONG_NAMES, (characters_min,))]
 
     def known(self, message: str) -> Known | None:
-        """Where a message stands in its feed, and its text; the text of a spoken one is not what was sent."""
+        """Return a message's seq and the text that was sent; None for a clip, whose text is a transcript."""
         row = self._rows.one(MESSAGE_KNOWN, (message,))
         return Known(int(row["seq"]), None if row["kind"] == "voice" else row["text"]) if row else None
 
     def history(self, session: str, before_turn: int, turns_max: int, bytes_max: int) -> tuple[TurnPast, ...]:
-        """Ended turns before turn number `before_turn`, oldest first, the newest that fit the limits."""
+        """Return the newest ended turns before number `before_turn` that fit the limits, oldest first."""
         return history(self._rows, session, before_turn, turns_max, bytes_max)
 
     def tried(self, turn: str, before_attempt: int, bytes_max: int) -> tuple[AttemptPast, ...]:
-        """Earlier attempts of an open turn."""
+        """Return the earlier attempts of an open turn."""
         return tried(self._rows, turn, before_attempt, bytes_max)
 
     def turn_story(self, turn: str) -> dict[str, Any] | None:
-        """A turn with its messages, attempts and tool calls, without what people said."""
+        """Return a turn with its messages, attempts and tool calls, without their texts."""
         row = self._rows.one(TURN, (session_of(turn), turn_number(turn)))
         if row is None:
             return None
@@ -138,16 +138,16 @@ class Reads:
         return turn_row(row) | {name: [dict(each) for each in rows] for name, rows in found.items()}
 
     def message_story(self, message: str) -> dict[str, Any] | None:
-        """A message and where it ended, without its text."""
+        """Return a message and its outcome, without its text."""
         row = self._rows.one(MESSAGE, (message,))
         return dict(row) if row else None
 
     def cursors(self, session: str) -> dict[str, int]:
-        """How far each named client has read a session's feed."""
+        """Return how far each named client has acknowledged a session's events."""
         return {row["name"]: int(row["seq"]) for row in self._rows.all(CURSORS, (session,))}
 
     def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None:
-        """Session and state of a turn, and the texts it was to answer."""
+        """Return session and state of a turn, and the texts it has to answer."""
         row = self._rows.one(TURN, (session_of(turn), turn_number(turn)))
         if row is None:
             return None
@@ -155,16 +155,16 @@ class Reads:
         return row["session"], row["state"], texts
 
     def spoken(self, message: str) -> tuple[str, str, str] | None:
-        """Session and state of a message, and the clip it was spoken in, if it was."""
+        """Return session and state of a message, and its clip, if it has one."""
         row = self._rows.one(CLIP_OF, (message,))
         return (row["session"], row["state"], row["clip"]) if row else None
 
     def clips_known(self, names: Collection[str]) -> set[str]:
-        """Which of these clips some message was spoken in."""
+        """Return those of these clips that belong to a message."""
         return {row["clip"] for row in self._rows.all(CLIPS_KNOWN, (json.dumps(list(names)),))}
 
     def counts(self) -> dict[str, int]:
-        """Sessions ever; turns ended by state; what is queued, running, waiting and held now."""
+        """Return sessions in total, ended turns by state, and what is queued, running, waiting and held."""
         counted = {row["what"]: int(row["number"]) for row in self._rows.all(COUNTS)}
         return {"queued": 0, "running": 0} | counted
 
@@ -174,7 +174,7 @@ def _told(row: Row) -> Told:
 
 
 def turn_row(row: Row) -> dict[str, Any]:
-    """A row of `turns` with its JSON read."""
+    """Return a row of `turns` with its JSON decoded."""
     values = dict(row)
     values["messages"] = json.loads(values["messages"])
     values["killed"] = json.loads(values["killed"]) if values["killed"] else None

@@ -1,7 +1,7 @@
-"""Saving what can be saved of a damaged journal into a new file; the damaged one is kept beside it.
+"""Repair: saves the readable rows of a damaged journal into a new file; the damaged one is kept beside it.
 
-Rows are read in both directions from wherever a page can be read; then the new file is made to agree with
-itself, so that a service can start on it: what was lost is told as lost, never made up.
+Rows are read in both directions from every readable page; then the new file is made consistent, so that a
+service can start on it. Lost rows are reported as lost, never invented.
 """
 
 import json
@@ -24,17 +24,17 @@ from supervisor.journal.migrate import migrate, refuse_newer
 
 Row = dict[str, Any]
 
-# Steps over an unreadable stretch double from one row, so that a stretch of any length costs few tries.
+# Steps over an unreadable stretch double, starting at one row, so that any stretch costs few tries.
 _DOUBLINGS_MAX = 48
-# Damage leaves some stretches; this many in one table mean that reading on would take for ever.
+# Damage leaves a few stretches; this many in one table mean that reading on would not end.
 _STRETCHES_MAX = 10_000
 
-# Columns that the mending below reads as JSON.
+# Columns that the statements below read as JSON.
 _JSON = {"events": ("body",), "turns": ("messages",), "questions": ("choices",)}
 
-# What makes the saved rows agree with each other; in this order, by the rules that the service itself keeps.
+# Statements that make the saved rows consistent, in this order, by the rules of the service itself.
 _MENDING = (
-    # Which turn took a message, and which messages were given up: rows and events both know.
+    # The turn that took a message, and the messages that were dropped: rows and events both record it.
     """CREATE TEMP TABLE answered AS
        SELECT listed.value AS message, turns.id AS turn FROM turns, json_each(turns.messages) AS listed
        UNION SELECT listed.value, json_extract(events.body, '$.turn')
@@ -49,8 +49,8 @@ _MENDING = (
        SELECT json_extract(body, '$.message') AS message, json_extract(body, '$.text') AS words
        FROM events WHERE type = 'transcript.ready'""",
     "CREATE INDEX temp.heard_of ON heard (message)",
-    # A message whose row was lost is told by its event. Its key is not, but its id comes from it; neither is
-    # its clip, so that one without words can never have any.
+    # A message whose row was lost is restored from its event. The event has no key, but the id comes from it;
+    # it has no clip either, so a clip without a transcript can never get one.
     """INSERT OR IGNORE INTO messages (id, session, key, kind, text, busy, state, turn, seq, at)
        SELECT message, session, message, kind, text, busy,
            CASE WHEN turn IS NOT NULL THEN 'taken'
@@ -63,7 +63,7 @@ _MENDING = (
                  seq, at FROM events WHERE type = 'message.accepted')
            LEFT JOIN answered USING (message)
        WHERE message NOT IN (SELECT id FROM messages) GROUP BY message""",
-    # They are taken in order: one that seems to wait behind a taken one was taken too, nobody knows by whom.
+    # Messages are taken in order: one that seems to wait behind a taken one was taken too, turn unknown.
     """UPDATE messages SET state = 'dropped', ended_by = 'repair', ended_at = at
        WHERE state = 'waiting' AND key = id AND seq < (
            SELECT max(later.seq) FROM messages AS later
@@ -79,7 +79,7 @@ _MENDING = (
                      coalesce((SELECT max(seq) FROM messages WHERE session = name), 0),
                      coalesce((SELECT max(seq) FROM cursors WHERE session = sessions.name), 0)),
            turns = max(turns, coalesce((SELECT max(number) FROM turns WHERE session = name), 0))""",
-    # A turn whose row was lost has ended as its event says, and otherwise by this damage.
+    # A turn whose row was lost ended as its event says, or else by this damage.
     """INSERT OR IGNORE INTO turns
            (id, session, number, state, messages, opened_at, ended_at, content_at, text, error, hint)
        SELECT lost.turn, lost.session, CAST(substr(lost.turn, length(lost.session) + 2) AS INTEGER),
@@ -106,7 +106,7 @@ _MENDING = (
                AND state IN ('open', 'stopped'))""",
     """UPDATE attempts SET said = (SELECT coalesce(sum(length(text)), 0) FROM speech
            WHERE turn = attempts.turn AND attempt = attempts.number) WHERE state IN ('open', 'stopped')""",
-    # A feed that has lost events says so, and goes on after that.
+    # A session that lost events gets one that says so, and continues after it.
     """INSERT INTO events (session, seq, at, type, body)
        SELECT name, sessions.seq + 1, :now, 'journal.repaired',
            json_object('lost', sessions.seq - count(events.seq) - coalesce(min(events.seq), 1) + 1)
@@ -127,7 +127,7 @@ _WORDS = {
 
 @dataclass
 class Repaired:
-    """What became of it: the file that was kept, rows saved by table, stretches that could not be read."""
+    """The result: the file that was kept, rows saved by table, stretches that could not be read."""
 
     file: str
     kept: str
@@ -136,7 +136,7 @@ class Repaired:
 
 
 def repair(path: Path) -> Repaired:
-    """The caller has the lock. The new file takes the journal's name only when it is complete."""
+    """Repair under the caller's lock. The new file takes the journal's name only when it is complete."""
     if not path.exists():
         raise JournalError(f"there is no journal {path}", "name another --home")
     stamp = int(Clock().now())
@@ -160,7 +160,7 @@ def repair(path: Path) -> Repaired:
 
 
 def _choose(path: Path, scratch: Path) -> Path:
-    """A copy with its log or one without: a log that was cut short may hide what the file has."""
+    """Return a copy with its log or one without: a truncated log may hide rows that the file has."""
     readable: list[Path] = []
     for name, suffixes in (("logged", ("", "-wal")), ("bare", ("",))):
         for suffix in suffixes:
@@ -174,12 +174,12 @@ def _choose(path: Path, scratch: Path) -> Path:
                 readable.append(scratch / name)
     if not readable:
         fault = f"nothing can be read in the journal ({found[0]})"
-        raise JournalError(fault, "put a backup in its place, or move it away to begin anew")
+        raise JournalError(fault, "put a backup in its place, or move it away to begin with an empty one")
     return readable[0]
 
 
 def _is_readable(source: sqlite3.Connection) -> bool:
-    """Without its first page nothing can be told from anything."""
+    """Return whether the first page is readable: without it the schema is unknown."""
     try:
         source.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     except sqlite3.DatabaseError:
@@ -191,7 +191,7 @@ def _save(old: Path, new: Path, repaired: Repaired) -> None:
     os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     with closing(connect(str(old))) as source, closing(connect(str(new))) as target:
         refuse_newer(source, str(old))
-        # Reading goes on where SQLite would rather stop.
+        # Keep reading where SQLite would stop by default.
         source.execute("PRAGMA cell_size_check = OFF")
         source.text_factory = lambda content: content.decode("utf-8", "replace")
         migrate(target, str(new))
@@ -201,7 +201,7 @@ def _save(old: Path, new: Path, repaired: Repaired) -> None:
         target.execute("DELETE FROM life")
         target.execute("DELETE FROM tallies")
         for table in database.table_names():
-            # Sessions are saved before what hangs on them.
+            # Sessions are saved before the rows that refer to them.
             names = [row[0] for row in target.execute("SELECT name FROM sessions ORDER BY name")]
             _save_table(Salvage(source, table, database.table(table).pks, names), target, repaired)
         target.execute("INSERT OR IGNORE INTO life (id, epoch) VALUES (1, 0)")
@@ -213,7 +213,7 @@ def _save(old: Path, new: Path, repaired: Repaired) -> None:
 
 
 def _save_table(salvage: "Salvage", target: sqlite3.Connection, repaired: Repaired) -> None:
-    """Rows that a rule of the new file refuses were damaged where no page shows it."""
+    """Save the rows of one table. Rows that a constraint refuses were damaged inside a readable page."""
     table = salvage.table
     known = {row[1] for row in target.execute(f'PRAGMA table_info("{table}")')}
     for row in salvage.rows():
@@ -231,7 +231,7 @@ def _save_table(salvage: "Salvage", target: sqlite3.Connection, repaired: Repair
 
 
 def _is_whole(table: str, row: Row) -> bool:
-    """A page that lost its content may still be read: what should be JSON shows it."""
+    """A page that lost its content may still be readable: invalid JSON shows it."""
     try:
         return all(json.loads(row[name]) is not None for name in _JSON.get(table, ()) if row.get(name))
     except ValueError:
@@ -239,7 +239,7 @@ def _is_whole(table: str, row: Row) -> bool:
 
 
 class Salvage:
-    """The readable rows of one table, some of them perhaps twice."""
+    """The readable rows of one table; some of them may appear twice."""
 
     def __init__(self, source: sqlite3.Connection, table: str, keys: list[str], sessions: list[str]) -> None:
         self.table = table
@@ -249,7 +249,7 @@ class Salvage:
         self._keys = [f'"{key}"' for key in keys]
 
     def rows(self) -> Iterator[Row]:
-        """Forwards; over what cannot be read by growing steps, and from behind back to its end."""
+        """Read forwards; skip an unreadable stretch by growing steps, then read backwards to its end."""
         last: list[Any] | None = None
         for _ in range(_STRETCHES_MAX):
             try:
@@ -267,7 +267,7 @@ class Salvage:
             last = found
 
     def _beyond(self, last: list[Any] | None) -> list[Any] | None:
-        """The first key to be read again; None without any or when keys are nothing but words."""
+        """Return the first readable key behind a stretch; None without one or when keys are only text."""
         for place in self._places_beyond(last):
             with suppress(sqlite3.DatabaseError):
                 row = next(self._read("ASC", after=place), None)
@@ -275,7 +275,7 @@ class Salvage:
         return None
 
     def _places_beyond(self, last: list[Any] | None) -> Iterator[list[Any]]:
-        """By growing steps along the number a key ends with, then from session to session."""
+        """Grow steps along the number that ends a key, then go from session to session."""
         if self._keys not in (['"position"'], ['"session"', '"seq"']):
             return
         *session, number = last or [*([""] * (len(self._keys) - 1)), 0]
@@ -290,7 +290,7 @@ class Salvage:
     def _read(
         self, order: str, after: list[Any] | None = None, until: list[Any] | None = None
     ) -> Iterator[Row]:
-        """Rows after one key and up to another, in either order."""
+        """Read the rows after one key and up to another, in either order."""
         names, marks = ", ".join(self._keys), ", ".join("?" * len(self._keys))
         limits = [f"({names}) {sign} ({marks})" for sign, key in ((">", after), ("<=", until)) if key]
         where = f"WHERE {' AND '.join(limits)}" if limits else ""

@@ -1,4 +1,4 @@
-"""The reading side of a connection: named columns, and SQLite's errors in our words."""
+"""The reading side of a connection: named columns, and SQLite's errors as JournalErrors."""
 
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ class Rows:
     def some(
         self, sql: str, values: Sequence[Any], enough: Callable[[sqlite3.Row], bool]
     ) -> list[sqlite3.Row]:
-        """The first rows, up to the one after which it is enough; the others are not read."""
+        """Return the first rows, up to the one for which `enough` holds; the others are not read."""
         found: list[sqlite3.Row] = []
         try:
             cursor = self._connection.cursor()
@@ -41,6 +41,6 @@ class Rows:
         return found
 
     def one(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Row | None:
-        """The first row. Read to its end, so that no read is left open to hold back a checkpoint."""
+        """Return the first row. The cursor is read to its end: an open read would hold back a checkpoint."""
         found = self.all(sql, values)
         return found[0] if found else None

@@ -1,4 +1,4 @@
-"""The part of State that must survive a restart, as a value: memory and journal may never differ in it."""
+"""The durable part of State as a value: memory and journal must never differ in it."""
 
 from dataclasses import dataclass
 
@@ -54,7 +54,7 @@ class DurableSession:
 
 
 def durable(state: State) -> dict[str, DurableSession]:
-    """Sessions that are not at rest. The others may be in memory or not: the journal has them."""
+    """Return the sessions that are not at rest. The others may be in memory or not: the journal has them."""
     return {name: session_of(each) for name, each in state.sessions.items() if not each.is_at_rest}
 
 

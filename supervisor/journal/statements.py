@@ -51,14 +51,14 @@ class EachMessage:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Follows a fenced write and changes whatever is there, also nothing."""
+    """Runs after a fenced write and changes any number of rows, also none."""
 
     sql: str
 
 
 Statement = Write | EachMessage | Sweep
 
-# --- what every told record does ----------------------------------------------------------------------------
+# --- for every record that is an event ----------------------------------------------------------------------
 
 SESSION_COUNTED = Sweep("UPDATE tallies SET number = number + 1 WHERE what = 'sessions'")
 FIRST_TOLD = (
@@ -79,7 +79,7 @@ EVENT = """INSERT INTO events (session, seq, at, type, body) VALUES (?, ?, ?, ?,
 
 # --- pieces that several records share ----------------------------------------------------------------------
 
-# Found by session and number; that its id agrees keeps an echo from reaching another session's turn.
+# Found by session and number; comparing the id keeps a stale frame from reaching another session's turn.
 _THE_TURN = "session = :session AND number = :turn_number AND id = :turn"
 _OPEN_ATTEMPT = f"""{_THE_TURN} AND state = 'running' AND attempts = :attempt
     AND EXISTS (SELECT 1 FROM attempts WHERE turn = :turn AND number = :attempt AND state = 'open')"""
@@ -205,7 +205,7 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
                WHERE turn = :turn AND number = :attempt AND state = 'open'""",
         ),
     ),
-    # Only told: what is stuck is fleeting.
+    # An event only: stuck processes are not durable state.
     AttemptStuck: (),
     AttemptLost: (
         Write(
@@ -365,7 +365,7 @@ _VALUES = {kind: attrgetter(*names) for kind, names in _NAMES.items()}
 
 
 def parameters(record: Record) -> dict[str, Any]:
-    """What the statements of a record may name: its fields, and the parts of those that are not plain."""
+    """Return the parameters of a record's statements: its fields, and the parts of compound ones."""
     kind = type(record)
     values: dict[str, Any] = dict(zip(_NAMES[kind], _VALUES[kind](record), strict=True))
     if "turn" in values:

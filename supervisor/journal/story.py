@@ -1,10 +1,10 @@
-"""The story of a message or a turn: a row for what it has come to, then every event about it, in order."""
+"""The story of a message or a turn: a row with its present state, then every event about it, in order."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 Row = dict[str, Any]
-# Events of a session that are looked at in one go; then the caller decides whether to go on.
+# Events examined in one call; then the caller decides whether to continue.
 _EVENTS_LOOKED_AT_MAX = 5000
 _PAGE_EVENTS = 200
 _ENDINGS_OF_TURNS = ("turn.done", "turn.failed", "turn.interrupted")
@@ -26,20 +26,20 @@ Page = Callable[[str, int, int], Sequence[Told]]
 
 
 def of_turn(turn: Row) -> Row:
-    """The first row of a turn's story, from the turn as the journal shows it."""
+    """Return the first row of a turn's story, from the turn as the journal has it."""
     shown = ("id", "session", "state", "attempts", "agent", "level")
     return {"kind": "turn", **{name: turn[name] for name in shown}}
 
 
 def of_message(message: Row) -> Row:
-    """The first row of the story of a message that no turn has taken."""
+    """Return the first row of the story of a message that no turn has taken."""
     return {"kind": "message", **{name: message[name] for name in ("id", "session", "state", "turn")}}
 
 
 def events(
     session: str, after: int, messages: set[str], turn: str, page: Page
 ) -> Iterator[tuple[Row | None, int]]:
-    """The events about these messages and this turn, each with its seq; None when so many were not.
+    """Yield the events about these messages and this turn, each with its seq; None when the limit is reached.
 
     Without a turn the story ends with the message.
     """

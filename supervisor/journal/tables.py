@@ -1,4 +1,4 @@
-"""Tables for clients, in pages: every row comes with the place from which the next request goes on.
+"""Tables for clients, in pages: every row comes with the place from which the next request continues.
 
 A place is the key that the table is ordered by, so that a page costs the same wherever it begins and no row
 is read twice (ipc/paging.py).
@@ -60,14 +60,14 @@ CURSORS_PAGE = """
 
 
 class Tables:
-    """What clients list. `after` is the place of an earlier page, or empty; BadPlace when it is neither."""
+    """The tables that clients list. `after` is the place of an earlier page or empty, else BadPlace."""
 
     def __init__(self, rows: Rows, reads: Reads) -> None:
         self._rows = rows
         self._reads = reads
 
     def sessions(self, after: str, limit: int) -> Iterator[Placed]:
-        """The sessions that spoke or were spoken to last."""
+        """Yield the sessions with the latest activity first."""
         last_at, name = key_of(after, tuple[float, Name], (math.inf, ""))
         for row in self._rows.all(SESSIONS_PAGE, (last_at, name, _fetched(limit))):
             yield dict(row), place(row["last_at"], row["name"])
@@ -90,20 +90,20 @@ class Tables:
             yield shown, place(row[key])
 
     def questions(self, after: str, limit: int) -> Iterator[Placed]:
-        """The questions that wait for a human, the longest wait first."""
+        """Yield the questions that wait for a person, the longest wait first."""
         at, id = key_of(after, tuple[float, str], (-math.inf, ""))
         for row in self._rows.all(QUESTIONS_OPEN, (at, id, _fetched(limit))):
             shown = dict(row) | {"choices": json.loads(row["choices"])}
             yield shown, place(row["at"], row["question"])
 
     def cursors(self, session: str | None, after: str, limit: int) -> Iterator[Placed]:
-        """How far each named client has read, and by how much it is behind; who moved last comes first."""
+        """Yield each named client's cursor and how far it is behind; the one that moved last comes first."""
         at, of, name = key_of(after, tuple[float, Name, Name], (math.inf, "", ""))
         for row in self._rows.all(CURSORS_PAGE, (session, at, of, name, _fetched(limit))):
             yield dict(row), place(row["at"], row["session"], row["cursor"])
 
     def story(self, id: str, after: str) -> Iterator[Placed]:
-        """All that happened to the message or turn of this id; nothing when there is no such thing."""
+        """Yield all events of the message or turn with this id; nothing when there is none."""
         (seen,) = key_of(after, tuple[Number], (0,))
         page = self._reads.events_after
         message = self._reads.message_story(id)
@@ -127,7 +127,7 @@ class Tables:
             yield row, place(seq)
 
     def tool_output(self, turn: str, call: str, after: str) -> Iterator[Placed]:
-        """Arguments and result of a tool call, whole, in each attempt that made it, the latest first.
+        """Yield arguments and result of a tool call, whole, in each attempt that made it, the latest first.
 
         Rows are read one at a time: a result may fill a page alone.
         """
@@ -140,5 +140,5 @@ class Tables:
 
 
 def _fetched(limit: int) -> int:
-    """One row more than a page has: it tells whether there is another page."""
+    """Return one row more than a page has: it shows whether there is another page."""
     return min(limit, PAGE_ROWS) + 1

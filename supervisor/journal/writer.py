@@ -1,4 +1,4 @@
-"""Turns records into rows: a batch is one transaction, and a write that finds no row undoes it all."""
+"""Writes records as rows: a batch is one transaction, and a write that finds no row rolls it back."""
 
 import contextlib
 import json
@@ -22,12 +22,12 @@ from supervisor.journal.statements import (
     parameters,
 )
 
-# A record touches this many pages of tables and indexes, by count of the statements, rounded up.
+# Pages of tables and indexes that a record touches, counted from the statements and rounded up.
 _PAGES_PER_RECORD = 8
-# Texts are kept twice, as row and as event, so a page holds half of its 4096 bytes in new text.
+# Texts are stored twice, as row and as event, so a page holds half of its 4096 bytes in new text.
 _CHARACTERS_PER_PAGE = 2048
 
-# A chore is kept this small by whoever gives it.
+# The callers keep each chore below this size.
 _PAGES_PER_CHORE = 200
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -40,11 +40,11 @@ class Writer:
         self._connection = connection
         self._journal = journal
         self.transactions = 0
-        # Estimated pages in the write-ahead log that the last checkpoint has not seen.
+        # Estimated pages in the write-ahead log since the last checkpoint.
         self.pages = 0
 
     def write(self, records: Sequence[Record]) -> None:
-        """All of the records or, with a JournalError, none."""
+        """Write all records or, with a JournalError, none."""
         run = self._connection.execute
         try:
             run("BEGIN IMMEDIATE")
@@ -63,7 +63,7 @@ class Writer:
         self.transactions += 1
 
     def run(self, chore: Callable[[sqlite3.Connection], bool]) -> bool:
-        """Some work that is no record; what it says of itself."""
+        """Run a chore and return its result."""
         try:
             return chore(self._connection)
         except sqlite3.Error as error:
@@ -72,7 +72,7 @@ class Writer:
             self.pages += _PAGES_PER_CHORE
 
     def _undo(self) -> None:
-        """After some errors SQLite has rolled back by itself. Nothing is durable without COMMIT."""
+        """After some errors SQLite has rolled back by itself. Without COMMIT nothing of it is durable."""
         if self._connection.in_transaction:
             try:
                 self._connection.execute("ROLLBACK")
@@ -118,7 +118,7 @@ class Writer:
             yield found[0][0]
 
     def checkpoint(self) -> None:
-        """Carry the write-ahead log over into the file. If that fails, the log still has everything."""
+        """Copy the write-ahead log into the file. If that fails, the log still has everything."""
         self.pages = 0
         with contextlib.suppress(sqlite3.Error):
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
