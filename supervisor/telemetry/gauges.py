@@ -1,4 +1,4 @@
-"""What is measured when somebody asks, beside what was counted: together the whole of `hermesctl metrics`."""
+"""Values measured at the time of a request; with the counters they make up `hermesctl metrics`."""
 
 import os
 from collections import Counter as Tally
@@ -28,7 +28,7 @@ class Gauges:
         echoes: Callable[[], int],
         trouble: Callable[[], object | None],
     ) -> None:
-        """`echoes` are frames that were dropped before anybody decided on them."""
+        """`echoes` counts stale frames that were dropped before a decision."""
         self._metrics = metrics
         self._state = state
         self._clock = clock
@@ -39,7 +39,7 @@ class Gauges:
         self._families = self._make()
 
     def rows(self) -> list[dict[str, Any]]:
-        """One for each metric: its name, its lines of Prometheus' text, and its samples."""
+        """Return one row per metric: its name, its Prometheus lines, and its samples."""
         return [
             {"name": each.name, "text": prometheus.text([each]), "samples": prometheus.rows([each])}
             for each in (*self._metrics.families(), *self._families)
@@ -54,7 +54,7 @@ class Gauges:
             Read(
                 "hermes_starts_total",
                 "counter",
-                "Lives of the supervisor on this journal.",
+                "Epoch of the supervisor on this journal: the number of its runs.",
                 lambda: state.epoch,
             ),
             Read("hermes_turns_open", "gauge", "Open turns.", self._turns, "state"),
@@ -96,7 +96,7 @@ class Gauges:
             Read(
                 "hermes_frames_echoed_total",
                 "counter",
-                "Frames of workers that counted no more: of the dead, of nobody, or seen before.",
+                "Stale frames from workers: of a dead worker, of no known worker, or seen before.",
                 lambda: self._metrics.echoes + self._echoes(),
             ),
         ]

@@ -1,4 +1,4 @@
-"""How the host is: how late its loop runs, what is late and since when, and what it has left."""
+"""Health of the host: event loop lag, late work with its start, and free resources."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -36,9 +36,9 @@ class Health:
         self._gauges.close()
 
     def late(self) -> list[dict[str, Any]]:
-        """What is late, with `what`, `since`, `seconds` and `detail`; the oldest first."""
+        """Return late work, with `what`, `since`, `seconds` and `detail`; the oldest first."""
         return self._lateness.rows()
 
     def lag_ms(self) -> float:
-        """What all but one in a hundred looks at the loop in the last minute did not exceed."""
+        """Return the 99th percentile of the event loop's lag over the last minute."""
         return round(self._lag.p99_seconds() * 1000, 1)

@@ -1,4 +1,4 @@
-"""What the host has left, read once a second by a thread: free memory, and the pressure it is under."""
+"""Resources of the host, read once a second by a thread: free memory, and pressure (PSI)."""
 
 import asyncio
 from collections.abc import Callable
@@ -39,10 +39,10 @@ class Gauges:
 def read_host(
     proc: Path = Path("/proc"), root: Path = cgroups.ROOT, membership: Path = cgroups.MEMBERSHIP
 ) -> HostRead:
-    """Whatever a kernel does not tell is None, and limits nobody.
+    """Read the host. A value that the kernel does not provide is None, and sets no limit.
 
-    Of memory and disks the time counts in which everybody waited; of CPUs that in which anybody did, for
-    somebody always runs.
+    Memory and disk use the "full" line of PSI, the time in which all tasks waited. CPU uses "some": there is
+    always one task that runs.
     """
     pressure = proc / "pressure"
     return HostRead(
@@ -54,7 +54,7 @@ def read_host(
 
 
 def _free_bytes(proc: Path, root: Path, membership: Path) -> int | None:
-    """What the host can still give, or less where a control group ends sooner."""
+    """Return the free memory of the host, or less where a control group has a lower limit."""
     rooms = (_room_bytes(folder) for folder in cgroups.folders("memory", root, membership))
     found = [room for room in (_available_bytes(proc / "meminfo"), *rooms) if room is not None]
     return min(found, default=None)
@@ -66,7 +66,7 @@ def _available_bytes(meminfo: Path) -> int | None:
 
 
 def _room_bytes(folder: Path) -> int | None:
-    """What a group may still take. Its cache of files that nobody uses is given back when it is needed."""
+    """Return what a control group may still allocate. Inactive file cache is reclaimable, so it is free."""
     limit = cgroups.number(folder / "memory.max") or cgroups.number(folder / "memory.limit_in_bytes")
     used = cgroups.number(folder / "memory.current") or cgroups.number(folder / "memory.usage_in_bytes")
     if limit is None or used is None:
@@ -84,7 +84,7 @@ def _pressure(file: Path, kind: str) -> float | None:
 
 
 def _words_of_line(file: Path, beginning: str) -> list[str]:
-    """The words of the first line that begins so; none where there is no such line or no such file."""
+    """Return the words of the first line with this beginning; none where the line or the file is missing."""
     try:
         lines = file.read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""How late the loop is: a timer that measures its own delay, so that a stall is seen when it is over."""
+"""Lag of the event loop: a timer measures its own delay, so a stall shows once it is over."""
 
 import asyncio
 from collections import deque
@@ -7,12 +7,12 @@ from collections.abc import Callable
 from supervisor.clock import Clock
 
 _PAUSE_SECONDS = 0.25
-# A minute of measurements: what is longer ago helps nobody who asks now.
+# A minute of measurements; older ones no longer describe the present.
 _KEPT = 240
 
 
 class Lag:
-    """The delays of the last minute; `measured` is told each."""
+    """The delays of the last minute; `measured` is called with each."""
 
     def __init__(self, clock: Clock, measured: Callable[[float], None]) -> None:
         self._clock = clock
@@ -28,7 +28,7 @@ class Lag:
         return ordered[int(len(ordered) * 0.99)] if ordered else 0.0
 
     def worst(self) -> tuple[float, float]:
-        """When the loop was latest in the last minute, and by how many seconds."""
+        """Return when the loop was latest in the last minute, and by how many seconds."""
         return max(self._delays, key=lambda delay: delay[1], default=(self._clock.now(), 0.0))
 
     def _wait(self) -> None:

@@ -1,4 +1,4 @@
-"""What is late and since when: everything that keeps turns from moving, for whoever asks how the host is."""
+"""Late work with its start: everything that keeps turns from moving, for status requests."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
@@ -7,13 +7,13 @@ from supervisor.clock import Clock
 from supervisor.core.state import ModelState, State, WorkerState
 
 Row = dict[str, Any]
-# A loop this late keeps people waiting; below it nobody notices.
+# From this lag on, people notice the wait.
 _LAG_SECONDS_MAX = 0.5
-# A commit takes milliseconds: one that takes a second is a disk in trouble.
+# A commit takes milliseconds: a second means that the disk is in trouble.
 _COMMIT_SECONDS_MAX = 1.0
-# A turn may wait for a seat while others run; a minute at the head of the line is worth a look.
+# A turn may wait for a seat while others run; a minute at the head of the queue is reported.
 _QUEUE_SECONDS_MAX = 60.0
-# A model may load for a moment before anybody worries.
+# A model may load for a while before it is reported.
 _MODEL_SECONDS_MAX = 60.0
 # Thousands of seats fail for the same few reasons; `hermesctl workers` lists them all.
 _WORKERS_NAMED_MAX = 20
@@ -54,7 +54,7 @@ class Lateness:
         self._services = services
 
     def rows(self) -> list[Row]:
-        """The oldest trouble first."""
+        """Return the oldest trouble first."""
         now = self._clock.now()
         found = sorted(self._found(now), key=lambda each: each[1])
         return [
@@ -74,7 +74,7 @@ class Lateness:
                 yield (
                     f"worker {seat}",
                     worker.stuck_since,
-                    f"{held}it was killed and is there: {worker.words}",
+                    f"{held}it was killed and has not ended: {worker.words}",
                 )
         failed = [each for each in self._state.workers.values() if each.state is WorkerState.FAILED]
         for worker in failed[:_WORKERS_NAMED_MAX]:

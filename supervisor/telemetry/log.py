@@ -12,13 +12,13 @@ from supervisor.clock import Clock
 from supervisor.core.effects import Decision, KillWorker, StartWorker
 from supervisor.core.records import Record
 
-# Fields of a feed event that are ids and numbers; everything else may hold somebody's words.
+# Event fields that are ids and numbers; every other field may contain text of a person.
 _SAFE_FIELDS = (
     "message", "turn", "attempt", "call", "worker", "pid", "kind", "busy", "ok", "ms", "exit", "signal",
     "waiting",
 )  # fmt: skip
 _NEEDS_QUOTES = re.compile(r'[\s"=\\]')
-# As syslog counts them; what is not here is information.
+# Priorities of syslog; a verb that is not listed has priority "info".
 _INFORMATION = 6
 _PRIORITIES = {
     "journal.failed": 3,
@@ -38,9 +38,9 @@ def _logfmt() -> str:
 
 
 class Log:
-    """Writes lines; where they go (terminal, file, journald) is the caller's choice of stream.
+    """Writes lines; the caller's stream decides where they go (terminal, file, journald).
 
-    journald has a clock and wants a priority, so lines that go there begin with one instead of the time.
+    journald has its own clock and expects a priority, so lines for it begin with one instead of the time.
     """
 
     def __init__(self, clock: Clock, stream: TextIO = sys.stderr, form: Callable[[], str] = _logfmt) -> None:
@@ -48,20 +48,20 @@ class Log:
         self._stream = stream
         self._form = form
         self._is_journald = _is_journald(stream)
-        # Called when something was written, for whoever bounds the file.
+        # Called after each write; bounds the log file.
         self.wrote: Callable[[], None] = lambda: None
 
     def write(self, verb: str, **fields: Any) -> None:
         self._put([self._line(verb, fields)])
 
     def decided(self, decisions: Iterable[Decision]) -> None:
-        """Tell what decisions remembered and did to processes; all of a batch at once, for a write costs."""
+        """Log the records and process effects of a batch of decisions in one write: a write is costly."""
         self._put([line for decision in decisions for line in self._lines(decision)])
 
     def _put(self, lines: list[str]) -> None:
         if not lines:
             return
-        # A log that cannot be written, as on a full disk, must not keep anything from being done.
+        # A failed write, as on a full disk, must not stop the service.
         with suppress(OSError):
             print("\n".join(lines), file=self._stream, flush=True)
             self.wrote()
@@ -97,7 +97,7 @@ def _safe(record: Record) -> dict[str, Any]:
 
 
 def _value(value: object) -> str:
-    """Controls, directions of writing and shapeless characters are escaped: a log is read in terminals."""
+    """Escape control, direction and invisible characters: a log is read in terminals."""
     text = str(value)
     if not text.isprintable():
         return json.dumps(text)
@@ -105,7 +105,7 @@ def _value(value: object) -> str:
 
 
 def _is_journald(stream: TextIO) -> bool:
-    """systemd names the journal's socket by its device and inode to whom it gives it."""
+    """systemd passes the device and inode of its journal socket to a service that is connected to it."""
     try:
         found = os.fstat(stream.fileno())
     except (OSError, ValueError):

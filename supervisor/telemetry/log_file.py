@@ -1,20 +1,20 @@
-"""The log file of a service in the background: bounded, and no line is lost when it is set aside."""
+"""The log file of a background service: bounded in size, and no line is lost by a rotation."""
 
 import os
 from contextlib import suppress
 from pathlib import Path
 
 NAME = "supervisor.log"
-# Weeks of an ordinary day, and a file that every editor opens.
+# Several weeks of ordinary use, and small enough for every editor.
 _BYTES_MAX = 8 * 1024 * 1024
-# Beside the one that is written: .1 is the newest of them.
+# Rotated files beside the current one; .1 is the newest.
 _OLDER_MAX = 3
-# Lines between two looks at the size: a look costs less than a line, and so many lines are some kilobytes.
+# Lines between two checks of the size: a check is cheaper than a line, and 64 lines are some kilobytes.
 _LOOK_LINES = 64
 
 
 class LogFile:
-    """Standard output and error of this process, when both are the log in our own folder."""
+    """Standard output and error of this process, when both are the log in the state folder."""
 
     def __init__(self, path: Path, bytes_max: int = _BYTES_MAX) -> None:
         self._path = path
@@ -23,7 +23,7 @@ class LogFile:
 
     @property
     def is_ours(self) -> bool:
-        """Nobody else sets aside a file that has this place; a terminal, a pipe or journald is not ours."""
+        """Return whether the log is the file in the state folder; a terminal, a pipe or journald is not."""
         try:
             ours, theirs = os.stat(self._path), os.fstat(2)
         except OSError:
@@ -31,7 +31,7 @@ class LogFile:
         return (ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino)
 
     def wrote(self) -> None:
-        """A line was written."""
+        """Count a written line."""
         self._lines += 1
         if self._lines % _LOOK_LINES:
             return
@@ -40,7 +40,7 @@ class LogFile:
                 self._set_aside()
 
     def _set_aside(self) -> None:
-        """What is written between the rename and the change of descriptors still lands in the older file."""
+        """Rotate. Lines between the rename and the change of descriptors still go to the older file."""
         for number in range(_OLDER_MAX, 0, -1):
             younger = self._older(number - 1) if number > 1 else self._path
             with suppress(FileNotFoundError):

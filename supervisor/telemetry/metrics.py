@@ -1,4 +1,4 @@
-"""What is counted, from decisions after their commit: one place, and nothing on the road of the words."""
+"""Counters and histograms, computed from committed decisions; streamed deltas bypass this module."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,16 +9,16 @@ from supervisor.core import effects, events, records
 from supervisor.core.state import TurnState
 from supervisor.telemetry.prometheus import Counter, Family, Histogram
 
-# From what a person cannot notice to what nobody waits for.
+# From one millisecond, which a person cannot notice, to ten seconds.
 _SHORT_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _LONG_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 1800.0)
 _BATCHES = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
-# Interrupted sessions whose next turn has not begun; one that never comes gives way to newer ones.
+# Interrupted sessions whose next turn has not begun; the oldest entry is dropped for a newer one.
 _AWAITED_MAX = 1000
-# Clips and turns of this life that have not ended: as many as there are sessions, and this at most.
+# Clips and turns of this epoch that have not ended: one per session, and at most this many.
 _BEGUN_MAX = 100_000
 
-# The beginning of why a worker was killed, and the word it is counted under.
+# Prefix of a kill reason, and the label it is counted under.
 _REASONS = {
     "interrupt": "interrupt",
     "deadline": "deadline",
@@ -51,7 +51,7 @@ _FRAMES = (
 
 
 class _Begun(dict[str, float]):
-    """When something began that has not ended yet; the oldest give way when there are too many."""
+    """Start times of unfinished things; the oldest entries are dropped when there are too many."""
 
     def begin(self, what: str, at: float) -> None:
         self[what] = at
@@ -60,12 +60,12 @@ class _Begun(dict[str, float]):
 
 
 class Metrics:
-    """Counts one life of the service. `model` and `prices` are asked at the moment of counting."""
+    """Counts one epoch of the service. `model` and `prices` are read at the moment of counting."""
 
     def __init__(
         self, clock: Clock, model: Callable[[], str], prices: Callable[[], tuple[float, float]]
     ) -> None:
-        """`prices` are those of a million tokens, in and out; zero when nobody has told them."""
+        """`prices` are per million tokens, input and output; zero when they are not set."""
         self._clock = clock
         self._model = model
         self._prices = prices
@@ -106,7 +106,7 @@ class Metrics:
             "hermes_turns_total", "Turns ended.", ("outcome",), ("done", "failed", "interrupted")
         )
         self.poison = Counter("hermes_turns_poison_total", "Turns closed because they cost too many workers.")
-        self.attempts_lost = Counter("hermes_attempts_lost_total", "Attempts that ended without a word.")
+        self.attempts_lost = Counter("hermes_attempts_lost_total", "Attempts whose worker ended first.")
         self.interrupts = Counter("hermes_interrupts_total", "Running attempts killed by an interrupt.")
         self.survivors = Counter(
             "hermes_interrupt_survivors_total",
@@ -124,15 +124,15 @@ class Metrics:
             "hermes_tokens_total", "Tokens of turns that have ended.", ("model", "direction")
         )
         self.cost = Counter(
-            "hermes_cost_total", "What those tokens cost by [model] price_in and price_out.", ("model",)
+            "hermes_cost_total", "Cost of those tokens by [model] price_in and price_out.", ("model",)
         )
         self.contained = Counter(
             "hermes_contained_total",
-            "Exceptions that cost what was being served and nothing else.",
+            "Contained exceptions: each cost what was being served and nothing else.",
             ("place",),
             PLACES,
         )
-        # Frames that were decided and counted no more; others are dropped before anybody decides.
+        # Stale frames that reached a decision; others are dropped before.
         self.echoes = 0
 
     def _make_histograms(self) -> None:
@@ -151,7 +151,7 @@ class Metrics:
         )
         self.stt_seconds = Histogram(
             "hermes_stt_seconds",
-            "From a clip's acceptance until its words, or their lack, were known.",
+            "From a clip's acceptance until its transcript was ready or had failed.",
             _LONG_SECONDS,
         )
         self.commits = Histogram("hermes_commit_seconds", "One commit of the journal.", _SHORT_SECONDS)
@@ -164,7 +164,7 @@ class Metrics:
         return [found for found in vars(self).values() if isinstance(found, Counter | Histogram)]
 
     def totals(self) -> dict[str, int]:
-        """Of this life, for those who draw what happens."""
+        """Return the totals of this epoch that `status` shows."""
         return {
             "messages": int(self.messages.total()),
             "turns_done": int(self.turns.total("done")),
@@ -242,7 +242,7 @@ class Metrics:
             self._spent(model, record.input_tokens, record.output_tokens)
 
     def _spent(self, model: str, read: int, written: int) -> None:
-        """Tokens of all attempts at a turn, counted under the model of the last one."""
+        """Count the tokens of all attempts at a turn under the model of the last one."""
         self.tokens.add(model, "in", amount=read)
         self.tokens.add(model, "out", amount=written)
         price_in, price_out = self._prices()

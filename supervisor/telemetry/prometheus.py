@@ -1,6 +1,6 @@
-"""Counters, histograms and gauges, and their Prometheus text; they know nothing of what they count.
+"""Counters, histograms and gauges, and their Prometheus text format; independent of what they count.
 
-Prometheus' own library brings an HTTP server into every process that imports it, and this process has none.
+The official client library would import an HTTP server into this process, which has none.
 """
 
 from bisect import bisect_left
@@ -13,7 +13,7 @@ Labels = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One number as Prometheus has it."""
+    """One sample in Prometheus' sense."""
 
     name: str
     labels: tuple[tuple[str, str], ...]
@@ -21,7 +21,7 @@ class Sample:
 
 
 class Family(Protocol):
-    """One metric: a name, a kind, a sentence, and its samples of this moment."""
+    """One metric: a name, a kind, a help text, and its current samples."""
 
     name: str
     kind: str
@@ -31,7 +31,7 @@ class Family(Protocol):
 
 
 class Counter:
-    """Only grows. `known` label values are there from the start, so that their first rise is a rise."""
+    """Only grows. `known` label values exist from the start at 0, so that their first increase is visible."""
 
     kind = "counter"
 
@@ -47,7 +47,7 @@ class Counter:
         self._values[labels] = self._values.get(labels, 0.0) + amount
 
     def total(self, *labels: str) -> float:
-        """Of these labels; of all when none are given."""
+        """Return the total for these labels; for all when none are given."""
         return self._values.get(labels, 0.0) if labels else sum(self._values.values())
 
     def samples(self) -> Iterator[Sample]:
@@ -56,7 +56,7 @@ class Counter:
 
 
 class Histogram:
-    """How often a value was at most each bound."""
+    """Counts how often a value was at most each bound."""
 
     kind = "histogram"
 
@@ -81,7 +81,7 @@ class Histogram:
 
 
 class Read:
-    """A number that somebody else keeps, read when it is asked for; one for each value of `label`."""
+    """A number kept elsewhere, read on request; one for each value of `label`."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Read:
 
 
 def rows(families: Iterable[Family]) -> list[dict[str, Any]]:
-    """The samples as plain mappings."""
+    """Return the samples as plain mappings."""
     return [
         {"name": sample.name, "labels": dict(sample.labels), "value": sample.value}
         for family in families
@@ -116,7 +116,7 @@ def rows(families: Iterable[Family]) -> list[dict[str, Any]]:
 
 
 def text(families: Iterable[Family]) -> str:
-    """Prometheus' text format, version 0.0.4."""
+    """Return the text format of Prometheus, version 0.0.4."""
     lines = []
     for family in families:
         lines += [f"# HELP {family.name} {family.help}", f"# TYPE {family.name} {family.kind}"]

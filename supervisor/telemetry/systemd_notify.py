@@ -1,6 +1,6 @@
-"""Tells systemd how the service stands: READY, STATUS, WATCHDOG, STOPPING; silent where it did not start us.
+"""Notifies systemd: READY, STATUS, WATCHDOG, STOPPING; does nothing where systemd did not start the service.
 
-WATCHDOG is only ever said after the engine has turned: one that is stuck falls silent and is restarted.
+WATCHDOG is sent only after the engine has made a turn: a stuck engine sends none and is restarted.
 """
 
 import asyncio
@@ -10,17 +10,17 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 _VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
-# Three chances within systemd's deadline: one lost datagram or one slow commit is no standstill.
+# Three notifications per deadline: one lost datagram or one slow commit does not restart the service.
 _TURNS_PER_DEADLINE = 3
-# How old the sentence in `systemctl status` may be where there is no watchdog to ask more often.
+# Maximum age of the text in `systemctl status` without a watchdog.
 _STATUS_SECONDS = 5.0
 
 
 class Notifier:
-    """Speaks to the socket systemd names in the environment."""
+    """Sends to the socket that systemd names in the environment."""
 
     def __init__(self) -> None:
-        # Taken out of the environment so that no child can speak in the supervisor's name.
+        # Removed from the environment so that no child can notify in the supervisor's name.
         self.environment = {name: os.environ.pop(name) for name in _VARIABLES if name in os.environ}
         self._address = self.environment.get("NOTIFY_SOCKET", "")
         self.watchdog_seconds = _watchdog_seconds(self.environment)
@@ -36,7 +36,7 @@ class Notifier:
         self._send("WATCHDOG=1", f"STATUS={text}")
 
     def reloading(self, now: float) -> None:
-        """`now` is monotonic: systemd tells an older READY from the one that ends this."""
+        """`now` is monotonic: by it systemd tells an older READY from the one that ends this reload."""
         self._send(f"RELOADING=1\nMONOTONIC_USEC={int(now * 1_000_000)}")
 
     def status(self, text: str) -> None:
@@ -53,7 +53,7 @@ class Notifier:
             try:
                 link.sendto("\n".join(states).encode(), socket.MSG_DONTWAIT, address)
             except OSError:
-                return  # systemd will judge by the process alone
+                return  # systemd then judges by the process alone
 
 
 class Engine(Protocol):
@@ -61,7 +61,7 @@ class Engine(Protocol):
 
 
 class Watch:
-    """Asks the engine for a turn, tells systemd when it has come back, and only then asks again."""
+    """Asks the engine for a turn, notifies systemd when it has come, and only then asks again."""
 
     def __init__(self, notifier: Notifier, engine: Engine, sentence: Callable[[], str]) -> None:
         self._notifier = notifier
@@ -87,7 +87,7 @@ class Watch:
 
 
 def _watchdog_seconds(environment: Mapping[str, str]) -> float | None:
-    """What systemd expects of this very process; None when it expects nothing."""
+    """Return the watchdog interval meant for this process; None when there is none."""
     microseconds = environment.get("WATCHDOG_USEC", "")
     process = environment.get("WATCHDOG_PID", "")
     if not microseconds.isdecimal() or process not in ("", str(os.getpid())):
