@@ -1,4 +1,4 @@
-"""Requests of clients become events or views; one that changes anything is answered after its commit."""
+"""Requests of clients become events or queries; one that changes anything is answered after its commit."""
 
 import hashlib
 from collections.abc import Callable
@@ -16,9 +16,9 @@ from supervisor.containment import Containment, Fault
 from supervisor.core import effects, events
 from supervisor.core.state import BusyMode, State, session_of
 
-# Of the request number, as docs/protocol.md has it.
+# Length of the request number, see docs/protocol.md.
 _NUMBER_BYTES = 8
-# The journal is tried again by itself; a sender who asks as often as this is served soon after it has room.
+# The journal is retried by itself; a client that retries this often is served soon after there is space.
 _NO_ROOM_RETRY_SECONDS = 5.0
 
 Reply = Callable[[wire.Answer], None]
@@ -62,7 +62,7 @@ class Care(Protocol):
 
 
 class Control:
-    """The door on the control socket."""
+    """The handler of the control socket."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Control:
         refused: Callable[[], None],
         contain: Containment,
     ):
-        """`trouble` says why nothing can be accepted; `refused` is called for every message that is not."""
+        """`trouble` says why no message can be accepted; `refused` is called for each refused message."""
         self._engine = engine
         self._interrupts = interrupts
         self._trouble = trouble
@@ -104,9 +104,9 @@ class Control:
         self._socket = socket
 
     def request_arrived(self, parts: list[bytes]) -> None:
-        """[identity, request number, request]. Whatever is wrong with it is answered in a sentence."""
+        """Handle [identity, request number, request]. Every fault is answered with a sentence."""
         if len(parts) != 3:
-            return  # without a request number there is nobody to answer
+            return  # without a request number there is no one to answer
         identity, number, body = parts
         request: wire.Request | None = None
 
@@ -135,7 +135,7 @@ class Control:
     def _serve(self, identity: bytes, number: bytes, request: wire.Request, reply: Reply) -> None:
         try:
             self._carry_out(identity, number, request, reply)
-        except WireError as error:  # the place of a page that no page gave
+        except WireError as error:  # a place that no page gave
             reply(wire.Refused(error.fault, error.hint))
 
     def _carry_out(self, identity: bytes, number: bytes, request: wire.Request, reply: Reply) -> None:
@@ -189,7 +189,7 @@ class Control:
             case wire.Seen():
                 seen = events.EventsSeen(request.session, request.cursor, request.seq)
                 self._engine.post(seen, self._answering(reply))
-            case wire.Retry() if "/" not in request.turn:  # the id of a message, for turns are SESSION/N
+            case wire.Retry() if "/" not in request.turn:  # the id of a message; turns are SESSION/N
                 self._retry_clip(request, reply)
             case wire.Retry():
                 self._retry(request, reply)
@@ -209,7 +209,7 @@ class Control:
                 self._hear_out(lambda: self._engine.post(events.StopAsked(), ending))
 
     def _no_room(self, request: _Change) -> wire.Refused | None:
-        """While nothing can be written nothing is promised; to look, interrupt and stop need no promise."""
+        """Refuse while the journal cannot be written; queries, interrupts and stop need no commit."""
         trouble = self._trouble()
         if trouble is None or isinstance(request, wire.Stop | wire.Interrupt):
             return None
@@ -230,7 +230,7 @@ class Control:
         self._engine.post(event, self._answering(reply))
 
     def _submit_clip(self, request: wire.Submit, reply: Reply) -> None:
-        """The sender has stored the clip; from here on it is kept until its words are known."""
+        """The sender has stored the clip; from here on it is kept until its transcript is ready."""
         if fault := self._clip_fault(request.clip):
             reply(wire.Refused(*fault))
             return
@@ -245,7 +245,7 @@ class Control:
         self._engine.post(event, self._answering(reply))
 
     def _retry_clip(self, request: wire.Retry, reply: Reply) -> None:
-        """Nobody has heard its words yet, so it does what any spoken message does."""
+        """Its transcript is not known yet, so it takes the busy mode of any clip."""
         found = self._views.spoken(request.turn)
         if found is None or found[1] != "refused":
             state = f"is {found[1]}" if found else "is not known"
@@ -256,7 +256,7 @@ class Control:
         self._submit_clip(wire.Submit(session, "", request.key, busy="queue", clip=clip), reply)
 
     def _retry(self, request: wire.Retry, reply: Reply) -> None:
-        """Said again, in order, behind whatever waits: what a turn was to answer and did not."""
+        """Submit the messages of a failed or interrupted turn again, in order, behind whatever waits."""
         found = self._views.asked_of(request.turn)
         if found is None or found[1] not in ("failed", "interrupted"):
             state = f"is {found[1]}" if found else "is not known"
@@ -271,7 +271,7 @@ class Control:
         self._submit(wire.Submit(session, text, request.key, busy="queue"), reply, retries=request.turn)
 
     def _interrupt(self, request: wire.Interrupt, reply: Reply) -> None:
-        """Each session is interrupted on its own; one answer when the last has been."""
+        """Interrupt each session on its own; answer once, after the last."""
         sessions = self._engine.state.sessions
         running = [name for name, session in sessions.items() if session.turn is not None]
         names = running if request.session is None else [request.session]
@@ -319,7 +319,7 @@ class Control:
     def _answering(
         self, reply: Reply, then: Callable[[], None] | None = None
     ) -> Callable[[effects.Answer], None]:
-        """Turns the rules' answer into the wire's."""
+        """Translate the core's answer to the wire."""
 
         def give(answer: effects.Answer) -> None:
             match answer:
@@ -339,6 +339,6 @@ class Control:
 
 
 def message_id(session: str, key: str) -> str:
-    """The same key in the same session is the same message, in this life and every later one."""
+    """The same key in the same session is the same message, in every epoch."""
     digest = hashlib.blake2b(f"{session}\0{key}".encode(), digest_size=10)
     return f"m_{digest.hexdigest()}"

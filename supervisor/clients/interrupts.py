@@ -1,23 +1,23 @@
-"""Interrupts of clients, also while the journal takes nothing.
+"""Interrupts of clients, also while the journal cannot be written.
 
 An interrupt is an event like any other: decided, committed, then the worker is killed and the client
 answered. That needs a disk. With a full one, or one that does not answer, a turn that spends money could not
 be stopped. So an interrupt that is not committed in time is carried out first and recorded when there is
-room: the one effect that may come before its commit is a kill that a person asked for.
+space: the one effect that may come before its commit is a kill that a person asked for.
 
-    asked ──┬── committed in time ──► answered: done; the proof follows in the feed
-            └── not in time, or the journal is known to take nothing
+        asked ──┬── committed in time ──► answered: done; the proof follows as an event
+                        └── not in time, or the journal is known to be unwritable
                    ├── a process runs the turn: it is killed ──► answered: done, with the proof,
-                   │                                             and not yet written down
-                   └── none does ──────────────────────────────► answered: not yet written down
+                                      │                                             and not yet recorded
+                                      └── none does ──────────────────────────────► answered: not yet recorded
 
-The event stays in the engine's inbox, behind what came before it. When the disk takes records again it is
-decided as if it had come then, and so exactly once. Two fences keep a late record from touching what nobody
-meant: the process that is killed is the one that ran the session's turn when the interrupt came, and the
-event then names that turn, so that a turn that has begun since is left alone.
+The event stays in the engine's inbox, behind what came before it. When the disk accepts records again it is
+decided as if it had come then, and so exactly once. Two fences keep a late record from affecting anything
+else: the process that is killed is the one that ran the session's turn when the interrupt came, and the
+event then names that turn, so that a turn that has begun since is not affected.
 
-Promised is the kill, not the record. If the supervisor dies before the record, the next life finds an attempt
-that was cut off, and treats its turn by `[turns] resume`.
+The kill is promised, not the record. If the supervisor dies before the record, the next epoch finds an
+attempt that was cut off, and treats its turn by `[turns] resume`.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from supervisor.core.events import Event, InterruptAsked, WorkerDied
 from supervisor.core.inbox import too_late
 from supervisor.core.state import Proof, State
 
-# A commit takes milliseconds, a slow one a tenth of a second. A disk that needs longer is not waited for.
+# A commit takes milliseconds, a slow one a tenth of a second. A slower disk is not waited for.
 _PATIENCE_SECONDS = 0.3
 _LOOK_AGAIN_SECONDS = 0.05
 _NOT_COMMITTED = "a commit of the journal has not come back"
@@ -62,7 +62,7 @@ class Log(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one interrupt; `unwritten` says why it is not recorded yet."""
+    """The outcome of one interrupt; `unwritten` says why it is not recorded yet."""
 
     answer: effects.Answer
     killed: tuple[wire.Killed, ...] = ()
@@ -71,7 +71,7 @@ class Outcome:
 
 @dataclass(slots=True, eq=False)
 class _Asked:
-    """An interrupt on its way. `incarnation` is the process that runs the turn, 0 when none does."""
+    """A pending interrupt. `incarnation` is the process that runs the turn, 0 when none does."""
 
     request: InterruptAsked
     turn: str
@@ -83,7 +83,7 @@ class _Asked:
 
     @property
     def means(self) -> tuple[str, int, bool]:
-        """Two that mean the same are one."""
+        """Requests with the same meaning are treated as one."""
         return self.turn, self.incarnation, self.request.drop
 
     def tell(self, outcome: Outcome) -> None:
@@ -96,19 +96,19 @@ class _Asked:
 
 
 class Interrupts:
-    """`kill` ends a worker's cell; what came of it returns by `worker_died`."""
+    """`kill` ends a worker's cell; the proof returns by `worker_died`."""
 
     def __init__(self, engine: Engine, kill: Callable[[int], None], log: Log) -> None:
         self._engine = engine
         self._kill = kill
         self._log = log
         self._loop = asyncio.get_running_loop()
-        # By session, those that are not decided yet; and the proofs of processes that were killed for them.
+        # Undecided interrupts by session, and the proofs of processes that were killed for them.
         self._unrecorded: dict[str, list[_Asked]] = {}
         self._proofs: dict[int, Proof] = {}
 
     def ask(self, request: InterruptAsked, tell: Callable[[Outcome], None]) -> None:
-        """Interrupts one session; `tell` is called once."""
+        """Interrupt one session; `tell` is called once."""
         turn, incarnation = self._running(request.session)
         asked = _Asked(request, turn, incarnation, [tell])
         if self._engine.trouble is not None:
@@ -118,14 +118,14 @@ class Interrupts:
         asked.timer = self._loop.call_later(_PATIENCE_SECONDS, self._overdue, asked)
 
     def worker_died(self, event: WorkerDied) -> None:
-        """A process is gone: whoever waits for its proof gets it."""
+        """Give the proof of an ended process to the interrupts that wait for it."""
         for asked in [each for found in self._unrecorded.values() for each in found]:
             if asked.is_killed and asked.incarnation == event.incarnation:
                 self._proofs[event.incarnation] = event.proof
                 self._tell_killed(asked, event.proof)
 
     def _running(self, session: str) -> tuple[str, int]:
-        """The session's open turn, and the process that has it."""
+        """Return the session's open turn, and the process that runs it."""
         found = self._engine.state.sessions.get(session)
         turn = found.turn if found else None
         if turn is None:
@@ -137,14 +137,14 @@ class Interrupts:
         self._unrecorded.setdefault(asked.request.session, []).append(asked)
 
         def late() -> InterruptAsked:
-            """One that was carried out already means that turn and no other."""
+            """An interrupt that was carried out already names its turn, so that no later turn is affected."""
             self._settle(asked)
             return asked.request if not asked.is_killed else _of(asked.request, asked.turn)
 
         self._engine.post_late(late, lambda answer: asked.tell(Outcome(answer)))
 
     def _settle(self, asked: _Asked) -> None:
-        """The rules decide it now; what they kill from here on is theirs."""
+        """The core decides it now; later kills are the core's."""
         session = asked.request.session
         self._unrecorded[session].remove(asked)
         if not self._unrecorded[session]:
@@ -152,7 +152,7 @@ class Interrupts:
         self._proofs.pop(asked.incarnation, None)
 
     def _overdue(self, asked: _Asked) -> None:
-        """Not committed yet: because the disk does not answer, or because this loop had much to do."""
+        """Not committed in time: the disk does not answer, or the loop was busy."""
         if asked.is_told:
             return
         if self._engine.trouble is not None or self._engine.commit_seconds >= _PATIENCE_SECONDS:
@@ -161,7 +161,7 @@ class Interrupts:
             asked.timer = self._loop.call_later(_LOOK_AGAIN_SECONDS, self._overdue, asked)
 
     def _without_disk(self, asked: _Asked) -> None:
-        """At once. What would change nothing is not kept: a disk may stay full for long."""
+        """Act at once. An interrupt without effect is not kept: a disk may stay full for long."""
         unrecorded = self._unrecorded.get(asked.request.session, ())
         before = next((each for each in unrecorded if each.means == asked.means), None)
         if before is not None and not before.is_told:
@@ -173,7 +173,7 @@ class Interrupts:
         self._carry_out(asked)
 
     def _carry_out(self, asked: _Asked) -> None:
-        """Kill what runs the turn, if it still does, and answer without a record."""
+        """Kill the process of the turn, if it still runs it, and answer without a record."""
         request = asked.request
         session = self._engine.state.sessions.get(request.session)
         denied = too_late(session, request.expect_turn) if session is not None else None
@@ -201,7 +201,7 @@ class Interrupts:
 
 
 def answer_to(outcomes: list[Outcome]) -> wire.Answer:
-    """One answer for an interrupt of one session, or of all."""
+    """Return one answer for an interrupt of one session, or of all."""
     if len(outcomes) == 1 and isinstance(denied := outcomes[0].answer, effects.Denied):
         return wire.Refused(denied.error, denied.hint, denied.retry_after_seconds)
     carried = [each.answer for each in outcomes if isinstance(each.answer, effects.Carried)]

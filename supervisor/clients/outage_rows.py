@@ -1,4 +1,4 @@
-"""Model endpoints that are away, for clients that look: since when, why, what waits and when it is tried."""
+"""Unavailable model endpoints, for queries: since when, why, what waits and when the next try is."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +9,7 @@ from supervisor.core.state import Outage, State, Turn
 
 
 def rows(state: State, now: float) -> list[dict[str, Any]]:
-    """One for each endpoint that is away; `next_try_seconds` is 0 while it is being tried."""
+    """Return a row for each unavailable endpoint; `next_try_seconds` is 0 during a try."""
     return [
         {
             "endpoint": endpoint,
@@ -31,13 +31,13 @@ def sentences(state: State, now: float) -> Iterator[str]:
 
 
 def of_turn(state: State, turn: Turn, now: float) -> str:
-    """Why the turn does not go on, if it waits for its endpoint; else nothing."""
+    """Return why the turn waits, if it waits for its endpoint; else nothing."""
     outage = outages.of_turn(state, turn)
     return f"{_since(outage)}; {outages.next_try(state, outage, now)}" if outage else ""
 
 
 def waiting(state: State) -> int:
-    """Turns that wait for any endpoint."""
+    """Return the number of turns that wait for any endpoint."""
     return sum(_waiting(state, endpoint) for endpoint in state.outages)
 
 

@@ -1,4 +1,4 @@
-"""Tables that clients look at: status, sessions, turns, workers, services, in pages. Changes nothing."""
+"""Queries: status, sessions, turns, workers, services, in pages. They change nothing."""
 
 import os
 import resource
@@ -19,7 +19,7 @@ from supervisor.host.cpus import available_cpus
 
 
 class Tables(Protocol):
-    """What the journal shows, row by row, each with the place behind it."""
+    """Tables of the journal, row by row, each with the place behind it."""
 
     def sessions(self, after: str, limit: int) -> Iterator[Placed]: ...
     def turns(
@@ -32,7 +32,7 @@ class Tables(Protocol):
 
 
 class Past(Protocol):
-    """What the journal knows of one session, turn or message."""
+    """Reads of the journal about one session, turn or message."""
 
     def session_seq(self, session: str) -> int: ...
     def cursors(self, session: str) -> Mapping[str, int]: ...
@@ -49,7 +49,7 @@ class Journal(Protocol):
 
 
 class Reading(Protocol):
-    """What is measured of one worker's cell."""
+    """The usage of one worker's cell."""
 
     @property
     def memory_bytes(self) -> int: ...
@@ -60,14 +60,14 @@ class Reading(Protocol):
 
 
 class Gauges(Protocol):
-    """What is counted and measured."""
+    """Counters and measured values."""
 
     def rows(self) -> list[Row]: ...
     def totals(self) -> dict[str, int]: ...
 
 
 class Health(Protocol):
-    """What is late, and how late the loop is."""
+    """Late work, and the lag of the loop."""
 
     def late(self) -> list[Row]: ...
     def lag_ms(self) -> float: ...
@@ -75,18 +75,18 @@ class Health(Protocol):
 
 @dataclass(frozen=True)
 class Host:
-    """What the wiring knows and the rules do not."""
+    """Facts that the wiring has and the core does not."""
 
     home: str
     started_at: float
     cell: Callable[[], str]
     model: Callable[[], str]
-    # Sentences for what a person should look at.
+    # Sentences about things a person should check.
     hints: Callable[[], list[str]]
     trouble: Callable[[], object | None]
-    # Whether there is a reserve on the disk for what must be written.
+    # Whether the disk has a reserve for closing records.
     has_reserve: Callable[[], bool]
-    # What a stop still waits for, or nothing.
+    # Text about a stop that still waits, or empty.
     waits_for: Callable[[], str]
     health: Health
 
@@ -115,7 +115,7 @@ class Views:
         self._host = host
 
     def show(self, request: wire.Show) -> wire.Table:
-        """A page of the table that is asked for; BadPlace when it cannot begin where it is to."""
+        """Return a page of the requested table; BadPlace when it cannot begin there."""
         return page(self._rows(request), request.limit)
 
     def _rows(self, request: wire.Show) -> Iterator[Placed]:
@@ -144,23 +144,23 @@ class Views:
         assert_never(request.what)
 
     def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None:
-        """Session and state of a turn, and the texts it was to answer."""
+        """Return session and state of a turn, and the texts it has to answer."""
         return self._past.asked_of(turn)
 
     def cursor(self, session: str, name: str) -> int:
-        """How far the client of that name has read; 0 when nobody of that name has read anything."""
+        """Return the cursor of the client of that name; 0 when there is none."""
         return self._past.cursors(session).get(name, 0)
 
     def told(self, session: str) -> int:
-        """How many events the session's feed has told; 0 when nothing was ever said to it."""
+        """Return how many events the session has; 0 when it had no message."""
         return self._past.session_seq(session)
 
     def spoken(self, message: str) -> tuple[str, str, str] | None:
-        """Session and state of a message, and the clip it was spoken in, if it was."""
+        """Return session and state of a message, and its clip, if it has one."""
         return self._past.spoken(message)
 
     def queue(self, name: str, after: str) -> wire.Table:
-        """A page of what waits in a session, in order."""
+        """Return a page of the messages that wait in a session, in order."""
         (seen,) = key_of(after, tuple[Number], (0,))
         session = self._state.sessions.get(name)
         return page(_waiting(session, seen) if session else ())
@@ -200,7 +200,7 @@ class Views:
         }
 
     def _busy_mode(self, session: str | None) -> Row:
-        """What a message does to a running turn of this session unless it says otherwise."""
+        """Return the default busy mode of this session."""
         return {} if session is None else {"busy_mode": self._live.settings.for_session(session).busy}
 
     def _state_of_the_service(self) -> str:
@@ -210,7 +210,7 @@ class Views:
         return "ready" if intake is Intake.OPEN else intake.value
 
     def _sessions(self, after: str, limit: int) -> Iterator[Placed]:
-        """Sessions of the journal, newest first; the live ones say what they are doing."""
+        """Yield the sessions of the journal, newest first; sessions in memory have their activity."""
         for row, behind in self._tables.sessions(after, limit):
             assert row is not None
             shown = {
@@ -224,7 +224,7 @@ class Views:
     def _turns(
         self, state: wire.TurnState | None, session: str | None, after: str, limit: int
     ) -> Iterator[Placed]:
-        """Turns of the journal, newest first; a running one says where it runs."""
+        """Yield the turns of the journal, newest first; a running one has its seat."""
         for row, behind in self._tables.turns(state, session, after, limit):
             assert row is not None
             shown = {key: value for key, value in row.items() if key != "id"}
@@ -239,7 +239,7 @@ class Views:
         return {"worker": worker.seat, "pid": worker.pid or None}
 
     def _story(self, wanted: str, after: str) -> Iterator[Placed]:
-        """The journal's, whose first row also says what an open turn waits for, if that is its model."""
+        """Yield the journal's story; its first row also says if an open turn waits for its model."""
         for row, behind in self._tables.story(wanted, after):
             if row is not None and "type" not in row:
                 row = row | {"waits": self._waits(row)}
@@ -287,7 +287,7 @@ class Views:
         return f"killed, and still there after {seconds:.0f} s: {worker.words}"
 
     def _signs_of_life(self, worker: Worker, session: Session | None) -> Row:
-        """Seconds since each kind of life was last seen: the process, its loop, its progress."""
+        """Return the seconds since each sign of life: the process, its loop, its progress."""
         now = self._clock.now()
         if worker.state not in (WorkerState.IDLE, WorkerState.BUSY):
             return {"process": None, "loop": None, "progress": None}
@@ -322,7 +322,7 @@ def _liveness(session: Session | None) -> Row:
 
 
 def in_short(state: State) -> str:
-    """One sentence for `systemctl status`."""
+    """Return one sentence for `systemctl status`."""
     waiting = sum(len(session.waiting) for session in state.sessions.values())
     turns = sum(1 for session in state.sessions.values() if session.turn)
     running = len(state.busy)

@@ -1,4 +1,4 @@
-"""Assembles what clients look at from the parts of the service; it decides nothing."""
+"""Assembles the sources of queries from the parts of the service."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from supervisor.telemetry.metrics import Metrics
 
 @dataclass(frozen=True)
 class Parts:
-    """What is looked at. `environment` is what workers inherit, `waits_for` what a stop still waits for."""
+    """The sources. `environment` is that of workers, `waits_for` what a stop still waits for."""
 
     places: Places
     live: Live

@@ -1,7 +1,7 @@
-"""Faults of a request that show in the request alone, before any rule is asked: names, keys, texts.
+"""Faults that a request alone shows, before the core is asked: names, keys, texts.
 
-The decoder has checked types and bounds (ipc/bounds.py). This module checks what a bound cannot say, and
-gives the sentences that people read.
+The decoder has checked types and bounds (ipc/bounds.py). This module checks what a bound cannot express, and
+provides the sentences that people read.
 """
 
 from ipc import messages as wire
@@ -9,7 +9,7 @@ from ipc.bounds import MESSAGE_BYTES_MAX, NAME_CHARACTERS_MAX
 
 
 def change(request: wire.Request) -> wire.Refused | None:
-    """The fault of a request that would change something."""
+    """Return the fault of a request that would change something."""
     match request:
         case wire.Submit():
             return name(request.session) or _content(request) or _key(request.key)
@@ -35,7 +35,7 @@ def follow(request: wire.Follow) -> wire.Refused | None:
 
 
 def not_told_yet(session: str, after: int, told: int) -> wire.Refused | None:
-    """A place behind the last event: whoever waited there would miss what comes before it."""
+    """Refuse a place behind the last event: a client that waits there would miss the events before it."""
     if after <= told:
         return None
     error = f"session {session} has told {told} events, so there is nothing after number {after} yet"
@@ -57,7 +57,7 @@ def cursor(cursor: str) -> wire.Refused | None:
 
 
 def text(text: str) -> wire.Refused | None:
-    """A message is something a person says; larger things belong in files."""
+    """A message is typed by a person; larger content belongs in files."""
     size = len(text.encode())
     if size > MESSAGE_BYTES_MAX:
         error = f"the message is {size} bytes, the limit is {MESSAGE_BYTES_MAX}"

@@ -1,15 +1,15 @@
-"""What `scale` asks for becomes a number of seats, or a sentence that says why it cannot."""
+"""Translates a `scale` request to a number of seats, or to a refusal."""
 
 from ipc import messages as wire
 from supervisor.host.cpus import available_cpus, seats_for
 
-# As for `[workers] count` and `per_cpu`: more is a slip of the pen that would fill a machine.
+# As for `[workers] count` and `per_cpu`: more is a typing error that would fill a machine.
 SEATS_MAX = 10_000
 PER_CPU_MAX = 1000.0
 
 
 def seats_asked(request: wire.Scale) -> int | wire.Refused:
-    """The seats a request with a number in it means."""
+    """Return the seats that a request with a number in it means."""
     if request.seats is not None and request.per_cpu is not None:
         return wire.Refused("seats and seats per CPU are both given", "give one of the two")
     if request.per_cpu is not None:
@@ -26,6 +26,6 @@ def seats_asked(request: wire.Scale) -> int | wire.Refused:
 
 
 def present(seats: int) -> str:
-    """How many seats there are, in a sentence."""
+    """Return the number of seats, in a sentence."""
     cpus = available_cpus()
     return f"{seats} seats on {cpus:g} CPUs, {seats / cpus:.2g} per CPU"

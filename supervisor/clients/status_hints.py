@@ -1,4 +1,4 @@
-"""Sentences for what a person should look at, as `hermesctl status` shows them; none when all is well."""
+"""Sentences about things a person should check, shown by `hermesctl status`; none when all is well."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -11,12 +11,12 @@ from supervisor.config.live import Live
 from supervisor.config.settings import cautions
 from supervisor.core.state import State, WorkerState
 
-# Clocks are set by so much every day, and nobody need hear of it.
+# Clocks are corrected by this much every day; that is not reported.
 _CLOCK_SECONDS_MAX = 5.0
 
 
 class Trouble(Protocol):
-    """Why the journal takes nothing now."""
+    """Why the journal cannot be written now."""
 
     @property
     def error(self) -> str: ...
@@ -27,7 +27,7 @@ class Trouble(Protocol):
 
 
 class Replaced(Protocol):
-    """Of a folder that is another one than at the start."""
+    """The fault of a folder that was replaced since the start."""
 
     @property
     def fault(self) -> str: ...
@@ -43,7 +43,7 @@ class Hearing(Protocol):
 
 
 class Hints:
-    """`models` is the folder of weights, `environment` what workers inherit."""
+    """`models` is the folder of weights, `environment` that of workers."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Hints:
         if voice := self._voice():
             yield voice
         if failed := sum(worker.state is WorkerState.FAILED for worker in self._state.workers.values()):
-            yield f"{failed} workers cannot start; see `hermesctl workers` for their last words"
+            yield f"{failed} workers cannot start; see `hermesctl workers` for the reasons"
         if contained := int(self._contained()):
             yield (
                 f"{contained} internal errors since the start; each has cost one request, worker or turn: "
@@ -104,7 +104,7 @@ class Hints:
             )
 
     def _voice(self) -> str:
-        """Only for those who have spoken, or have weights to be understood with."""
+        """Only where a clip was sent or weights are installed."""
         fault = self._hearing.fault
         has_weights = (self._models / self._live.settings.stt.model).exists()
         if fault is None or not (self._hearing.was_used or has_weights):

@@ -1,8 +1,20 @@
-"""Who listens from which seq: durable events from the journal, words from memory; slow readers are cut.
+"""Subscriptions: each client gets durable events from its seq on, and streamed deltas; slow ones are ended.
 
-A follower is behind, and fed from the journal in pages, or level, and fed as things happen. A send that
-cannot be made puts it behind again; words it missed in that time come back with the event that ends the
-turn.
+Problem: a client may ask for a session's events from any seq, must see each exactly once and in order, and
+may read more slowly than events are made. The supervisor must neither buffer for it nor wait for it.
+
+States of a subscription:
+
+    behind ── journal has no later event ──► level       behind: fed from the journal, a page at a time
+    level ──── a send finds a full queue ──► behind      level: fed with events as they are committed
+    behind for 30 s without progress, or a subscription to all sessions that falls behind ──► ended
+
+Invariants: `seq` is the last durable event that was sent, and only a successful send moves it. Events are
+sent only after their commit. A level subscription has every committed event; so an exception while one is
+published ends it, because continuing would leave a gap. The journal is the buffer: memory per subscription
+is constant. Deltas are not durable and have no seq; one that cannot be sent is dropped, and the event that
+ends the turn has the whole text. Seqs count within a session, so a subscription to all sessions has no place
+to continue from and cannot be behind.
 """
 
 import asyncio
@@ -21,13 +33,12 @@ from ipc.zmtp import Sent
 from supervisor.containment import Containment, Fault
 from supervisor.core.records import Record
 
-# Events read from the journal at a time: a page is some hundred kilobytes at most and a fraction of a send
-# queue.
+# Events read from the journal at a time: some hundred kilobytes at most, a fraction of a send queue.
 _PAGE_EVENTS = 256
-# How often a follower that is behind is tried again, and for how long without any progress.
+# Interval of retries for a subscription that is behind, and their limit without progress.
 _RETRY_SECONDS = 0.02
 _PATIENCE_SECONDS = 30.0
-# Of one client: more than `hermesctl tail` of all sessions takes.
+# Per client: more than `hermesctl tail` of all sessions needs.
 FOLLOWS_MAX = 2000
 _TOO_SLOW = "it read too slowly"
 
@@ -54,7 +65,7 @@ class History(Protocol):
 
 @dataclass(slots=True, eq=False)
 class _Follower:
-    """One follow of one client; a `session` of None means all; `seq` is the last durable event sent."""
+    """One subscription of one client; `session` None means all; `seq` is the last durable event sent."""
 
     identity: bytes
     request: bytes
@@ -65,7 +76,7 @@ class _Follower:
 
 
 class Feed:
-    """Hands out what is durable once it is durable, and words as they are spoken."""
+    """Sends events once they are durable, and deltas as they are streamed."""
 
     def __init__(
         self, history: History, spoken: Callable[[str], wire.Delta | None], contain: Containment
@@ -86,11 +97,11 @@ class Feed:
         self._socket = socket
 
     def has_room(self, identity: bytes) -> bool:
-        """Whether the client may begin another follow."""
+        """Return whether the client may have another subscription."""
         return len(self._followers.get(identity, ())) < FOLLOWS_MAX
 
     def follow(self, identity: bytes, request: bytes, session: str | None, after: int | None) -> None:
-        """Begin with everything after `after`, or with what happens from now on when it is None."""
+        """Begin after `after`, or with what happens from now on when it is None."""
         last = self._history.session_seq(session) if session is not None else 0
         follower = _Follower(identity, request, session, last if after is None else after)
         self.unfollow(identity, request)
@@ -116,12 +127,12 @@ class Feed:
             del self._by_session[follower.session]
 
     def forget(self, identity: bytes) -> None:
-        """The client has left."""
+        """End all subscriptions of a client that is gone."""
         for request in list(self._followers.get(identity, ())):
             self.unfollow(identity, request)
 
     def publish(self, records: Sequence[Record]) -> None:
-        """Tell what has just become durable."""
+        """Send what has just become durable."""
         for record in records:
             if record.type and (self._by_session.get(record.session) or self._by_session.get(None)):
                 self._publish_contained(record)
@@ -132,7 +143,7 @@ class Feed:
             self._tell_contained(follower, record.seq, frame)
 
     def _not_published(self, fault: Fault, record: Record) -> None:
-        """Whoever went on without this event would have a gap."""
+        """Without this event a subscriber would have a gap, so its subscription ends."""
         for follower in self._level(record.session):
             self._cut(follower, fault.error)
 
@@ -140,7 +151,7 @@ class Feed:
         self._cut(follower, fault.error)
 
     def delta(self, session: str, frame: bytes) -> None:
-        """Words, or another fleeting frame. A follower that cannot take it now goes without."""
+        """Send a delta or another frame that is not durable. A subscriber whose queue is full misses it."""
         for follower in self._level(session):
             self._pass_on_contained(follower, frame)
 
@@ -173,7 +184,7 @@ class Feed:
         follower.is_level = False
         if (
             follower.session is None
-        ):  # seqs count within a session, so a follow of all has no place to go on from
+        ):  # seqs count within a session, so a subscription to all has no place to continue from
             self._cut(follower, _TOO_SLOW)
             return
         self._behind[follower] = None
@@ -190,12 +201,12 @@ class Feed:
                 self._cut(follower, _TOO_SLOW)
 
     def _cut(self, follower: _Follower, reason: str) -> None:
-        """End the follow. The word of it may be lost too; a client that hears nothing asks again."""
+        """End the subscription. This frame may be lost too; a client without news subscribes again."""
         self.unfollow(follower.identity, follower.request)
         self._socket.send([follower.identity, follower.request, encode(wire.Cut(reason))])
 
     def _catch_up(self, follower: _Follower) -> None:
-        """Send one page; more waits for the next try, so that a long history does not hold up the loop."""
+        """Send one page; more waits for the next try, so that a long history does not block the loop."""
         assert follower.session is not None
         session = follower.session
         for told in self._history.events_after(session, follower.seq, _PAGE_EVENTS):
@@ -214,7 +225,7 @@ class Feed:
 
 
 def _frame(event: wire.Event) -> bytes:
-    """An event of an older journal may be too long for a frame: then its texts are cut, with a mark."""
+    """Encode an event. One of an older journal may be too long: then its texts are cut, with a mark."""
     try:
         return encode(event)
     except FrameTooLarge:

@@ -1,4 +1,4 @@
-"""What follows when the settings in force are others: everybody who has to act on that is told, once."""
+"""Applies reloaded settings: notifies each part that depends on a changed value, once."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -27,7 +27,7 @@ class Engine(Protocol):
 
 
 class Applying:
-    """`change_limits` is for workers that are still to be made; `stt` is the speech service as it is now."""
+    """`change_limits` applies to workers not yet started; `stt` is the current STT service."""
 
     def __init__(
         self,
@@ -51,9 +51,9 @@ class Applying:
     def __call__(self, old: Settings, new: Reading) -> None:
         settings, spec = self._live.settings, self._model.spec
         wanted = policy(settings)
-        if settings.workers.seats == old.workers.seats:  # who has scaled since then has not been overruled
+        if settings.workers.seats == old.workers.seats:  # a later `scale` is not overruled
             wanted = replace(wanted, busy_seats=self._engine.state.policy.busy_seats)
-        # First: turns that go on because the model is another one ask the endpoint of the new policy.
+        # First: turns that continue because the model changed use the endpoint of the new policy.
         self._engine.post(events.PolicyChanged(wanted))
         self._model.change(new.endpoint)
         if self._model.spec is not spec:
@@ -70,5 +70,5 @@ class Applying:
 
 
 def _changed(before: Mapping[str, Sandbox], after: Mapping[str, Sandbox]) -> frozenset[str]:
-    """Agents whose sandbox is another one now. One that is new has no workers yet."""
+    """Return the agents whose sandbox changed. A new agent has no workers yet."""
     return frozenset(agent for agent in before if after.get(agent) != before[agent])

@@ -1,4 +1,4 @@
-"""What the settings mean to others: the rules, the cells, the counting of cost, and what workers inherit."""
+"""Values derived from the settings: the policy, the cells, the prices, and the environment of workers."""
 
 from collections.abc import Mapping
 
@@ -9,12 +9,12 @@ from supervisor.config.settings import Settings
 from supervisor.core.policy import Policy
 from supervisor.processes.cells import Limits
 
-# Variables whose names end so hold secrets, by everybody's habit.
+# Variables whose names end so hold secrets, by convention.
 _SECRET_ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_CREDENTIALS")
 
 
 def policy(settings: Settings) -> Policy:
-    """The settings the rules depend on."""
+    """Return the settings that the core depends on."""
     turns = settings.turns
     return Policy(
         agent_of=lambda session: tried_agent(session) or settings.for_session(session).agent,
@@ -40,31 +40,31 @@ def policy(settings: Settings) -> Policy:
 
 
 def prices(settings: Settings) -> tuple[float, float]:
-    """Of a million tokens, in and out."""
+    """Return the prices of a million tokens, input and output."""
     return (settings.model.price_in, settings.model.price_out) if settings.model else (0.0, 0.0)
 
 
 def limits(settings: Settings) -> Limits:
-    """What one worker's cell may take."""
+    """Return the limits of one worker's cell."""
     workers = settings.workers
     return Limits(workers.memory_bytes_max, workers.processes_max, workers.files_max)
 
 
 def sandbox(settings: Settings, agent: str) -> Sandbox:
-    """The view that cells of this agent have of the host. The quota is kept by the supervisor itself."""
+    """Return the view that cells of this agent have of the host. The supervisor enforces the quota itself."""
     found = settings.sandbox_of(agent)
     return Sandbox(found.level, found.read, found.write, found.network)
 
 
 def sandboxes(settings: Settings) -> dict[str, Sandbox]:
-    """Of every agent that hermes.toml knows."""
+    """Return the sandbox of every agent in hermes.toml."""
     return {agent: sandbox(settings, agent) for agent in settings.agents}
 
 
 def worker_environment(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
-    """What workers inherit: all but secrets and what names code to load.
+    """Return the environment of workers: without secrets and without variables that name code to load.
 
-    The model's key reaches them with the turn, not through here.
+    The model's key reaches them with the turn instead.
     """
     keys = key_variables(settings)
     return {
@@ -75,7 +75,7 @@ def worker_environment(settings: Settings, environment: Mapping[str, str]) -> di
 
 
 def visible_keys(settings: Settings, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Sentences about keys in the environment that workers have: it was made under earlier settings."""
+    """Return sentences about keys in the environment of workers: it was made under earlier settings."""
     seen = sorted(key_variables(settings) & environment.keys())
     return tuple(
         f"workers can read {name}, which holds a key: restart the service to hide it" for name in seen
@@ -83,6 +83,6 @@ def visible_keys(settings: Settings, environment: Mapping[str, str]) -> tuple[st
 
 
 def key_variables(settings: Settings) -> set[str]:
-    """The environment variables that hold keys, by what the settings say."""
+    """Return the environment variables that hold keys, according to the settings."""
     names = (settings.stt.api_key_env, settings.model.api_key_env if settings.model else None)
     return {name for name in names if name is not None}

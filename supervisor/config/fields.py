@@ -1,4 +1,4 @@
-"""How one value of hermes.toml is read: a reading says what it wants and refuses the rest by ValueError."""
+"""Types of the values in hermes.toml: each states what it accepts and refuses the rest by ValueError."""
 
 import dataclasses
 import re
@@ -19,19 +19,19 @@ _UNIT_BYTES = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB":
     "GiB": 2**30,
     "TiB": 2**40,
 }
-# Ten years: longer is a slip of the pen, and keeps every sum of times far from overflow.
+# Ten years: a longer duration is a typing error, and this bound keeps every sum of times from overflowing.
 _SECONDS_MAX = 10 * 365 * 86400.0
 
 
 @dataclass(frozen=True)
 class Reading(Generic[_Value]):
-    """One way to read a value. `wants` completes the sentence "write …"."""
+    """One type of value. `wants` completes the sentence "write …"."""
 
     wants: str
     read: Callable[[object], _Value]
 
 
-# When a change of a key matters, by `hermesctl reload`.
+# When a change of a key takes effect, by `hermesctl reload`.
 AT_ONCE = "at once"
 NEW_WORKERS = "new workers"
 NEW_SERVICE = "new service"
@@ -40,7 +40,7 @@ AFTER_RESTART = "restart"
 
 @dataclass(frozen=True)
 class Key:
-    """A key of hermes.toml as it stands in the file: its name, its default in TOML terms, how to read it."""
+    """A key of hermes.toml: its name, its default in TOML terms, and its type."""
 
     name: str
     default: object
@@ -49,7 +49,7 @@ class Key:
 
 
 def key(name: str, reading: Reading[_Value], default: object = None, applies: str = AT_ONCE) -> _Value:
-    """A dataclass field that is read from the key `name`; `default` is written as a person would write it."""
+    """Return a dataclass field that is read from the key `name`; `default` is written as in the file."""
     value = None if default is None else reading.read(default)
     field: Any = dataclasses.field(default=value, metadata={"key": Key(name, default, reading, applies)})
     chosen: _Value = field
@@ -57,7 +57,7 @@ def key(name: str, reading: Reading[_Value], default: object = None, applies: st
 
 
 def keys_of(table: type) -> dict[str, tuple[str, Key]]:
-    """Every key of a table's dataclass: name in the file -> (attribute, Key)."""
+    """Return every key of a table's dataclass: name in the file -> (attribute, Key)."""
     found = {}
     for field in dataclasses.fields(table):
         if "key" in field.metadata:
@@ -66,14 +66,14 @@ def keys_of(table: type) -> dict[str, tuple[str, Key]]:
 
 
 def inner_table(name: str, kind: type[_Value]) -> _Value:
-    """A dataclass field that is read from a table of that name inside the dataclass's own table."""
+    """Return a dataclass field that is read from a table of that name inside the dataclass's own table."""
     field: Any = dataclasses.field(default=kind(), metadata={"table": (name, kind)})
     chosen: _Value = field
     return chosen
 
 
 def tables_of(kind: type) -> dict[str, tuple[str, type]]:
-    """Every inner table of a table's dataclass: name in the file -> (attribute, its dataclass)."""
+    """Return every inner table of a table's dataclass: name in the file -> (attribute, its dataclass)."""
     found = {}
     for field in dataclasses.fields(kind):
         if "table" in field.metadata:
@@ -83,7 +83,7 @@ def tables_of(kind: type) -> dict[str, tuple[str, type]]:
 
 
 def whole(at_least: int, at_most: int = 1_000_000) -> Reading[int]:
-    """A whole number; the upper bound catches slips before they fill a machine."""
+    """A whole number; the upper bound catches typing errors before they fill a machine."""
 
     def read(value: object) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or not at_least <= value <= at_most:
@@ -106,7 +106,7 @@ def at_least(seconds: int) -> Reading[float]:
 
 
 def maybe(reading: Reading[_Value]) -> Reading[_Value | None]:
-    """The same reading for a key that may be absent."""
+    """The same type for a key that may be absent."""
     return Reading(reading.wants, reading.read)
 
 
@@ -141,7 +141,7 @@ def _read_positive(value: object) -> float:
 
 
 def _read_price(value: object) -> float:
-    # Above this it is not the price of tokens.
+    # A higher number is not the price of tokens.
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1_000_000:
         raise ValueError
     return float(value)
@@ -168,9 +168,9 @@ def _read_paths(value: object) -> tuple[str, ...]:
 def _read_path(value: object) -> str:
     try:
         path = Path(_read_text(value)).expanduser()
-    except RuntimeError:  # nobody has that home
+    except RuntimeError:  # no user has that home
         raise ValueError from None
-    # The root is no path to add to a view: that is level = "host".
+    # The root is no path to add to a view: level = "host" does that.
     if not path.is_absolute() or ".." in path.parts or path.parent == path:
         raise ValueError
     return str(path)
@@ -209,7 +209,7 @@ def _read_size(value: object) -> int:
 def _read_url(value: object) -> str:
     text = _read_text(value)
     parts = urlsplit(text)
-    # A name and password in the address would be shown wherever the address is.
+    # A name and password in the address would be shown with the address.
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
         raise ValueError
     if parts.port == 0:

@@ -1,4 +1,4 @@
-"""hermes.toml read again: checked whole, then in force whole; what cannot change live is named and stays."""
+"""Reload of hermes.toml: checked whole, then in force whole; keys that need a restart are named and stay."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ _SENTENCES = {
 
 @dataclass(frozen=True)
 class Change:
-    """A key, or a whole named table, that differs; and when that matters."""
+    """A key, or a whole named table, that differs, and when the change takes effect."""
 
     key: str
     applies: str
@@ -41,7 +41,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Reading:
-    """Everything a new file asks for, found and checked before anything is changed."""
+    """The values of a new file, read and checked before anything is changed."""
 
     settings: Settings
     endpoint: wire.ModelEndpoint | None
@@ -49,7 +49,7 @@ class Reading:
 
 
 def read(path: Path, models: Path) -> Reading:
-    """SettingsError says what to mend, in the words of a start."""
+    """SettingsError has the same fault and hint as at a start."""
     settings = load(path)
     return Reading(settings, model_endpoint(settings), stt_spec.stt_service(settings, models))
 
@@ -74,7 +74,7 @@ def _of_keys(name: str, before: Any, after: Any) -> Iterator[Change]:
 
 
 def _of_named(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
-    """Tables of tables; their order counts, for the first pattern that matches is the one that holds."""
+    """Compare tables of tables; their order counts, because the first pattern that matches applies."""
     for inner in dict.fromkeys((*before, *after)):
         shown = f'{name}."{inner}"' if name == "sessions" else f"{name}.{inner}"
         old, new = before.get(inner), after.get(inner)
@@ -90,7 +90,7 @@ def _of_named(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) ->
 
 
 def kept(old: Settings, new: Settings) -> Settings:
-    """The new settings with the old values of what needs a restart: what is in force is what is shown."""
+    """Return the new settings with the old values of keys that need a restart: shown is what is in force."""
     for name, table in TABLES.items():
         before, after = getattr(old, name), getattr(new, name)
         if name in NAMED or before is None or after is None:
@@ -103,7 +103,7 @@ def kept(old: Settings, new: Settings) -> Settings:
 
 
 def _refuse_without_model(old: Settings, new: Settings) -> None:
-    """An empty file is more often a mistake than meant: it puts the demonstration in the model's place."""
+    """Refuse by default: an empty file is more often a mistake than a wish for the embedded model."""
     if old.model is not None and new.model is None:
         fault = f"{new.file} has no [model] any more"
         fault += f": the embedded demonstration would replace {old.model.name}"
@@ -111,9 +111,9 @@ def _refuse_without_model(old: Settings, new: Settings) -> None:
 
 
 class Reload:
-    """One at a time. `apply` puts a checked reading in force and never fails.
+    """One reload at a time. `apply` puts a checked reading in force and never fails.
 
-    `check` raises PlaceError when the folder of hermes.toml is not the one it was.
+    `check` raises PlaceError when the folder of hermes.toml was replaced.
     """
 
     def __init__(
@@ -137,9 +137,9 @@ class Reload:
         self._is_reading = False
 
     def ask(self, reply: Reply, confirmed: bool) -> None:
-        """Files are read in a thread: one that does not answer must not hold up the loop.
+        """Read the files in a thread: a disk that does not answer must not block the loop.
 
-        Only when it is `confirmed` may the file take a configured model away.
+        Only a `confirmed` reload may remove a configured model.
         """
         if self._is_reading:
             reply(wire.Refused("hermes.toml is being read already", "wait for it", 1.0))
@@ -154,7 +154,7 @@ class Reload:
         self._contain.thread("request", reading, lambda found: self._found(found, reply), failed)
 
     def _read(self, confirmed: bool) -> Reading | SettingsError:
-        """In a thread of its own."""
+        """Runs in a thread."""
         try:
             self._check(self._path.parent)
             reading = read(self._path, self._models)
@@ -184,7 +184,7 @@ class Reload:
 
 
 def _answer(differing: Sequence[Change]) -> wire.Table:
-    """A row for each change; this table has no second page, so what does not fit is counted."""
+    """Return a row for each change; this table has no second page, so rows that do not fit are counted."""
     table = page(listed([change.row() for change in differing], ""))
     more = len(differing) - len(table.rows)
     if not more:

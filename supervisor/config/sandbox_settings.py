@@ -17,7 +17,7 @@ Network = Literal["host", "none"]
 
 @dataclass(frozen=True)
 class Sandbox:
-    """[sandbox]: what cells see of the host's files and network, and how much a workspace may hold."""
+    """[sandbox]: the files and network of the host that cells see, and the size limit of a workspace."""
 
     level: Level = key("level", one_of(Level), "workspace", NEW_WORKERS)
     read: tuple[str, ...] = key("read", PATHS, [], NEW_WORKERS)
@@ -37,13 +37,13 @@ class AgentSandbox:
     quota_bytes: int | None = key("quota", maybe(SIZE))
 
     def over(self, common: Sandbox) -> Sandbox:
-        """The sandbox of this agent: its own keys, and those of [sandbox] for the rest."""
+        """Return the sandbox of this agent: its own keys, and those of [sandbox] for the rest."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}
         return replace(common, **{name: value for name, value in own.items() if value is not None})
 
 
 def refuse_useless_paths(source: SettingsFile, common: Sandbox, agents: Mapping[str, AgentSandbox]) -> None:
-    """A path must exist, and stand in one of the lists read and write of an agent, not in both."""
+    """A path must exist, and be in one of the lists read and write of an agent, not in both."""
     _refuse_missing(source, ("sandbox",), common)
     _refuse_both(source, ("sandbox",), common)
     for name, own in agents.items():

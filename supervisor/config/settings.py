@@ -1,4 +1,4 @@
-"""hermes.toml -> Settings: every key has a default; whatever is wrong is named with its line and remedy."""
+"""hermes.toml -> Settings: every key has a default; each fault is reported with its line and a hint."""
 
 import os
 import stat
@@ -43,9 +43,9 @@ LogFormat = Literal["logfmt", "json"]
 ToolName = Literal["shell", "ask"]
 _KINDS_TO_COME = ("python", "acp", "hermes")
 
-# A key is one line of text; more than this is another file given by mistake.
+# A key is one line of text; a larger file was named by mistake.
 _KEY_BYTES_MAX = 16 * 1024
-# The folder in which systemd puts what LoadCredential= names.
+# The folder in which systemd puts the files of LoadCredential=.
 _CREDENTIALS = "CREDENTIALS_DIRECTORY"
 _KEY_REFUSED = "holds a secret, which does not belong in this file"
 _KEY_REMEDY = 'remove it, and write api_key_env = "OPENAI_API_KEY" or api_key_file = "/path/to/key" instead'
@@ -65,7 +65,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Workers:
-    """[workers]: how many, and how much one of them may take."""
+    """[workers]: their number and their limits."""
 
     per_cpu: float = key("per_cpu", POSITIVE, 2)
     count: int | None = key("count", maybe(whole(1, 10_000)))
@@ -74,7 +74,7 @@ class Workers:
     processes_max: int = key("processes_max", whole(1), 256, NEW_WORKERS)
     files_max: int = key("files_max", whole(64), 4096, NEW_WORKERS)
     turns_max: int = key("turns_max", whole(1), 200)
-    # Workers are asked once a second; less than a few answers missed proves nothing.
+    # Workers are asked once a second; fewer than three missed answers are no proof.
     pulse_seconds: float = key("pulse", at_least(3), "15s")
     memory_free_bytes_min: int = key("memory_free_min", SIZE, "256MiB")
     memory_pressure_max: int | None = key("memory_pressure_max", maybe(whole(1, 100)), 50)
@@ -84,13 +84,13 @@ class Workers:
 
     @property
     def seats(self) -> int:
-        """Busy seats: the count, or so many per CPU that this process may really use; at least one."""
+        """Return the busy seats: the count, or a number per CPU that this process may use; at least one."""
         return self.count or seats_for(self.per_cpu)
 
 
 @dataclass(frozen=True)
 class Turns:
-    """[turns]: what a message does to a running turn, and how long and how often one is tried."""
+    """[turns]: the effect of a message on a running turn, and the limits of time and attempts."""
 
     busy: BusyMode = key("busy", one_of(BusyMode), "interrupt")
     attempts_max: int = key("attempts_max", whole(1, 100), 3)
@@ -106,7 +106,7 @@ class Turns:
 
 @dataclass(frozen=True)
 class Stt:
-    """[stt]: how a voice clip becomes words."""
+    """[stt]: how a clip becomes a transcript."""
 
     engine: SttEngine = key("engine", one_of(SttEngine), "faster-whisper", NEW_SERVICE)
     model: str = key("model", TEXT, "tiny.en", NEW_SERVICE)
@@ -127,7 +127,7 @@ class Stt:
 
 @dataclass(frozen=True)
 class Keeping:
-    """[journal]: how much of what is over is kept. What is open is always kept."""
+    """[journal]: how much of the past is kept. Open work is always kept."""
 
     keep_seconds: float = key("keep", DURATION, "90d")
     bytes_max: int = key("size_max", SIZE, "4GiB")
@@ -135,14 +135,14 @@ class Keeping:
 
 @dataclass(frozen=True)
 class Logging:
-    """[log]: how the supervisor's own log is written."""
+    """[log]: the format of the supervisor's own log."""
 
     format: LogFormat = key("format", one_of(LogFormat), "logfmt")
 
 
 @dataclass(frozen=True)
 class Agent:
-    """[agents.NAME]: who answers. Keys beside `kind` go to the agent as its options when they are given."""
+    """[agents.NAME]: an agent. Keys beside `kind` are passed to it as options when they are given."""
 
     kind: AgentKind = key("kind", one_of(AgentKind), "builtin")
     system: str | None = key("system", maybe(TEXT))
@@ -153,7 +153,7 @@ class Agent:
 
 @dataclass(frozen=True)
 class Override:
-    """[sessions."PATTERN"]: what differs for the sessions whose name matches."""
+    """[sessions."PATTERN"]: overrides for the sessions whose name matches."""
 
     agent: str | None = key("agent", maybe(TEXT))
     busy: BusyMode | None = key("busy", maybe(one_of(BusyMode)))
@@ -161,7 +161,7 @@ class Override:
 
 @dataclass(frozen=True)
 class SessionSettings:
-    """What holds for one session after its overrides."""
+    """The settings of one session after its overrides."""
 
     agent: str
     busy: BusyMode
@@ -183,7 +183,7 @@ class Settings:
     file: Path | None = None
 
     def for_session(self, name: str) -> SessionSettings:
-        """The override with this very name, else the first matching pattern in the file's order."""
+        """Return the override with exactly this name, else the first matching pattern in the file's order."""
         override = self.sessions.get(name)
         if override is None:
             matching = (found for pattern, found in self.sessions.items() if fnmatchcase(name, pattern))
@@ -191,19 +191,19 @@ class Settings:
         return SessionSettings(override.agent or "default", override.busy or self.turns.busy)
 
     def agent(self, name: str) -> AgentSpec | None:
-        """The agent of that name as workers are told of it; None when hermes.toml has no such agent."""
+        """Return the agent as workers receive it; None when hermes.toml has no such agent."""
         found = self.agents.get(name)
         if found is None:
             return None
         options = {option: value for option, value in asdict(found).items() if value is not None}
-        del options["sandbox"]  # the cell's business: the agent is not told
+        del options["sandbox"]  # for the cell only
         if self.model is None:
-            # The embedded model calls no tools, and would only be confused by them.
+            # The embedded model calls no tools, and their descriptions would confuse it.
             del options["tools"]
         return AgentSpec(name, options.pop("kind"), options)
 
     def sandbox_of(self, agent: str) -> Sandbox:
-        """The sandbox of the agent of that name; [sandbox] alone when hermes.toml has no such agent."""
+        """Return the sandbox of the agent of that name; [sandbox] alone when there is no such agent."""
         found = self.agents.get(agent)
         return found.sandbox.over(self.sandbox) if found is not None else self.sandbox
 
@@ -225,7 +225,7 @@ NAMED = ("agents", "sessions")
 
 
 def load(path: Path) -> Settings:
-    """The settings in the file; the defaults where there is none. SettingsError says what to mend."""
+    """Return the settings in the file; the defaults where there is none. SettingsError has fault and hint."""
     source = SettingsFile.open(path)
     _refuse_what_is_to_come(source)
     source.refuse_unknown_tables(tuple(TABLES))
@@ -243,7 +243,7 @@ def load(path: Path) -> Settings:
 
 
 def model_endpoint(settings: Settings) -> ModelEndpoint | None:
-    """Where workers find the model, with its key; None when the embedded model is to answer."""
+    """Return the address of the model, with its key; None for the embedded model."""
     model = settings.model
     if model is None:
         return None
@@ -251,12 +251,12 @@ def model_endpoint(settings: Settings) -> ModelEndpoint | None:
 
 
 def stt_api_key(settings: Settings) -> str:
-    """The key of the server that transcribes; empty when it needs none."""
+    """Return the key of the transcription server; empty when it needs none."""
     return _api_key(settings, "stt", settings.stt)
 
 
 def cautions(settings: Settings) -> tuple[str, ...]:
-    """Sentences about settings that work but are better changed."""
+    """Return sentences about settings that work but are better changed."""
     holders = [holder for holder in (settings.model, settings.stt) if holder is not None]
     paths = [_key_path(settings, holder.api_key_file) for holder in holders if holder.api_key_file]
     return tuple(
@@ -274,7 +274,7 @@ def _is_readable_by_all(path: Path) -> bool:
 
 
 def _refuse_what_is_to_come(source: SettingsFile) -> None:
-    """What is planned and not there yet is refused by name: nobody waits for a gateway that never opens."""
+    """Refuse planned features by name: without this a `[gateway]` would be ignored without a word."""
     if source.has("gateway"):
         hint = "remove the table; until there is one, hermesctl and the control socket are the way in"
         raise source.error(("gateway",), "names a gateway, and this version has none", hint)
@@ -287,7 +287,7 @@ def _refuse_what_is_to_come(source: SettingsFile) -> None:
 
 
 def _refuse_contradictions(source: SettingsFile) -> None:
-    """What no single key can know: keys that exclude each other, one that must not be here, one missing."""
+    """Refuse faults that no single key shows: keys that exclude each other, misplaced and missing ones."""
     for table in ("model", "stt"):
         if source.has(table, "api_key"):
             raise source.error((table, "api_key"), _KEY_REFUSED, _KEY_REMEDY)
@@ -330,7 +330,7 @@ def _refuse_strangers(
 
 
 def _refuse_unknown_tongues(source: SettingsFile, stt: Stt) -> None:
-    """Whisper's weights for English alone say so in their name."""
+    """Whisper weights for English alone end in `.en`."""
     is_heard_here = "faster-whisper" in (stt.engine, stt.fallback)
     if is_heard_here and stt.model.endswith(".en") and stt.language not in (None, "en"):
         raise source.error(
@@ -341,7 +341,7 @@ def _refuse_unknown_tongues(source: SettingsFile, stt: Stt) -> None:
 
 
 def key_files(settings: Settings) -> tuple[Path, ...]:
-    """The files in which secrets lie, but for systemd's credentials: settings whose names end in `_file`."""
+    """Return the files with secrets, except systemd's credentials: settings whose names end in `_file`."""
     tables = [table for table in vars(settings).values() if is_dataclass(table)]
     names = [(table, each.name) for table in tables for each in fields(table) if each.name.endswith("_file")]
     values = [value for table, name in names if (value := getattr(table, name)) is not None]
@@ -349,7 +349,7 @@ def key_files(settings: Settings) -> tuple[Path, ...]:
 
 
 def _key_path(settings: Settings, name: str) -> Path:
-    """A relative key file lies beside hermes.toml; systemd hands keys over in a folder it names."""
+    """A relative key file is beside hermes.toml; systemd passes keys in a folder that it names."""
     folder = settings.file.parent if settings.file else Path()
     named, _, inside = name.partition("/")
     if named == f"${_CREDENTIALS}":

@@ -1,4 +1,4 @@
-"""One hermes.toml as text and as data: read key by key, so that every error knows its key and its line."""
+"""One hermes.toml as text and as data: read key by key, so that every error names its key and its line."""
 
 import difflib
 import re
@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from supervisor.config.fields import Key, keys_of, tables_of
 
-# A settings file is a page or two; a larger one is another file given by mistake.
+# A settings file is a page or two; a larger one was named by mistake.
 _FILE_BYTES_MAX = 1024 * 1024
-# A value is quoted in an error so that it can be found, not read.
+# A value is quoted in an error so that it can be found in the file.
 _SHOWN_CHARACTERS_MAX = 60
 
 _Table = TypeVar("_Table")
@@ -19,7 +19,7 @@ _Path = tuple[str, ...]
 
 
 class SettingsError(Exception):
-    """Something in or about hermes.toml is wrong: the fault, and the hint that mends it."""
+    """A fault in or about hermes.toml, and the hint that fixes it."""
 
     def __init__(self, fault: str, hint: str) -> None:
         super().__init__(fault)
@@ -57,11 +57,11 @@ class SettingsFile:
                 raise self.error((name,), "is not known", _nearest(name, known, "tables"))
 
     def read_named(self, name: str, table: type[_Table]) -> dict[str, _Table]:
-        """A table of tables, in the file's order."""
+        """Return a table of tables, in the file's order."""
         return {inner: self.read(table, name, inner) for inner in self._table(name)}
 
     def read(self, table: type[_Table], *path: str) -> _Table:
-        """One table as its dataclass, each key by its own reading, each inner table likewise."""
+        """Return one table as its dataclass, each key by its own type, each inner table likewise."""
         known, inner = keys_of(table), tables_of(table)
         found: dict[str, Any] = {}
         for name, value in self._table(*path).items():
@@ -72,12 +72,12 @@ class SettingsFile:
                 attribute, kind = inner[name]
                 found[attribute] = self.read(kind, *path, name)
             else:
-                # The value stays unsaid: a misspelt api_key would show the key.
+                # The value is not shown: a misspelt api_key would show the key.
                 raise self.error((*path, name), "is not known", _nearest(name, (*known, *inner), "keys"))
         return table(**found)
 
     def error(self, path: _Path, what: str, hint: str) -> SettingsError:
-        """`FILE line N: [table] key WHAT`, with the hint that mends it."""
+        """`FILE line N: [table] key WHAT`, with the hint that fixes it."""
         line = find_line(self.text, path)
         place = f"{self.path} line {line}" if line else str(self.path)
         return SettingsError(f"{place}: {_spoken(path, self._at(path))} {what}", hint)
@@ -104,7 +104,7 @@ class SettingsFile:
 
 
 def find_line(text: str, path: _Path) -> int | None:
-    """The line (from 1) where the key or the table of this path is written, or the closest one around it."""
+    """Return the line (from 1) of the key or the table of this path, or the closest one around it."""
     header: _Path = ()
     best: tuple[int, int] | None = None
     for number, line in enumerate(text.splitlines(), start=1):
@@ -121,7 +121,7 @@ def find_line(text: str, path: _Path) -> int | None:
 
 
 def _keys_written(statement: str) -> _Path:
-    """The path that one header or one `key =` names; empty when it is the inside of something longer."""
+    """Return the path that one header or one `key =` names; empty inside a longer value."""
     try:
         at: Any = tomllib.loads(statement)
     except tomllib.TOMLDecodeError:
@@ -156,7 +156,7 @@ def _broken(path: Path, text: str, complaint: str) -> SettingsError:
     match = re.search(r"\(at line (\d+), column (\d+)\)", complaint)
     place = f"line {match[1]}, column {match[2]}" if match else f"line {len(text.splitlines())}, at its end"
     what = re.sub(r" \(at .*\)$", "", complaint)
-    hint = 'mend that line: a table is [name], a key is name = value, a text stands in "quotes"'
+    hint = 'correct that line: a table is [name], a key is name = value, a text stands in "quotes"'
     return SettingsError(f"{path} {place}: this is not TOML: {what}", hint)
 
 
@@ -169,7 +169,7 @@ def _nearest(name: str, known: _Path, kind: str) -> str:
 
 
 def _spoken(path: _Path, value: object) -> str:
-    """A table as [its name], a key as [its table] key."""
+    """Return a table as [its name], a key as [its table] key."""
     if isinstance(value, dict):
         return f"[{_dotted(path)}]"
     table = f"[{_dotted(path[:-1])}] " if path[:-1] else ""

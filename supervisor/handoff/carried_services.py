@@ -1,4 +1,4 @@
-"""What one image of the supervisor leaves to the next of a service that serves: running turns may need it."""
+"""A ready service, as one image of the supervisor hands it to the next: running turns may need it."""
 
 from typing import Any
 
@@ -19,5 +19,5 @@ class HandedService(Part, frozen=True):
     address: str
 
     def __repr__(self) -> str:
-        """Without identity and options, which hold keys: a repr ends up in logs."""
+        """Omit identity and options, which hold keys: a repr ends up in logs."""
         return f"HandedService(name={self.name!r}, pid={self.pid})"

@@ -1,4 +1,4 @@
-"""What one image of the supervisor leaves to the next of its workers: descriptors, and who they stand for.
+"""Workers, as one image of the supervisor hands them to the next: descriptors and fences.
 
 Descriptors keep their numbers across `execve`; the processes stay children of the same process.
 """
@@ -8,7 +8,7 @@ from ipc.service_messages import Sandbox
 
 
 class HandedZygote(Part, frozen=True):
-    """The zygote of running workers: its guard's pid, and our end of the pair."""
+    """The zygote of running workers: its guard's pid, and the supervisor's end of the socket pair."""
 
     cell: str
     guard: int
@@ -26,7 +26,7 @@ class HandedWorker(Part, frozen=True):
     keeper: int
     keeper_started: int
     keeper_pidfd: int
-    # The guard of the zygote that has started it.
+    # The guard of the zygote that started it.
     guard: int
     memory_bytes_max: int
     sandbox: Sandbox = Sandbox()

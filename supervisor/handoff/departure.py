@@ -1,4 +1,4 @@
-"""The last acts of an image of the supervisor that is replaced in place; running turns lose nothing by it."""
+"""Departure: the last steps of an image that is replaced in place; running turns are not affected."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
@@ -66,7 +66,7 @@ class Departure:
         self._again = again
 
     async def ask(self, reply: Callable[[Answer], None], then: Callable[[], None]) -> None:
-        """The next image is tried beside this one first: what would not come up must not cost a turn."""
+        """Try the next image beside this one first: one that cannot start must not cost a turn."""
         try:
             self._folders.check_all()
         except PlaceError as error:
@@ -77,7 +77,7 @@ class Departure:
             reply(Refused(fault, "restart when it is gone: `hermesctl workers` shows it", 5.0))
             return
         if fault := await fault_of_next_image(self._again):
-            reply(Refused(f"the next start would fail: {fault}", "mend that; nothing was changed"))
+            reply(Refused(f"the next start would fail: {fault}", "fix that; nothing was changed"))
             return
 
         def decided(answer: effects.Answer) -> None:
@@ -87,11 +87,11 @@ class Departure:
         self._engine.post(events.HandOverAsked(), decided)
 
     async def gather(self, deadline_seconds: float) -> Handover:
-        """Nothing is decided any more: what is not in the journal by now is said again to the next image."""
+        """Collect the handover. Nothing is decided any more: clients repeat what is not in the journal."""
         await self._engine.halt()
         state = self._engine.state
         kept = keepable(state)
-        # First: a worker that has left its line is not kept, and so ends.
+        # First: a worker that has closed its link is not kept, and so ends.
         lines = self._switchboard.hand_over(one.incarnation for one in kept)
         handed = await self._processes.hand_over(lines.keys(), deadline_seconds)
         return Handover(

@@ -1,7 +1,7 @@
-"""A restart in place: the process replaces its own image and keeps its children, and with them running turns.
+"""Restart in place: the process replaces its image and keeps its children, and with them running turns.
 
-Nothing is adopted from strangers: pid, children, descriptors and the journal's lock are the same before and
-after `execve`. If the next image does not come up, the kernel ends the children with it, as in any crash.
+Nothing is adopted from other processes: pid, children, descriptors and the journal's lock are the same before
+and after `execve`. If the next image does not start, the kernel ends the children with it, as in any crash.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from supervisor.host.folder_identity import Identity
 from supervisor.workers.link import HandedLine
 
 _OPTION = "--handover"
-# Importing everything and reading the settings; a machine that needs longer is in trouble.
+# Imports and settings; a machine that needs longer is in trouble.
 _CHECK_SECONDS_MAX = 30.0
 _WORDS_BYTES_MAX = 2000
 
@@ -37,25 +37,25 @@ class Handover(Part, frozen=True):
     kept: tuple[Kept, ...]
     processes: HandedProcesses
     model: HandedService | None
-    # What this image has taken out of its environment.
+    # Variables that this image removed from its environment.
     environment: dict[str, str]
-    # An image of an earlier version does not know them.
+    # An image of an earlier version does not send them.
     folders: dict[str, Identity] = msgspec.field(default_factory=dict)
-    # Of kept workers, by incarnation.
+    # By incarnation of the kept workers.
     lines: dict[int, HandedLine] = msgspec.field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """Without what names a worker or opens the model."""
+        """Omit what identifies a worker or opens the model."""
         return f"Handover(kept={len(self.kept)})"
 
     @property
     def model_key(self) -> str:
-        """Of the embedded model that goes on serving."""
+        """Return the key of the embedded model, which continues to serve."""
         return str(self.model.options.get("api_key", "")) if self.model else ""
 
     @property
     def workers(self) -> tuple[tuple[Who, HandedLine], ...]:
-        """Fence and line of every kept worker."""
+        """Return fence and link of every kept worker."""
         return tuple(
             (Who(self.epoch, one.seat, one.incarnation), self.lines[one.incarnation])
             for one in self.processes.workers
@@ -63,7 +63,7 @@ class Handover(Part, frozen=True):
 
 
 async def fault_of_next_image(again: Sequence[str]) -> str:
-    """Whether the next image would come up, tried beside the running service; "" when it would.
+    """Try the next image beside the running service; return its fault, "" when it would start.
 
     `again` are the arguments that name the instance.
     """
@@ -88,7 +88,7 @@ async def fault_of_next_image(again: Sequence[str]) -> str:
 
 def leave(handover: Handover, again: Sequence[str], lock: int) -> NoReturn:
     """Become the next image. It finds the handover in an unnamed file, and holds the journal's lock."""
-    # An alarm outlives the image that has wound it up.
+    # An alarm survives `execve`.
     signal.setitimer(signal.ITIMER_REAL, 0)
     descriptor = os.memfd_create("hermes-handover", 0)
     os.set_inheritable(descriptor, True)
@@ -99,7 +99,7 @@ def leave(handover: Handover, again: Sequence[str], lock: int) -> NoReturn:
 
 
 def arrive(argument: str) -> tuple[Handover, int]:
-    """What the image before has left, and the lock. Workers of another protocol are not kept."""
+    """Return the handover of the image before, and the lock. Workers of another protocol are not kept."""
     descriptor, lock = map(int, argument.split(","))
     with open(descriptor, "rb") as file:
         handover = msgspec.msgpack.decode(file.read(), type=Handover)

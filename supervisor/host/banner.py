@@ -1,4 +1,4 @@
-"""What the service says of itself to whoever started it in a terminal."""
+"""The text that the service prints when it was started in a terminal."""
 
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -16,10 +16,10 @@ def own_version() -> str:
 
 
 def welcome(places: Places, settings: Settings) -> str:
-    """What to type next."""
+    """Return the commands to type next."""
     command = Path(sys.executable).with_name("hermesctl")
     hermesctl = str(command) if command.exists() else f"{sys.executable} -m hermesctl"
-    # Everything under one folder means that it was named, and must be named again elsewhere.
+    # One folder for everything means that it was named with --home, and must be named again.
     if places.config == places.state:
         hermesctl += f" --home {places.state}"
     model = settings.model.name if settings.model else "the embedded model, which takes a moment to load"

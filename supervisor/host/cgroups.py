@@ -1,4 +1,4 @@
-"""The control groups this process lives in, from its own up to the root: each may set a limit of its own."""
+"""The control groups of this process, from its own up to the root: each may set a limit."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +8,7 @@ MEMBERSHIP = Path("/proc/self/cgroup")
 
 
 def folders(controller: str, root: Path = ROOT, membership: Path = MEMBERSHIP) -> Iterator[Path]:
-    """Where the limits of a controller may lie: the one tree of version 2, or the controller's own tree."""
+    """Yield the folders with a controller's limits: in the one tree of version 2, or in its own tree."""
     try:
         lines = membership.read_text().splitlines()
     except OSError:
@@ -26,7 +26,7 @@ def folders(controller: str, root: Path = ROOT, membership: Path = MEMBERSHIP) -
 
 
 def number(file: Path) -> int | None:
-    """The number in a file; None where there is none, or no limit."""
+    """Return the number in a file; None where there is none, or no limit."""
     try:
         return int(file.read_text())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""How many CPUs this process may really use: its affinity, cut by every quota of a control group above it."""
+"""The CPUs that this process may use: its affinity, cut by every quota of a control group above it."""
 
 import os
 from pathlib import Path
@@ -7,18 +7,18 @@ from supervisor.host import cgroups
 
 
 def available_cpus(root: Path = cgroups.ROOT, membership: Path = cgroups.MEMBERSHIP) -> float:
-    """May be a part of one: a quota of one and a half CPUs is worth three seats at two per CPU."""
+    """Return CPUs, also fractions: a quota of one and a half is worth three seats at two per CPU."""
     quotas = (_quota(folder) for folder in cgroups.folders("cpu", root, membership))
     return min([float(len(os.sched_getaffinity(0))), *(quota for quota in quotas if quota)])
 
 
 def seats_for(per_cpu: float) -> int:
-    """Busy seats at so many per CPU; at least one."""
+    """Return the busy seats at `per_cpu` seats per CPU; at least one."""
     return max(1, round(per_cpu * available_cpus()))
 
 
 def _quota(folder: Path) -> float | None:
-    """CPUs a group may use: `cpu.max` in version 2, two files in version 1; None where nothing limits it."""
+    """Return the CPUs a group may use: `cpu.max` in version 2, two files in version 1; None for no limit."""
     try:
         allowed, period = map(int, (folder / "cpu.max").read_text().split())
     except (OSError, ValueError):  # a group without a limit writes a word in place of the number

@@ -1,14 +1,14 @@
-"""Room for the journal: why nothing can be accepted now, and a reserve for what must be written all the same.
+"""Disk space for the journal: why no message is accepted now, and a reserve to close what is open.
 
 A full disk keeps turns from being closed: an interrupt, an answer or a failure is a record too. So the
-state folder holds a file that is worth nothing but its size. When a commit finds no room the file is
-removed, and what was under way can be written. From then on no message is accepted, though commits succeed,
-until the file could be made again: else new messages would use up what was kept for closing the old ones.
+state folder holds a file that only occupies space. When a commit finds the disk full, the file is removed
+and the open work can be recorded. From then on no message is accepted, though commits succeed, until the
+file could be written again: otherwise new messages would use the space that is reserved for closing old ones.
 
-The reserve holds a hundred ordinary closings (eight pages of the log each, and as many again when the log
-is carried over), or one whose partial answer is as long as an answer may be.
+The reserve holds a hundred ordinary closings (eight pages of the log each, and as many again for the
+checkpoint), or one whose partial answer has the maximum length.
 
-Files are looked at in a thread: a disk that does not answer must not hold up the loop.
+Files are examined in a thread: a disk that does not answer must not block the loop.
 """
 
 import asyncio
@@ -27,13 +27,13 @@ from supervisor.journal.errors import JournalUnwritable
 from supervisor.telemetry.log import Log
 
 RESERVE_BYTES = 4 * 1024 * 1024
-# With less than this beside the reserve, the next commits would need it at once.
+# With less than this beside the reserve, the next commits would need the reserve at once.
 _ROOM_BYTES = 1024 * 1024
 _LOOK_SECONDS = 1.0
 
 
 class Storage:
-    """`unwritable` is called when a commit failed that may succeed later."""
+    """`unwritable` is called for each failed commit that may succeed later."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Storage:
         self._is_looking = False
 
     def open(self, engine: Engine) -> None:
-        """From here on the reserve is looked after; not at once, for a start has more urgent things to do."""
+        """Begin to maintain the reserve; with a delay, because a start has more urgent work."""
         self.engine = engine
         asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look_again)
 
@@ -66,11 +66,11 @@ class Storage:
         return self._missing is None
 
     def trouble(self) -> Trouble | None:
-        """Why no message is accepted."""
+        """Return why no message is accepted."""
         return self.engine.trouble or self._replaced or self._missing
 
     def passing(self, error: BaseException) -> tuple[str, str] | None:
-        """The fault and the remedy of a failed commit that may do better later; the reserve helps it."""
+        """Return fault and hint of a failed commit that may succeed later; giving up the reserve helps it."""
         if not isinstance(error, JournalUnwritable):
             return None
         if self.engine.trouble is None:
@@ -90,7 +90,7 @@ class Storage:
             self._contain.thread("schedule", look, self._looked, lambda fault: self._kept(False))
 
     def _look_at_disk(self, is_stuck: bool) -> tuple[dict[str, FolderReplaced], bool]:
-        """In a thread. In another folder than the journal's a reserve is neither looked for nor made."""
+        """Runs in a thread. In a folder other than the journal's, the reserve is not touched."""
         replaced = self._folders.look()
         if str(self._state) in replaced:
             return replaced, True
@@ -100,7 +100,7 @@ class Storage:
         return replaced, has_reserve or str(self._state) in replaced
 
     def _looked(self, found: tuple[dict[str, FolderReplaced], bool]) -> None:
-        """The journal goes on in its open files, but a message in it would not be found by the next start."""
+        """The journal goes on in its open files, but the next start would not find a message in them."""
         replaced, is_there = found
         self._folders.looked(replaced)
         fault = replaced.get(str(self._state))
@@ -122,9 +122,9 @@ class Storage:
 
 
 def keep(reserve: Path, is_stuck: bool) -> bool:
-    """Gives the reserve up when the disk is full and commits wait for it, makes it when there is room.
+    """Give the reserve up when the disk is full and commits wait; write it when there is space.
 
-    Whether it is there afterwards.
+    Return whether it exists afterwards.
     """
     room = os.statvfs(reserve.parent)
     free = room.f_bavail * room.f_frsize
@@ -144,7 +144,7 @@ def is_there(reserve: Path) -> bool:
 
 
 def _make(reserve: Path) -> bool:
-    """Filled with noise, which no file system stores as less than it is."""
+    """Write random bytes, which no file system compresses."""
     part = reserve.with_suffix(".part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     try:

@@ -1,15 +1,15 @@
-"""Identities of the folders in use: one that was replaced under the running service is noticed, not followed.
+"""Identities of the folders in use: a folder replaced under the running service is reported and not used.
 
-A path is resolved anew by every call that uses it. Another process of the same user can rename the folder, or
+A path is resolved again by each call that uses it. Another process of the same user can rename the folder, or
 one above it, and put its own in that place: a hermes.toml that the next reload reads, a clips folder whose
 files are pruned, a journal that a restart opens. Open files are safe from that; paths are not.
 
-So each folder is known by what the kernel knows it by: device, inode, owner, mode, and the path without
-symbolic links. They are taken at the start, under the journal's lock, and handed from one image of the
-process to the next. Whoever is about to use a path asks `check` first; `look` compares all of them every
-second, so that `hermesctl status` can name what was replaced before anybody needs it.
+So each folder is identified as the kernel does it: device, inode, owner, mode, and the path without symbolic
+links. The identities are taken at the start, under the journal's lock, and handed from one image of the
+process to the next. Code that is about to use a path calls `check` first; `look` compares all of them every
+second, so that `hermesctl status` can name a replaced folder before it is needed.
 
-A stop and a start take new identities: what a person has moved on purpose needs no more than that.
+A stop and a start take new identities: a folder that was moved on purpose needs no more than that.
 """
 
 import os
@@ -24,7 +24,7 @@ from supervisor.telemetry.log import Log
 
 
 class Identity(Part, frozen=True):
-    """What a path led to; all zero when there was nothing."""
+    """The folder that a path led to; all zero when there was none."""
 
     real: str
     device: int = 0
@@ -51,11 +51,11 @@ class Folders:
         )
         self._log = log
         self._known: dict[str, Identity] = {}
-        # As the last look has found them, by path.
+        # By path, from the last `look`.
         self.faults: Mapping[str, FolderReplaced] = {}
 
     def take(self, handed: Mapping[str, Identity] | None = None) -> None:
-        """Makes the folders and remembers them. FolderReplaced if they are not those that were handed over.
+        """Make the folders and remember them. FolderReplaced if they are not those that were handed over.
 
         The settings' folder is made too, where that is allowed: cells hide a folder only if it is there.
         """
@@ -78,7 +78,7 @@ class Folders:
         return dict(self._known)
 
     def check(self, *paths: Path) -> None:
-        """FolderReplaced when one of these folders is not the one that was taken."""
+        """Raise FolderReplaced when one of these folders is not the one that was taken."""
         for path in paths:
             before = self._known.get(str(path))
             if before is not None and (fault := _fault(path, before, _identity(path))) is not None:
@@ -88,7 +88,7 @@ class Folders:
         self.check(*map(Path, self._known))
 
     def look(self) -> dict[str, FolderReplaced]:
-        """All that are not what they were, by path; for a thread, since a disk may not answer."""
+        """Return all replaced folders by path; for a thread, since a disk may not answer."""
         found = {}
         for path in self._known:
             try:
@@ -98,7 +98,7 @@ class Folders:
         return found
 
     def looked(self, found: Mapping[str, FolderReplaced]) -> None:
-        """What a look has found, from the loop."""
+        """Store the result of `look`; called in the loop."""
         for path in found.keys() - self.faults.keys():
             self._log.write("folder.replaced", path=path, error=found[path].fault)
         for path in self.faults.keys() - found.keys():

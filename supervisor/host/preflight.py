@@ -1,6 +1,6 @@
-"""`python -m supervisor.host.preflight`: what the service would make of this place, as JSON; changes nothing.
+"""`python -m supervisor.host.preflight`: how the service would start here, as JSON; changes nothing.
 
-`hermesctl doctor` asks it, so that a person hears of the settings and the cell in the service's own words.
+`hermesctl doctor` calls it, so that its sentences about settings and cells are those of the service.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from supervisor.processes.spawner import Nursery, Wishes
 from supervisor.processes.visibility import boundary
 from supervisor.processes.zygote_client import Program
 
-# The trial zygote holds nothing: it ends at once.
+# The trial zygote holds no worker: it ends at once.
 _END_SECONDS = 2.0
 _Facts = dict[str, Any]
 
@@ -66,7 +66,7 @@ def _of_settings(settings: Settings) -> _Facts:
 
 
 def _endpoint(settings: Settings, holder: Model | Stt) -> _Facts:
-    """Where it is and where its key lies; never the key."""
+    """Return the address and the place of the key; never the key."""
     key_file = holder.api_key_file
     folder = settings.file.parent if settings.file else Path()
     facts: _Facts = {
@@ -75,7 +75,7 @@ def _endpoint(settings: Settings, holder: Model | Stt) -> _Facts:
         "api_key_env": holder.api_key_env,
         "api_key_file": str(folder / Path(key_file).expanduser()) if key_file else None,
     }
-    # Only the service itself has the credentials; where they come from can be looked at.
+    # Only the service itself has the credentials; their source can be checked.
     if key_file and (source := key_remedies.handed_over_from(settings.file, key_file)):
         missing = {"fault": f"the key file {source} is missing", "hint": f"install -m 600 key.txt {source}"}
         return facts | {"api_key_file": str(source)} | ({} if source.exists() else missing)
@@ -90,7 +90,7 @@ def _endpoint(settings: Settings, holder: Model | Stt) -> _Facts:
 
 
 async def _cell(settings: Settings, user: AgentUser) -> _Facts:
-    """The choice the service would make, by the same trial."""
+    """Return the cell that the service would choose, by the same trial."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         places = Places(place, place, place)
@@ -118,11 +118,11 @@ async def _cell(settings: Settings, user: AgentUser) -> _Facts:
 
 
 def _hear(message: FromZygote, descriptor: int | None) -> None:
-    """Nobody is waiting for a worker."""
+    """Ignore the frame: no worker was requested."""
 
 
 def _lose(words: str, is_certain: bool) -> None:
-    """Nothing was held."""
+    """Ignore the loss: the zygote held no worker."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The end of a life: bounded by an alarm that needs nobody's consent, and it can say what it waits for."""
+"""Shutdown: bounded by a kernel alarm that works also when the loop is blocked, and reported to people."""
 
 import signal
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -9,7 +9,7 @@ from supervisor.telemetry.systemd_notify import Notifier
 
 
 class Ending:
-    """From the first request to stop. `workers` and `services` are those that still live."""
+    """Runs from the first request to stop. `workers` and `services` are those that are still alive."""
 
     def __init__(
         self,
@@ -23,7 +23,7 @@ class Ending:
         self._has_begun = False
 
     def begin(self) -> None:
-        """Whoever asks first counts: a second request does not wind the alarm up again."""
+        """The first request counts: a second one does not restart the alarm."""
         if self._has_begun:
             return
         self._has_begun = True
@@ -31,9 +31,9 @@ class Ending:
         self._notifier.stopping()
 
     def wind(self) -> None:
-        """From here on the kernel ends the process in time, whatever holds its loop or its interpreter.
+        """Set the alarm: the kernel ends the process in time, also when its loop or interpreter is blocked.
 
-        A disk that does not answer is no excuse either. All below the process dies with it.
+        That includes a disk that does not answer. All descendants die with the process.
         """
         signal.setitimer(signal.ITIMER_REAL, STOP_SECONDS)
 
@@ -41,7 +41,7 @@ class Ending:
         self._notifier.status(f"stopping, {self.waits_for()}")
 
     def waits_for(self) -> str:
-        """What a person who stopped the service is told; empty before that."""
+        """Return what a person who stopped the service reads; empty before that."""
         if not self._has_begun:
             return ""
         workers = len(self._workers())

@@ -9,7 +9,7 @@ from supervisor.host.threads import REQUESTS
 
 
 def listen(stop: Callable[[], None], reload: Callable[[], None]) -> None:
-    """SIGINT and SIGTERM stop; SIGHUP too where a terminal was closed, else it reads the settings again."""
+    """SIGINT and SIGTERM stop; SIGHUP stops too where a terminal was closed, else it reloads the settings."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop)
@@ -18,9 +18,9 @@ def listen(stop: Callable[[], None], reload: Callable[[], None]) -> None:
 
 
 async def hold_back() -> None:
-    """From here on a request waits in the kernel, across `execve`, for the image that listens next.
+    """Block the signals: a request then waits in the kernel, across `execve`, for the image that listens.
 
-    One that came before is told when this returns: the loop reads it in one round and calls in the next.
+    One that came before is delivered when this returns: the loop reads it in one round and calls in the next.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, REQUESTS)
     for _ in range(2):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from supervisor.services.service_spec import Needed, ServiceSpec
 
-# As `hermesctl models pull` leaves them; a test compares the two.
+# As `hermesctl models pull` stores them; a test compares the two.
 MODEL_NAME = "smollm2-135m"
 MODEL_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 MODEL_BYTES = 98_362_432
@@ -17,19 +17,19 @@ _START_DEADLINE_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class EmbeddedModel:
-    """The service and what a worker must know to use it; the address comes with its state."""
+    """The service and what a worker needs to use it; the address comes with its state."""
 
     spec: ServiceSpec
     name: str
     api_key: str
 
     def __repr__(self) -> str:
-        """Without the key."""
+        """Omit the key."""
         return f"EmbeddedModel(name={self.name!r})"
 
 
 def embedded_model(models: Path, api_key: str = "") -> EmbeddedModel:
-    """A fresh key in every life of the supervisor: it lives as long and is written nowhere."""
+    """Make a new key in every epoch: it is held in memory and written nowhere."""
     api_key = api_key or secrets.token_urlsafe(32)
     options = {
         "model_path": str(models / MODEL_NAME / MODEL_FILE),

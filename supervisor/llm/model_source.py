@@ -1,4 +1,4 @@
-"""Where turns find their model: an endpoint of the settings, or the embedded one while it serves."""
+"""The model of turns: an endpoint of the settings, or the embedded one while it is ready."""
 
 import sys
 from collections.abc import Callable
@@ -15,7 +15,7 @@ _EMBEDDED = "embedded"
 
 
 class ModelSource:
-    """`post` takes what the rules should know of it."""
+    """`post` sends events to the core."""
 
     def __init__(
         self,
@@ -24,7 +24,7 @@ class ModelSource:
         post: Callable[[events.Event], None],
         key: str = "",
     ) -> None:
-        """`key` opens an embedded model that an earlier image of this process has left running."""
+        """`key` opens an embedded model that an earlier image of this process left running."""
         self._models = models
         self._key = key
         self._post = post
@@ -35,7 +35,7 @@ class ModelSource:
 
     @property
     def spec(self) -> ServiceSpec | None:
-        """The service that is needed; None when an endpoint of the settings answers."""
+        """Return the service that is needed; None with an endpoint of the settings."""
         return self._embedded.spec if self._embedded else None
 
     @property
@@ -48,12 +48,12 @@ class ModelSource:
         return f"{self.endpoint.name} at {self.endpoint.base_url}" if self.endpoint else self._state.value
 
     def open(self) -> None:
-        """Tell the rules what is known at the start."""
+        """Tell the core what is known at the start."""
         if self.endpoint is not None:
             self._change(events.ModelChanged(ModelState.READY))
 
     def change(self, endpoint: ModelEndpoint | None) -> None:
-        """Another endpoint, or the embedded model; turns that run go on with what they were given."""
+        """Use another endpoint, or the embedded model; running turns keep the one they have."""
         was_embedded = self._embedded is not None
         if endpoint is None and was_embedded:
             return
@@ -61,7 +61,7 @@ class ModelSource:
         self._change(events.ModelChanged(ModelState.READY if endpoint else ModelState.WAITING))
 
     def service_changed(self, changed: events.ServiceChanged) -> None:
-        """What the state of the embedded model's service means for turns."""
+        """Translate the state of the embedded model's service for the core."""
         embedded = self._embedded
         if embedded is None:
             return
@@ -72,7 +72,7 @@ class ModelSource:
         elif changed.state in ("failed", "waiting"):
             self._change(events.ModelChanged(ModelState.FAILED, changed.detail, changed.hint))
         elif self._state is not ModelState.FAILED:
-            # A failed one is tried again and again; until it serves, its fault is the better answer.
+            # A failed service is retried; until it is ready, its fault is the better answer.
             self._change(events.ModelChanged(ModelState.WAITING))
 
     def _take(self, endpoint: ModelEndpoint | None) -> None:

@@ -7,7 +7,7 @@ from supervisor.stt.stt_spec import SPEECH_MODELS
 
 
 def wanted(settings: Settings) -> list[str]:
-    """Whoever brings weights of their own needs none of ours."""
+    """Return no weights where the settings name an endpoint or an own model."""
     names = [] if settings.model else [MODEL_NAME]
     stt = settings.stt
     hears_itself = "faster-whisper" in (stt.engine, stt.fallback) and stt.engine != "off"

@@ -1,4 +1,4 @@
-"""Children that are not workers: started, watched, ended, started again; their state is always visible."""
+"""Children that are not workers: started, watched, ended, restarted; their state is always visible."""
 
 from supervisor.services.service_spec import Needed, RestartPolicy, ServiceSpec
 from supervisor.services.services import Services

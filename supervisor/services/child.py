@@ -15,7 +15,7 @@ from ipc import interpreter
 from ipc.service_messages import ServiceStart
 from supervisor.handoff.carried_services import HandedService
 
-# A log over this is set aside, by a copy while the service runs; the one before it is dropped.
+# A larger log is rotated, by a copy while the service runs; the older one is dropped.
 _LOG_BYTES_MAX = 4 * 1024 * 1024
 # Orders must fit the pipe's buffer, or writing them could block the loop on a child that does not read.
 _ORDERS_BYTES_MAX = 60 * 1024
@@ -26,13 +26,13 @@ _LAST_WORDS_CHARACTERS = 200
 class Child:
     """A running process. `ended` gets its exit status (negative: the signal) once, after it was reaped.
 
-    Make it from the main thread: the child asks the kernel to die with the thread that made it.
+    Make it in the main thread: the child asks the kernel to die with the thread that made it (PDEATHSIG).
     """
 
     def __init__(
         self, pid: int, reap: Callable[[], int], log: Path, log_offset: int, ended: Callable[[int], None]
     ) -> None:
-        """`reap` waits for the process, which has ended, and gives its exit status."""
+        """`reap` waits for the ended process and returns its exit status."""
         self.pid = pid
         self._reap = reap
         self._is_reaped = False
@@ -73,14 +73,14 @@ class Child:
             os.close(output)
         child = cls(process.pid, process.wait, log, log_offset, ended)
         assert process.stdin is not None
-        # One that has already ended is told of by `ended`.
+        # A child that has already ended is reported by `ended`.
         with contextlib.suppress(BrokenPipeError), process.stdin as orders_pipe:
             orders_pipe.write(line)
         return child
 
     @classmethod
     def take_over(cls, handed: HandedService, log: Path, ended: Callable[[int], None]) -> "Child":
-        """One that an earlier image of this process has started: still its child."""
+        """Take over a child that an earlier image of this process started."""
 
         def reap() -> int:
             return os.waitstatus_to_exitcode(os.waitpid(handed.pid, 0)[1])
@@ -88,7 +88,7 @@ class Child:
         return cls(handed.pid, reap, log, handed.log_offset, ended)
 
     def hand_over(self) -> int:
-        """This image of the process hears no more of it; where its log began."""
+        """Detach from the child without ending it; return the offset where its log began."""
         self._loop.remove_reader(self._descriptor)
         return self._log_offset
 
@@ -96,11 +96,11 @@ class Child:
         self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Needs nobody's consent; `ended` follows."""
+        """Send SIGKILL; `ended` follows."""
         self._signal(signal.SIGKILL)
 
     def last_words(self) -> str:
-        """The last line this process wrote to its log, shortened."""
+        """Return the last line this process wrote to its log, shortened."""
         with self._log.open("rb") as log:
             size = log.seek(0, os.SEEK_END)
             log.seek(max(self._log_offset, size - _LAST_WORDS_BYTES))
@@ -108,7 +108,7 @@ class Child:
         return next((line.strip() for line in reversed(lines) if line.strip()), "")[:_LAST_WORDS_CHARACTERS]
 
     def bound_log(self) -> None:
-        """A line that is written during the copy may be lost; the file that is open cannot be exchanged."""
+        """A line written during the copy may be lost; a file that is open cannot be exchanged."""
         with contextlib.suppress(OSError):
             if self._log.stat().st_size > _LOG_BYTES_MAX:
                 shutil.copyfile(self._log, _older(self._log))
@@ -116,14 +116,14 @@ class Child:
                 self._log_offset = 0
 
     def _signal(self, number: signal.Signals) -> None:
-        """To the process by descriptor, to its group by number: until it is reaped the number is its own."""
+        """Signal the process by descriptor, its group by number: until it is reaped the number is its own."""
         if not self._is_reaped:
             signal.pidfd_send_signal(self._descriptor, number)
             _signal_group(self.pid, number)
 
     def _exited(self) -> None:
         self._loop.remove_reader(self._descriptor)
-        # What it has started must go before its number is given back.
+        # Its descendants must end before its number is free again.
         _signal_group(self.pid, signal.SIGKILL)
         status = self._reap()
         self._is_reaped = True

@@ -1,10 +1,10 @@
-"""The life of one service: waiting, starting, warming, ready, resting or failed, stopped.
+"""One service as a state machine: waiting, starting, warming, ready, resting or failed, stopped.
 
-A service waits while files or packages that it needs are missing: no process is made, and a look at the disk
-every second is all it costs. A process that ends is followed by another after a rest; one that has failed
-often, or says itself that it cannot work, is called failed, and is still tried.
+A service waits while files or packages that it needs are missing: no process is made, and the disk is checked
+every second. A process that ends is followed by another after a pause; after several failures in a row, or
+when the service reports that it cannot work, its state is failed, and it is still retried.
 
-Frames count only from the identity of the running process, and none counts once its end was decided.
+Frames count only from the identity of the running process, and not after its end was decided.
 """
 
 import asyncio
@@ -25,19 +25,19 @@ from supervisor.handoff.carried_services import HandedService
 from supervisor.services.child import Child
 from supervisor.services.service_spec import ServiceSpec
 
-# Between two looks whether what a service needs is there.
+# Interval of checks for missing files and packages.
 _NEEDED_SECONDS = 1.0
-# How often in one silence the watch looks; it also bounds how late a silence is noticed.
+# Checks per silence limit; they bound how late a silence is noticed.
 _LOOKS_PER_SILENCE = 4
 
 
 @dataclass(frozen=True)
 class _End:
-    """Why a process was ended, decided before it is dead."""
+    """The reason to end a process, decided before it is dead."""
 
     detail: str
     hint: str
-    # Failed when the service itself said that it cannot work; else it may only have had bad luck.
+    # Failed when the service reported that it cannot work; else the next try may succeed.
     state: Literal["resting", "failed"] = "resting"
 
 
@@ -52,7 +52,7 @@ class Service:
         report: Callable[[ServiceChanged], None],
         check: Callable[[], None],
     ) -> None:
-        """`check` raises PlaceError when the folder of the log is not the one it was."""
+        """`check` raises PlaceError when the folder of the log was replaced."""
         self._spec = spec
         self._endpoint = endpoint
         self._log = log
@@ -62,15 +62,15 @@ class Service:
         self._changed = ServiceChanged(spec.name, "stopped", "", "", "")
         self._child: Child | None = None
         self._end: _End | None = None
-        # Why the last process ended; forgotten when a later one serves.
+        # Why the last process ended; cleared when a later one is ready.
         self._last_end: _End | None = None
-        # The one thing this service waits for besides frames: start deadline, next look, or next start.
+        # The one timer of this service: start deadline, next check, or next start.
         self._timer: asyncio.TimerHandle | None = None
         self._incarnation = 0
         self._failures = 0
         self._started_at = 0.0
         self._ready_at: float | None = None
-        # When it first failed since it was last ready; every further try belongs to the same trouble.
+        # When it first failed since it was last ready; further failures belong to the same trouble.
         self._down_at: float | None = None
         self._heard_at = 0.0
         self._look_due_at = 0.0
@@ -86,7 +86,7 @@ class Service:
         return self._child is not None
 
     def start(self) -> None:
-        """Makes the process, or waits for what it needs."""
+        """Make the process, or wait for what it needs."""
         missing = next((needed for needed in self._spec.needed if not needed.is_there), None)
         if missing is not None:
             self._change("waiting", missing.fault, missing.hint)
@@ -122,7 +122,7 @@ class Service:
         self._wait(self._spec.start_deadline_seconds, self._start_overdue)
 
     def take_over(self, handed: HandedService) -> None:
-        """Goes on with a process of an earlier image; one that was started otherwise is replaced."""
+        """Continue with a process of an earlier image; replace one with other options."""
         self._incarnation, self.identity = handed.incarnation, handed.identity
         self._started_at = handed.started_at
         self._ready_at = self._heard_at = monotonic()
@@ -134,7 +134,7 @@ class Service:
             self.end("its settings have changed", "it starts again with the new ones")
 
     def hand_over(self) -> HandedService | None:
-        """For the next image of the supervisor; None unless it serves."""
+        """Hand over to the next image of the supervisor; None unless it is ready."""
         if self._child is None or self._changed.state != "ready":
             return None
         self._stop_waiting()
@@ -152,7 +152,7 @@ class Service:
         )
 
     def hear(self, message: ServiceState | Beat) -> None:
-        """A frame of the running process."""
+        """Handle a frame of the running process."""
         self._heard_at = monotonic()
         if self._end is not None or not isinstance(message, ServiceState):
             return
@@ -168,11 +168,11 @@ class Service:
             self._change(message.state, message.detail, message.hint)
 
     def end(self, detail: str, hint: str) -> None:
-        """Kills the process for a reason; another one follows."""
+        """Kill the process for a reason; another one follows."""
         self._kill_for(_End(detail, hint))
 
     def renew(self, spec: ServiceSpec) -> None:
-        """Another process by other orders takes the place of this one; nobody has failed."""
+        """Replace the process by one with another spec; this is no failure."""
         self._spec = spec
         self._failures = 0
         self._closing = False
@@ -183,7 +183,7 @@ class Service:
             self.start()
 
     def ask_to_end(self) -> None:
-        """For good: no start follows."""
+        """Stop for good: no start follows."""
         self._closing = True
         self._stop_waiting()
         if self._child is not None:
@@ -196,7 +196,7 @@ class Service:
             self._child.kill()
 
     def row(self) -> dict[str, Any]:
-        """While it tries again its last fault stays visible: a person may look between two tries."""
+        """Return the state; during retries the last fault stays visible."""
         child, changed, last = self._child, self._changed, self._last_end
         again = last if changed.state in ("starting", "warming") else None
         return {
@@ -230,7 +230,7 @@ class Service:
         now = monotonic()
         limit = self._spec.silence_seconds
         if now - self._look_due_at > limit / _LOOKS_PER_SILENCE:
-            # This process itself stood still: frames may be waiting unread, so silence proves nothing yet.
+            # This process itself stalled: frames may be waiting unread, so silence is no proof.
             self._heard_at = now
         if self._child is not None:
             self._child.bound_log()

@@ -1,4 +1,4 @@
-"""What a service is to be: its module, its options and its limits; says nothing of how it is doing."""
+"""The specification of a service: its module, its options and its limits; its state is in service.py."""
 
 import importlib.util
 from dataclasses import dataclass, field
@@ -8,25 +8,25 @@ from typing import Any
 
 @dataclass(frozen=True)
 class RestartPolicy:
-    """How long a service rests before its next start: doubled with every failure in a row, up to a limit."""
+    """The pause of a service before its next start: doubled with every failure in a row, up to a limit."""
 
     first_seconds: float = 0.5
-    # Half a minute: soon enough to mend itself after `models pull`, seldom enough to cost nothing.
+    # Soon enough after `models pull`, seldom enough to cost nothing.
     max_seconds: float = 30.0
-    # Serving this long ends a row of failures.
+    # Being ready this long ends a row of failures.
     steady_seconds: float = 30.0
-    # From this failure in a row on the service is called failed, not resting. It is still tried.
+    # From this failure in a row on the state is failed, not resting. The service is still retried.
     failed_after: int = 5
 
     def rest_seconds(self, failures: int) -> float:
-        """The pause after the given failure in a row, counted from 1."""
-        # The exponent is cut so that a service that failed for a year cannot overflow a float.
+        """Return the pause after the given failure in a row, counted from 1."""
+        # The exponent is bounded so that a year of failures cannot overflow a float.
         return min(self.first_seconds * 2.0 ** min(failures - 1, 64), self.max_seconds)
 
 
 @dataclass(frozen=True)
 class Needed:
-    """What a service cannot work without: it waits for it, and no process is started in vain.
+    """A requirement of a service: while it is missing no process is started.
 
     `packages` are names to import. They are looked for, never imported here.
     """
@@ -51,14 +51,14 @@ class ServiceSpec:
     module: str
     options: dict[str, Any]
     start_deadline_seconds: float
-    # Ten missed beats: a busy machine delays a beat by seconds, a wedged process for ever.
+    # Ten missed beats: a busy machine delays a beat by seconds, a stuck process never sends one.
     silence_seconds: float = 10.0
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     # Names of environment variables it needs beyond the common ones.
     environment: tuple[str, ...] = ()
-    # The first that is missing is told.
+    # The first missing one is reported.
     needed: tuple[Needed, ...] = ()
 
     def __repr__(self) -> str:
-        """Without the options: they hold keys, and a repr ends in logs."""
+        """Omit the options: they hold keys, and a repr ends up in logs."""
         return f"ServiceSpec(name={self.name!r}, module={self.module!r})"

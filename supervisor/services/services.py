@@ -1,4 +1,4 @@
-"""All services of a supervisor and their socket; a frame of an identity that is not running is an echo."""
+"""All services of a supervisor and their socket; a frame of an identity that is not running is stale."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -20,7 +20,7 @@ from supervisor.services.service import Service
 from supervisor.services.service_spec import ServiceSpec
 
 Report = Callable[[ServiceChanged], None]
-# The service's name and a frame of its own tongue; False when it cannot be read.
+# Receives the service's name and a frame of its own protocol; returns False when it cannot be decoded.
 Other = Callable[[str, bytes], bool]
 
 
@@ -29,7 +29,7 @@ def _speaks_no_other_tongue(service: str, frame: bytes) -> bool:
 
 
 class Services:
-    """Starts every service, keeps each going, and ends them all. Use it from the loop of the main thread."""
+    """Starts every service, restarts it, and ends them all. Use it from the loop of the main thread."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Services:
         other: Other = _speaks_no_other_tongue,
         check: Callable[[Path], None] = lambda folder: None,
     ) -> None:
-        """`check` raises PlaceError when the folder of logs is not the one it was."""
+        """`check` raises PlaceError when the folder of logs was replaced."""
         self._specs = tuple(specs)
         self._endpoint = endpoint
         self._logs = logs
@@ -56,7 +56,7 @@ class Services:
         self._changed = asyncio.Event()
 
     def open(self, handed: HandedService | None = None) -> None:
-        """Starts every process without waiting for readiness, which is reported; `rows` lists them all."""
+        """Start every process without waiting for readiness, which is reported; `rows` lists them all."""
         make_private(self._logs)
         self._socket = Server(self._endpoint, self._receive_contained)
         for spec in self._specs:
@@ -69,7 +69,7 @@ class Services:
             Child.take_over(handed, self._logs / f"{handed.name}.log", ended=lambda status: None).kill()
 
     def change(self, name: str, spec: ServiceSpec | None) -> None:
-        """The service of that name is another one from now on, or none."""
+        """Replace the service of that name by another one, or remove it."""
         service = self._services.get(name)
         if spec is None:
             if service is not None:
@@ -91,7 +91,7 @@ class Services:
         return [service.row() for service in self._services.values()]
 
     def send(self, name: str, frame: bytes) -> Sent:
-        """A frame to the running process of a service that speaks more than states and beats."""
+        """Send a frame to the running process of a service that has a protocol beyond states and beats."""
         service = self._services[name]
         if self._socket is None or not service.identity:
             return Sent.GONE
@@ -102,12 +102,12 @@ class Services:
         self._services[name].end(detail, hint)
 
     def hand_over(self, name: str) -> HandedService | None:
-        """Lets go of a service for the next image of the supervisor; `close` does not end it any more."""
+        """Detach a service for the next image of the supervisor; `close` does not end it any more."""
         service = self._services.get(name)
         return service.hand_over() if service is not None else None
 
     async def close(self, deadline_seconds: float) -> None:
-        """Asks all to end, soon kills what has not ended, and returns by the deadline."""
+        """Ask all to end, soon kill those that have not ended, and return by the deadline."""
         for service in self._services.values():
             service.ask_to_end()
         own_seconds = min(SERVICE_OWN_END_SECONDS, deadline_seconds / 2)
@@ -146,12 +146,12 @@ class Services:
                 service.end(f"it sent what cannot be read: {error.fault}", error.hint)
 
     def _not_received(self, fault: Fault, parts: list[bytes]) -> None:
-        """Serving its frame raised: the service's process ends, and another one follows."""
+        """Serving its frame raised: end the service's process; another one follows."""
         service = self._speaker(parts[0])
         if service is not None:
             service.end(f"it sent a frame that cannot be served: {fault.error}", fault.hint)
 
     def _speaker(self, identity: bytes) -> Service | None:
-        """Of a handful of services: looking costs less than a second table that must be kept true."""
+        """Return the service with this identity. A search among a few is cheaper than a second table."""
         name = identity.decode(errors="replace")
         return next((one for one in self._services.values() if one.identity and one.identity == name), None)

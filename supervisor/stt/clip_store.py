@@ -1,4 +1,4 @@
-"""The clips that were spoken: kept for a while, within a size, and never taken from under a transcription."""
+"""The clip store: clips are kept for a time, within a size, and never deleted during their transcription."""
 
 import asyncio
 import os
@@ -16,22 +16,22 @@ from supervisor.containment import Containment, nothing
 from supervisor.core.state import State
 from supervisor.telemetry.log import Log
 
-# As hosted services take it, and far more than anybody says in one breath; a test compares it with the limit
-# of the STT service.
+# The limit of hosted services, far more than one message needs; a test compares it with the limit of the
+# STT service.
 CLIP_BYTES_MAX = 25 * 1024 * 1024
-# A name is a token that its sender drew: no folder, no dot, nothing a shell or a log could misread.
+# A name is a random token of its sender: no folder, no dot, nothing a shell or a log could misread.
 _NAME_CHARACTERS_MAX = 64
-# No message has it: its sender died before saying so, or its message was forgotten. A sender that lives says
-# so at once, also on a slow disk.
+# A stray clip belongs to no message: its sender died before submitting it, or its message was pruned. A
+# living sender submits it at once, also on a slow disk.
 _STRAY_SECONDS = 3600.0
 _PRUNE_SECONDS = 3600.0
-# Looked at and removed before others of the loop get their turn: some milliseconds.
+# Clips examined and removed before the loop runs other work: some milliseconds.
 _AT_ONCE = 100
 
 
 class Known(Protocol):
     def clips_known(self, names: Collection[str]) -> set[str]:
-        """Which of these some message was spoken in."""
+        """Return those of these clips that belong to a message."""
         ...
 
 
@@ -43,14 +43,14 @@ class Stored:
 
 
 def fault(folder: Path, name: str) -> tuple[str, str] | None:
-    """Why a clip of this name cannot be taken, and what to do."""
+    """Return why a clip of this name cannot be accepted, and a hint."""
     if not (0 < len(name) <= _NAME_CHARACTERS_MAX and name.isascii() and name.isalnum()):
         error = f"a clip's name has 1 to {_NAME_CHARACTERS_MAX} letters and digits"
         return error, "store the clip under another name"
     try:
         found = os.lstat(folder / name)
     except OSError:
-        return "the clip is not in the clips folder", "store it there, then say so; old ones are removed"
+        return "the clip is not in the clips folder", "store it there, then submit it; old ones are removed"
     if not stat.S_ISREG(found.st_mode):
         return "the clip is not a plain file", "store a copy of it in the clips folder"
     if not found.st_size:
@@ -62,7 +62,7 @@ def fault(folder: Path, name: str) -> tuple[str, str] | None:
 
 
 def superfluous(stored: Collection[Stored], now: float, keep_seconds: float, bytes_max: int) -> list[Stored]:
-    """What is too old, and of the rest the oldest that are too much."""
+    """Return clips that are too old, and of the rest the oldest beyond the size limit."""
     kept = sorted(stored, key=lambda clip: clip.at, reverse=True)
     size = 0
     gone = []
@@ -74,9 +74,9 @@ def superfluous(stored: Collection[Stored], now: float, keep_seconds: float, byt
 
 
 class ClipStore:
-    """Prunes the folder at the start, on schedule, and when messages were forgotten.
+    """Prunes the folder at the start, on schedule, and after messages were pruned.
 
-    `check` raises PlaceError when the folder is not the one it was; `in_use` names the clips that are being
+    `check` raises PlaceError when the folder was replaced; `in_use` names the clips that are being
     transcribed.
     """
 
@@ -117,7 +117,7 @@ class ClipStore:
             self._pruning.cancel()
 
     def fault(self, name: str) -> tuple[str, str] | None:
-        """Why a clip of this name cannot be taken, and what to do."""
+        """Return why a clip of this name cannot be accepted, and a hint."""
         try:
             self._check(self._folder)
         except PlaceError as error:
@@ -150,7 +150,7 @@ class ClipStore:
             self._log.write("clips.pruned", clips=removed)
 
     def _remove(self, names: set[str]) -> int:
-        """Asked anew each time: a clip may have come into use while others were looked at."""
+        """Ask for the clips in use again each time: one may have come into use meanwhile."""
         self._check(self._folder)
         removed = 0
         for name in names - self._in_use():
@@ -171,6 +171,6 @@ def _stored(folder: Path) -> list[Stored]:
 
 
 def clips_in_use(state: State) -> set[str]:
-    """The clips whose words are still to come."""
+    """Return the clips whose transcripts are still to come."""
     waiting = (message for session in state.sessions.values() for message in session.waiting)
     return {message.clip for message in waiting if message.is_transcribing}

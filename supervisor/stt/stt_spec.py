@@ -1,4 +1,4 @@
-"""The STT service: which engines and weights it takes, and what it is told of the language it will hear."""
+"""The specification of the STT service: engine, weights and language."""
 
 from pathlib import Path
 from typing import Any
@@ -9,11 +9,11 @@ from supervisor.services.service_spec import Needed, ServiceSpec
 NAME = "stt"
 # Loading takes a second or two from memory; a cold, slow disk may need a minute.
 _START_DEADLINE_SECONDS = 120.0
-# What `hermesctl models list` has; a test compares the two.
+# The list of `hermesctl models list`; a test compares the two.
 SPEECH_MODELS = ("tiny.en", "base")
 # Without any of these the service cannot load a model.
 _FILES = ("model.bin", "config.json", "tokenizer.json")
-# Clips are decoded here whichever engine hears them.
+# Clips are decoded here with every engine.
 _PACKAGES = Needed(
     "the packages for speech are not installed",
     "pip install 'hermes-supervisor[voice]', or set [stt] engine = \"off\"",
@@ -22,7 +22,7 @@ _PACKAGES = Needed(
 
 
 def stt_service(settings: Settings, models: Path) -> ServiceSpec | None:
-    """None when voice is switched off."""
+    """Return None when voice is switched off."""
     stt = settings.stt
     if stt.engine == "off":
         return None
@@ -45,7 +45,7 @@ def stt_service(settings: Settings, models: Path) -> ServiceSpec | None:
 
 
 def _weights(name: str, models: Path) -> Needed:
-    """Whether they are whole is the service's own business."""
+    """Check presence only; the service itself checks whether they are whole."""
     folder = models / name
     pull = f"hermesctl models pull {name}"
     hint = pull if name in SPEECH_MODELS else f"put a CTranslate2 Whisper model into {folder}"

@@ -1,6 +1,6 @@
-"""Clips on their way to words: sent to the STT service, tried again when it dies, ended at their deadline.
+"""Transcription: clips are sent to the STT service, retried when it dies, ended at their deadline.
 
-Every clip that is taken in here comes out as Transcribed or NotTranscribed, unless it is forgotten.
+Every clip ends as Transcribed or NotTranscribed, unless it is forgotten.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from supervisor.stt import stt_spec
 
 # A clip that has ended two processes would end every further one.
 _TRIES_MAX = 2
-# The service keeps a clip's deadline itself; one that has not said so by then cannot.
+# The service enforces a clip's deadline itself; after this grace it is considered unable to.
 _GRACE_SECONDS = 3.0
-# What is shorter is understood in one go: its progress would only be its words, twice.
+# A shorter clip is transcribed in one step: its progress would only repeat its transcript.
 _LONG_SECONDS = 30.0
-# Of a long clip the end of what was understood so far: it fits a note, and the rest was told before.
+# The end of a long clip's transcript so far: it fits a note, and the rest was sent before.
 _PROGRESS_CHARACTERS = 3000
 _OFF = ("voice is switched off", "set [stt] engine in hermes.toml, then `hermesctl reload`")
-_KEPT = "the clip is kept; say it again, or `hermesctl retry {message}` when the cause is mended"
+_KEPT = "the clip is kept; send it again, or `hermesctl retry {message}` when the cause is fixed"
 
 
 class Services(Protocol):
@@ -37,7 +37,7 @@ class Services(Protocol):
 
 @dataclass(slots=True)
 class _Clip:
-    """One clip nobody has the words of yet."""
+    """One clip without a transcript yet."""
 
     session: str
     message: str
@@ -45,13 +45,13 @@ class _Clip:
     tries: int = 0
     is_sent: bool = False
     is_begun: bool = False
-    # What the service had said in all when its time began.
+    # The count of the service's frames when the clip's time began.
     news: int = 0
     deadline: asyncio.TimerHandle | None = None
 
 
 class Hearing:
-    """The clips under way and the one service that understands them."""
+    """The clips in progress and the STT service that transcribes them."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Hearing:
         post: Callable[[events.Event], None],
         progress: Callable[[str, str, str], None],
     ) -> None:
-        """`progress` gets a session, a message and what is known of its clip so far."""
+        """`progress` gets a session, a message and the state of its clip."""
         self._live = live
         self._folder = clips
         self._post = post
@@ -80,7 +80,7 @@ class Hearing:
 
     @property
     def fault(self) -> tuple[str, str] | None:
-        """Why nobody can be heard, and the remedy."""
+        """Return why no clip can be transcribed, and a hint."""
         return self._fault
 
     def transcribe(self, effect: Transcribe) -> None:
@@ -100,11 +100,11 @@ class Hearing:
             self._services.send(stt_spec.NAME, encode(wire.Forget(clip.message)))
 
     def service_changed(self, changed: events.ServiceChanged) -> None:
-        """Ready: everything that waits is sent. Gone: what it was at is tried once more. Failed: all end.
+        """Ready: send everything that waits. Gone: retry its clip once. Failed: end all clips.
 
-        Waiting for weights is failed to whoever speaks: somebody must fetch them first.
+        A service that waits for weights counts as failed here: a person must fetch them first.
 
-        One that was ready can work, however often clips have ended it: only those clips pay for that.
+        A service that was ready can work, however often clips have ended it: only those clips fail.
         """
         was_ready, self._is_ready = self._is_ready, changed.state == "ready"
         is_off = self._live.settings.stt.engine == "off"
@@ -121,12 +121,12 @@ class Hearing:
                 self._send(clip)
 
     def expect_end(self) -> None:
-        """The service is about to be ended for reasons of its own: no clip pays for that."""
+        """The service is about to be ended for another reason: that counts against no clip."""
         self._was_ended = self._is_ready
         self._fault = None
 
     def frame_arrived(self, service: str, frame: bytes) -> bool:
-        """What the service says of a clip; False when it cannot be read. Of an ended clip it is an echo."""
+        """Handle a frame about a clip; False when it cannot be decoded. One about an ended clip is stale."""
         try:
             message = self._decoder.decode(frame)
         except WireError:
@@ -171,12 +171,12 @@ class Hearing:
         seconds = self._live.settings.stt.deadline_seconds
         order = wire.Transcribe(clip.message, str(clip.path), size, seconds)
         if self._services.send(stt_spec.NAME, encode(order)) is not Sent.SENT:
-            return  # the service is going; its next state sends the clip again
+            return  # the service is ending; its next state sends the clip again
         clip.is_sent = True
         self._watch(clip)
 
     def _watch(self, clip: _Clip) -> None:
-        """Its time begins when the service begins with it: to wait for others is no fault of a clip."""
+        """Start the clip's time when the service begins with it: waiting for others does not count."""
         if clip.deadline is not None:
             clip.deadline.cancel()
         clip.news = self._news
@@ -184,9 +184,9 @@ class Hearing:
         clip.deadline = self._loop.call_later(seconds, self._overdue, clip)
 
     def _service_gone(self) -> None:
-        """What it was at has had a try; when it had not come to say, that is the clip it got first.
+        """Count a try of the clip in work; before any progress frame that is the clip that was sent first.
 
-        When it was ended for a clip that took too long, that one has paid, and nobody else does.
+        When the service was ended for an overdue clip, that clip has failed already; no other counts a try.
         """
         sent = [clip for clip in self._clips.values() if clip.is_sent]
         for clip in () if self._was_ended else [clip for clip in sent if clip.is_begun] or sent[:1]:
@@ -201,9 +201,9 @@ class Hearing:
                 self._fail(clip, f"the speech service ended {clip.tries} times while it was at it", hint)
 
     def _overdue(self, clip: _Clip) -> None:
-        """A decoder that is stuck hears no request to stop: its process is ended, the next clip goes on."""
+        """A stuck decoder does not react to a request: its process is ended, and the next clip continues."""
         if not clip.is_begun and clip.news != self._news:
-            self._watch(clip)  # others are heard meanwhile
+            self._watch(clip)  # the service works on other clips
             return
         seconds = self._live.settings.stt.deadline_seconds
         self._fail(clip, f"no words within {seconds:g} s", _KEPT.format(message=clip.message))

@@ -112,7 +112,7 @@ def test_a_person_reads_a_sign_a_fact_and_a_remedy(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     at = next(number for number, line in enumerate(lines) if line.startswith("✘ settings"))
     assert "hermes.toml line 1" in lines[at]
-    assert lines[at + 1].strip().startswith("→ mend that line")
+    assert lines[at + 1].strip().startswith("→ correct that line")
     assert any(line.startswith("✔ python") for line in lines)
     assert lines[-1].startswith("1 ✘ to mend · ")
 
