@@ -11,13 +11,13 @@ so they get a uid and a gid that nothing else has, chosen by the same steps each
     5. root's own, without any capability: where the container maps nothing else or root may not change users,
        and in a cell without a view where another user cannot read the program that agents run.
 
-Within a range the state folder decides by a digest, so that an instance keeps its uid across restarts, and
-two instances hardly ever share one. What the user namespace around this process does not map is left out of
-every range, and a number that has an account is passed over.
+Within a range a digest of the state folder decides, so that an instance keeps its uid across restarts, and
+two instances hardly ever share one. Numbers that the user namespace around this process does not map are left
+out of every range, and a number that has an account is skipped.
 
-All cells of an instance have the same uid: workspaces outlive cells, and cells are made before it is known
-which session they will serve. What the kernel counts by user it counts apart for each cell, since each has a
-user namespace of its own; docs/decisions/0023 names the exceptions.
+All cells of an instance have the same uid: workspaces outlive cells, and cells are made before their session
+is known. Per-user limits of the kernel still count for each cell alone, since each has a user namespace of
+its own; docs/decisions/0023 names the exceptions.
 """
 
 import grp
@@ -38,7 +38,7 @@ from supervisor.processes.cells import BEST
 # 0x7F000000 and up: above what systemd hands to containers and what directory services map accounts to,
 # below 2^31, from where on programs take a uid for a negative number.
 _UNCLAIMED = range(2130706432, 2130706432 + 65536)
-# System and ordinary accounts of a container end below; 65535 stands for "no user" in older interfaces.
+# System and ordinary accounts of a container end below; 65535 means "no user" in older interfaces.
 _MAPPED_FIRST, _MAPPED_LAST = 60000, 65533
 _ACCOUNTS_FIRST = 1000
 _NOBODY = 65534
@@ -46,8 +46,8 @@ _NOBODY = 65534
 _PROBES_MAX = 1000
 _ROOT = 0
 _FOR_ALL = stat.S_IROTH | stat.S_IXOTH
-# CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID, SETUID, SETFCAP: to give files away and to manage them then, to
-# end what runs as another user, to become one, and to map root into a user namespace.
+# CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID, SETUID, SETFCAP: to give files to another user and manage them,
+# to end its processes, to become it, and to map root into a user namespace.
 _NEEDED = frozenset({0, 1, 3, 5, 6, 7, 31})
 _DIGEST_BYTES = 8
 
@@ -61,16 +61,16 @@ class AgentUser:
 
     @property
     def sentence(self) -> str:
-        """For `hermesctl status` and `doctor`."""
+        """Return a sentence for `hermesctl status` and `doctor`."""
         own = f"run as uid {os.geteuid()}, the supervisor's own"
         who = f"run as uid {self.other.uid}, which is not the supervisor's" if self.other else own
         return "; ".join(filter(None, [who, self.caveat]))
 
     def give(self, folder: Path) -> None:
-        """A workspace and all in it become the agents'; one that is theirs already is left as it is.
+        """Change the owner of a workspace and its content to the agents, unless it is theirs already.
 
-        Symbolic links are given, not followed. The folder itself comes last: until then it is not theirs, and
-        the next call does what is left.
+        The owner of symbolic links is changed too, and they are not followed. The folder itself comes last:
+        until then it is not the agents', and the next call does the rest.
         """
         if self.other is None or _belongs_to(os.lstat(folder), self.other):
             return
@@ -87,7 +87,7 @@ OWN = AgentUser()
 
 @cache
 def choose(state: Path, kind: str) -> AgentUser:
-    """For the instance with this state folder, in cells of this kind ("auto" is the best one)."""
+    """Choose for the instance with this state folder, in cells of this kind ("auto" is the best one)."""
     if os.geteuid() != _ROOT:
         return OWN
     if _NEEDED - _capabilities():
@@ -104,14 +104,14 @@ def choose(state: Path, kind: str) -> AgentUser:
 
 
 def ranges(mapped: list[range], subordinate: list[range]) -> Iterator[range]:
-    """Where to look, in this order. Only what is mapped counts."""
+    """Yield the ranges to search, in this order. Only mapped numbers count."""
     for wanted in (*subordinate, _UNCLAIMED, range(_MAPPED_FIRST, _MAPPED_LAST + 1)):
         for there in mapped:
             common = range(max(wanted.start, there.start), min(wanted.stop, there.stop))
             if common and common.start > _ROOT:
                 yield common
     for there in mapped:
-        # A container with few users: its highest numbers are those that its accounts use least.
+        # A container with few users: its accounts hardly use its highest numbers.
         stop = min(there.stop, _NOBODY)
         first = max(_ACCOUNTS_FIRST, there.start, stop - _PROBES_MAX)
         if first < stop:
@@ -120,13 +120,13 @@ def ranges(mapped: list[range], subordinate: list[range]) -> Iterator[range]:
 
 
 def mapped_ranges(table: str) -> list[range]:
-    """The numbers that exist in this user namespace, from /proc/self/uid_map."""
+    """Return the numbers that exist in this user namespace, from /proc/self/uid_map."""
     rows = [[int(field) for field in line.split()] for line in table.splitlines()]
     return [range(first, first + count) for first, _, count in rows]
 
 
 def subordinate_ranges(table: str) -> list[range]:
-    """Root's, from /etc/subuid; lines that are no ranges are passed over."""
+    """Return root's ranges from /etc/subuid; lines that are no ranges are skipped."""
     rows = [line.split(":") for line in table.splitlines()]
     own = [row[1:] for row in rows if len(row) == 3 and row[0] in ("root", str(_ROOT))]
     return [range(int(a), int(a) + int(n)) for a, n in own if a.isdecimal() and n.isdecimal()]
@@ -165,7 +165,7 @@ def _has_group(gid: int) -> bool:
 
 
 def _capabilities() -> frozenset[int]:
-    """Those this process can use now, by number."""
+    """Return the effective capabilities of this process, by number."""
     for line in Path("/proc/self/status").read_text().splitlines():
         name, _, value = line.partition(":")
         if name == "CapEff":
@@ -175,7 +175,7 @@ def _capabilities() -> frozenset[int]:
 
 
 def _closed_folder() -> Path | None:
-    """The first folder on the way to the program that others than its owner cannot pass."""
+    """Return the first folder on the path to the program that other users cannot pass."""
     for path in (sys.prefix, sys.base_prefix, __file__):
         real = Path(path).resolve()
         for folder in (*reversed(real.parents), real):

@@ -1,4 +1,4 @@
-"""What the wiring asks of the room where workers live."""
+"""The interface of the worker processes towards the wiring."""
 
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ from supervisor.workers.router import Known
 
 
 class ProcessRoom(Workers, Known, Protocol):
-    """Where workers live. The real one is Processes; a benchmark may play the workers itself."""
+    """The worker processes. The real implementation is Processes; a benchmark may replace it."""
 
     @property
     def cell_name(self) -> str: ...

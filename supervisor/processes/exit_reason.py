@@ -1,4 +1,4 @@
-"""Why a worker died, in a sentence: how it ended and the last line it wrote, both short."""
+"""The reason of a worker's death, in a sentence: its exit status and the last line of its log, both short."""
 
 import os
 import signal
@@ -9,9 +9,9 @@ _LINE_CHARACTERS_MAX = 300
 
 
 def how_it_ended(status: int | None) -> str:
-    """A status as the zygote tells it: 128 + N and -N both stand for signal N."""
+    """Return the meaning of a status from the zygote: 128 + N and -N both mean signal N."""
     if status is None:
-        return "ended, nobody could tell how"
+        return "ended with an unknown status"
     number = -status if status < 0 else status - 128
     if status < 0 or status > 128:
         try:
@@ -22,7 +22,7 @@ def how_it_ended(status: int | None) -> str:
 
 
 def last_line(log: Path) -> str:
-    """The last line with something in it, or nothing."""
+    """Return the last line that is not blank, or nothing."""
     try:
         with log.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -35,15 +35,15 @@ def last_line(log: Path) -> str:
 
 
 def size(count: int) -> str:
-    """An amount of memory as people write it: 512 MiB, 1.5 GiB."""
+    """Return an amount of memory as people write it: 512 MiB, 1.5 GiB."""
     return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"
 
 
 def too_large(bytes_max: int) -> str:
-    """For a tree that was ended because of its memory."""
+    """Return the reason for a tree that was killed because of its memory."""
     return f"it used more than {size(bytes_max)} of memory"
 
 
 def sentence(how: str, log: Path) -> str:
     line = last_line(log)
-    return f"{how}; its last words: {line}" if line else how
+    return f"{how}; last line of its log: {line}" if line else how

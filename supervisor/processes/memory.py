@@ -1,10 +1,10 @@
-"""How much memory a process tree holds, as far as /proc tells: also what no process has mapped.
+"""The memory of a process tree according to /proc, including memory that no process has mapped.
 
-What a process has mapped is in its proportional share (PSS), of which a part is shared memory. Files of a
-tmpfs and anonymous files (memfd) hold memory that need not be mapped anywhere. So the shared memory of a tree
-is taken to be its mapped part, or the size of such files if that is more: never more than it holds.
+The mapped memory of a process is its proportional share (PSS), of which a part is shared memory. Files in a
+tmpfs and anonymous files (memfd) hold memory that need not be mapped. So the shared memory of a tree is its
+mapped part, or the size of such files if that is larger: this never exceeds what the tree holds.
 
-psutil has the proportional share too, but not the shared memory in it, nor anything of such files.
+psutil reports PSS too, but neither the shared memory in it nor such files.
 """
 
 import os
@@ -13,21 +13,21 @@ from pathlib import Path
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _BLOCK_BYTES = 512
 _MEMFD = "/memfd:"
-# File systems of a cell's own that hold their files in memory.
+# File systems of a cell that hold their files in memory.
 _TMPFS = ("tmp", "dev/shm", "run")
-# Descriptors looked at in one tree.
+# Limit of descriptors examined in one tree.
 _DESCRIPTORS_MAX = 100_000
 
 
 def memory_bytes(pids: list[int]) -> int:
-    """Of all these processes together; what cannot be read counts for nothing."""
+    """Return the memory of all these processes together; unreadable values count as 0."""
     shares = [_shares(pid) for pid in pids]
     mapped, shared = sum(share[0] for share in shares), sum(share[1] for share in shares)
     return mapped - shared + max(shared, _anonymous_files(pids) + _own_tmpfs(pids))
 
 
 def _shares(pid: int) -> tuple[int, int]:
-    """The proportional share, and the shared memory in it; else all that is resident."""
+    """Return the proportional share and the shared memory in it; else all that is resident."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
         fields = [line.split() for line in lines[1:]]
@@ -42,7 +42,7 @@ def _shares(pid: int) -> tuple[int, int]:
 
 
 def _anonymous_files(pids: list[int]) -> int:
-    """What files without a name hold; each counts once, however many processes have it open."""
+    """Return the size of files without a name; each counts once, however many processes have it open."""
     found: dict[tuple[int, int], int] = {}
     left = _DESCRIPTORS_MAX
     for pid in pids:
@@ -63,14 +63,14 @@ def _anonymous_files(pids: list[int]) -> int:
 
 
 def _own_tmpfs(pids: list[int]) -> int:
-    """What the file systems of a cell hold: those that are others than the host has at the same path."""
+    """Return the size of a cell's own tmpfs file systems: those that differ from the host's at that path."""
     for pid in pids:
         try:
             top = os.path.join("/proc", str(pid), "root")
             own = [f"{top}/{name}" for name in _TMPFS if _device(f"{top}/{name}") != _device(f"/{name}")]
             return sum(_used_bytes(path) for path in own)
         except OSError:
-            continue  # one that this user may not look into, or that has ended
+            continue  # not accessible for this user, or ended
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What an earlier supervisor may have left: known by (boot, pid, start time), ended at the next start."""
+"""Orphans of an earlier supervisor: identified by (boot, pid, start time), ended at the next start."""
 
 import os
 import select
@@ -7,18 +7,18 @@ from pathlib import Path
 from supervisor.clock import monotonic
 from supervisor.processes import procfs
 
-# The kernel ends a killed process in milliseconds; one that takes longer than this is not waited for.
+# The kernel ends a killed process in milliseconds; a longer wait is given up.
 _SWEEP_SECONDS_MAX = 2.0
 _LOOK_AGAIN_SECONDS = 0.01
 _TREE_MAX = 4096
-# Room for some hours of an ordinary day before the file is written anew.
+# Lines for some hours of an ordinary day before the file is rewritten.
 _LINES_MAX = 512
 
 
 class Record:
-    """The file of processes that must not outlive this supervisor: a line each, under one that says where.
+    """The file of processes that must not outlive this supervisor: one line each, below a line with the boot.
 
-    Lines of the dead stay until the file is written anew: nobody else can ever have their identity.
+    Lines of dead processes stay until the file is rewritten: no other process can have their identity.
     """
 
     def __init__(self, file: Path) -> None:
@@ -39,7 +39,7 @@ class Record:
         self._processes.discard(process)
 
     def close(self) -> None:
-        """Everything in it was seen to end."""
+        """Remove the file: all its processes have ended."""
         self._file.unlink(missing_ok=True)
 
     def _write(self) -> None:
@@ -50,7 +50,7 @@ class Record:
 
 
 def sweep_leftovers(file: Path) -> int:
-    """Ends what is still alive of the processes in the record, with all below them; how many were ended."""
+    """Kill the recorded processes that are alive, with their descendants; return how many were killed."""
     recorded = _read(file)
     killed: set[procfs.Process] = set()
     deadline = monotonic() + _SWEEP_SECONDS_MAX
@@ -65,7 +65,7 @@ def sweep_leftovers(file: Path) -> int:
 
 
 def _alive(recorded: list[procfs.Process]) -> list[procfs.Process]:
-    """The recorded ones last: as long as they live, what is below them can be found."""
+    """Return living processes, recorded ones last: while they live, their descendants can be found."""
     tops = [process for process in recorded if procfs.living(process) is not None]
     below = [found.process for top in tops for found in procfs.descendants(top, _TREE_MAX)]
     return below or tops
@@ -84,7 +84,7 @@ def _line(process: procfs.Process) -> str:
 
 
 def _process(line: str) -> procfs.Process | None:
-    """None for a line that was not written to its end."""
+    """Return None for an incomplete line."""
     numbers = line.split()
     if len(numbers) == 2 and all(number.isdecimal() for number in numbers):
         return procfs.Process(int(numbers[0]), int(numbers[1]))
@@ -92,6 +92,6 @@ def _process(line: str) -> procfs.Process | None:
 
 
 def _where() -> str:
-    """This boot of the host and this numbering of processes: elsewhere the same numbers mean others."""
+    """Return the boot and the pid namespace: elsewhere the same numbers mean other processes."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return f"{boot} {os.readlink('/proc/self/ns/pid')}"

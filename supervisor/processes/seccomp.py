@@ -1,4 +1,4 @@
-"""The system calls that a cell may not make, compiled once to BPF programs that the zygote installs.
+"""The system calls that are denied in a cell, compiled once to BPF programs that the zygote installs.
 
 The filter denies by name and allows the rest, as systemd's SystemCallFilter=~ does: a worker runs whatever
 programs the host has, and an allow-list would break those that are newer than it. A denied call fails with
@@ -26,7 +26,7 @@ _VIEW = (
     "setns",
     "open_by_handle_at",
 )
-# Numbered alike on every architecture; a libseccomp may be older than some of them.
+# Numbered alike on every architecture; an older libseccomp may not know them.
 _NUMBERS = {
     "io_uring_setup": 425,
     "io_uring_enter": 426,
@@ -92,7 +92,7 @@ DENIED = (*_VIEW, *_NUMBERS, *_SURFACE, *_ADMINISTRATOR)
 
 # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET.
 _NAMESPACE_FLAGS = (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000)
-# They put input into a terminal as if a person had typed it, or paste from the console.
+# They put input into a terminal as if it had been typed, or paste from the console.
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 # The kernel reads only the lower half of this argument.
 _LOWER_HALF = 0xFFFFFFFF
@@ -104,18 +104,18 @@ _HINT = "install it (Debian and Ubuntu: apt install libseccomp2; Fedora: dnf ins
 
 @cache
 def cell_filter() -> bytes:
-    """For a worker and all it starts, at every level; CellUnavailable where there is no libseccomp."""
+    """Return the filter for a worker and its children, at every level; CellUnavailable without libseccomp."""
     seccomp = _library()
     calls = _allowing(seccomp)
     denied = seccomp.ERRNO(errno.EPERM)
     names = (*_VIEW, *_SURFACE, *_ADMINISTRATOR)
     numbers = [seccomp.resolve_syscall(seccomp.Arch.NATIVE, name) for name in names]
-    # Those that this architecture does not have are negative, and need no rule.
+    # Calls that this architecture does not have are negative, and need no rule.
     for number in (*_NUMBERS.values(), *(number for number in numbers if number >= 0)):
         calls.add_rule(denied, number)
     for flag in _NAMESPACE_FLAGS:
         calls.add_rule(denied, "clone", seccomp.Arg(0, seccomp.MASKED_EQ, flag, flag))
-    # Its flags lie in memory, where no filter can look; the C library then uses clone.
+    # Its flags are in memory, which a filter cannot read; with ENOSYS the C library uses clone.
     calls.add_rule(seccomp.ERRNO(errno.ENOSYS), _CLONE3)
     for request in (_TIOCSTI, _TIOCLINUX):
         calls.add_rule(denied, "ioctl", seccomp.Arg(1, seccomp.MASKED_EQ, _LOWER_HALF, request))
@@ -127,7 +127,7 @@ def cell_filter() -> bytes:
 
 @cache
 def tools_filter() -> bytes:
-    """For tools at `network = "none"`, beside the filter of the cell: Unix sockets are the only ones."""
+    """Return the filter for tools at `network = "none"`, in addition to the cell's: only Unix sockets."""
     seccomp = _library()
     calls = _allowing(seccomp)
     calls.add_rule(seccomp.ERRNO(errno.EPERM), "socket", seccomp.Arg(0, seccomp.NE, _AF_UNIX))
@@ -135,7 +135,7 @@ def tools_filter() -> bytes:
 
 
 def _library() -> Any:
-    """Imported late: looking for the C library takes longer than the rest of a start."""
+    """Import late: the search for the C library takes longer than the rest of a start."""
     try:
         import pyseccomp
     except (ImportError, OSError, RuntimeError) as error:
@@ -144,7 +144,7 @@ def _library() -> Any:
 
 
 def _allowing(seccomp: Any) -> Any:
-    """Allows every call of this architecture; programs for another one get ENOSYS for all they do."""
+    """Return a filter that allows all calls of this architecture and gives ENOSYS to any other."""
     calls = seccomp.SyscallFilter(seccomp.ALLOW)
     calls.set_attr(seccomp.Attr.ACT_BADARCH, seccomp.ERRNO(errno.ENOSYS))
     return calls

@@ -1,4 +1,22 @@
-"""Where workers come from: one kind of cell, and one zygote that makes them, replaced when it dies."""
+"""The spawner: one kind of cell, and one zygote that forks workers into it, replaced when it dies.
+
+Problem: a worker must start in milliseconds, but importing an agent takes seconds. So a zygote imports
+everything once and forks workers. It must be replaceable: it can crash, be killed by an agent, or hang.
+
+States (NurseryState):
+
+    closed ── open ──► warming ── Warm ──► ready          only `ready` forks
+    warming, ready ── the zygote's guard ended ──► resting ── after a pause ──► warming
+    closed, warming ── no cell of this kind on this host ──► unavailable ── every 30 s ──► warming
+    any ── close or hand_over ──► closed
+
+Each start begins with a trial: the zygote makes one cell and ends it (CellWorks or CellFails).
+
+Invariants: at most one zygote of a spawner lives. Its workers never outlive it: they are its descendants,
+and the guard above it ends them first. `lost` is called once for each zygote that ended after its trial, and
+`is_certain` says whether that proves the end of all descendants. A weaker kind of cell is never substituted.
+The pause doubles up to 30 s, and is reset after a zygote that was warm for a minute.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -31,9 +49,9 @@ from supervisor.processes.zygote_client import Program, Zygote
 _TRIAL_SECONDS_MAX = 20.0
 _REST_SECONDS_FIRST = 0.2
 _REST_SECONDS_MAX = 30.0
-# A kind of cell that cannot be had is tried again this often.
+# Interval of retries while this kind of cell is unavailable.
 _RETRY_SECONDS = 30.0
-# A zygote that has served this long was sound: the delay before the next one starts small again.
+# A zygote that was warm this long worked: the pause before the next one is reset.
 _SOUND_SECONDS = 60.0
 _HINTS = {
     "pidns": (
@@ -43,7 +61,7 @@ _HINTS = {
     "cgroup": 'set [workers] cell = "auto" in hermes.toml',
     "sweep": 'set [workers] cell = "auto" in hermes.toml',
 }
-# For systemd's ears from the supervisor alone.
+# Only the supervisor may notify systemd.
 _NOT_FOR_WORKERS = frozenset({"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID"})
 
 
@@ -57,26 +75,26 @@ class NurseryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What cells are to be like: `cell` is a kind or "auto"."""
+    """Requirements for cells: `cell` is a kind or "auto"."""
 
     cell: str
     limits: Limits
-    # Of the agent whose workers are made most often: a cell for it is prepared.
+    # Of the agent with the most workers: the zygote prepares a cell for it.
     sandbox: Callable[[], Sandbox]
     # Folders and files that no cell may see.
     hide: Callable[[], tuple[str, ...]]
     boundary: Callable[[str], Boundary]
     program: Program
     environment: Mapping[str, str]
-    # Raises PlaceError when a folder that is used by path is not the one it was.
+    # Raises PlaceError when a folder that is used by path was replaced.
     check: Callable[[], None]
 
 
 class Nursery:
-    """`receive` gets what the zygote says of workers.
+    """`receive` gets the zygote's frames about workers.
 
-    `lost` is told why the zygote and all its workers are gone, and whether it is certain that nothing they
-    have started lives on.
+    `lost` gets the reason why the zygote and all its workers are gone, and whether it is certain that none of
+    their descendants is alive.
     """
 
     def __init__(
@@ -100,17 +118,17 @@ class Nursery:
         self._restart: asyncio.TimerHandle | None = None
         self._opening: asyncio.Task[None] | None = None
         self.state = NurseryState.CLOSED
-        # Why there is no zygote just now.
+        # Why there is no zygote at the moment.
         self.detail = ""
         self.fault: CellUnavailable | None = None
-        # What the kernel cannot hold cells of this kind to.
+        # Limits that the kernel cannot enforce on cells of this kind.
         self.shortcomings: tuple[str, ...] = ()
         self.cell: Cell = CELLS[BEST if wishes.cell == "auto" else wishes.cell](wishes.limits)
 
     async def open(self) -> None:
-        """Takes the kind of cell that is wished for; where it cannot be had, no worker is made (`detail`).
+        """Set up the configured kind of cell; where it is unavailable, no worker is made (`detail`).
 
-        A weaker kind is never taken in its place: what holds an agent is for a person to choose.
+        A weaker kind is never substituted: a person chooses how agents are held.
         """
         try:
             self.cell.set_up()
@@ -124,48 +142,48 @@ class Nursery:
             self.fault = None
 
     def _open_again(self) -> None:
-        """What was missing may be there now."""
+        """Try again: the cause may be gone."""
         self._opening = asyncio.get_running_loop().create_task(self.open())
 
     def spec(self, incarnation: int, sandbox: Sandbox) -> CellSpec:
-        """How the cell of this incarnation is to be made; what it needs beforehand is made now."""
+        """Return how to make the cell of this incarnation, and make its prerequisites."""
         return self.cell.spec(incarnation, sandbox, self._wishes.hide())
 
     def take_over(self, handed: HandedZygote) -> None:
-        """Holds the workers that an earlier image of this process has left running, and makes no other."""
+        """Hold the workers that an earlier image of this process left running; fork no others."""
         self.cell = CELLS[handed.cell](self._wishes.limits)
         self._zygote = Zygote.take_over(handed, self._heard, self._ended)
         self._record.add(self._zygote.process)
 
     @property
     def guard(self) -> int:
-        """The pid of the process above the zygote."""
+        """Return the pid of the guard, the process above the zygote."""
         return self._zygote.process.pid if self._zygote is not None else procfs.NOBODY.pid
 
     def hand_over(self) -> HandedZygote | None:
-        """None when there is no zygote just now, and so no worker either."""
+        """Return None when there is no zygote at the moment, and so no worker either."""
         self.state = NurseryState.CLOSED
         self._stop_timers()
         zygote, self._zygote = self._zygote, None
         return zygote.hand_over(self.cell.name) if zygote is not None else None
 
     def fork(self, order: Fork, descriptors: Sequence[int]) -> bool:
-        """False when no zygote can take it now."""
+        """Return False when no zygote can accept it now."""
         if self.state is not NurseryState.READY or self._zygote is None:
             return False
         return self._zygote.fork(order, descriptors)
 
     def bind(self, order: Bind) -> bool:
-        """False when no zygote can take it now."""
+        """Return False when no zygote can accept it now."""
         return self._zygote is not None and self._zygote.bind(order)
 
     def give_up_zygote(self) -> None:
-        """For a zygote that no longer answers: it and all its workers end; `lost` follows, then a new one."""
+        """End a zygote that no longer answers, with all its workers; `lost` follows, then a new zygote."""
         if self._zygote is not None:
             self._zygote.end()
 
     async def close(self, deadline_seconds: float) -> None:
-        """Ends the zygote and everything below it; what does not end in half the time is killed."""
+        """End the zygote and all its descendants; kill what has not ended in half the time."""
         self.state = NurseryState.CLOSED
         self._stop_timers()
         if self._zygote is None:
@@ -251,7 +269,7 @@ class Nursery:
             self._record.remove(zygote.process)
         self._gone.set()
         words = self.detail or sentence(f"the zygote {how_it_ended(status)}", self._log)
-        # A guard that was killed has ended nothing before it went, and an agent may have killed it.
+        # A killed guard has not ended its descendants, and an agent may have killed it.
         is_certain = status >= 0 or self.cell.name == BEST
         if self._trial is not None:
             self._settle_trial(words)

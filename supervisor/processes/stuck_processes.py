@@ -1,23 +1,23 @@
-"""Processes that a kill does not end yet: they wait in the kernel, for a file system or a device.
+"""Stuck processes: SIGKILL does not end them yet, because they wait in the kernel for a file or device.
 
-The kernel ends such a process as soon as what it waits for answers or is given up. Until then it has open
-files, and whatever it waits for may still be carried out: nothing else may take its place.
+The kernel ends such a process as soon as its wait ends. Until then it has open files, and the operation it
+waits for may still be carried out: its seat and its session must not be reused.
 """
 
 from pathlib import Path
 
 from supervisor.processes.cells import Cell, Held
 
-# Named in the sentence; a hundred of them wait for the same thing.
+# Named in the sentence; the others usually wait for the same thing.
 _NAMED_MAX = 3
 _COUNT_MAX = 1000
-_UNSEEN = "nobody has said yet that nothing is left"
+_UNSEEN = "the end of its processes is not confirmed yet"
 
 
 def left(cell: Cell, held: Held) -> tuple[int, str]:
-    """How many processes of a killed cell are left, and which they are and what they wait for."""
+    """Return how many processes of a killed cell are left, which they are, and where they wait."""
     found = list(cell.members(held, _COUNT_MAX))
-    # The first process of a namespace waits for the others; alone, it is what is stuck itself.
+    # The first process of a namespace waits for the others; alone, it is itself stuck.
     others = [status for status in found if status.process != held.keeper] or found
     if not others:
         return 0, _UNSEEN
@@ -35,7 +35,7 @@ def _described(pid: int, state: str) -> str:
 
 
 def _line(pid: int, name: str) -> str:
-    """A file of /proc that holds one line; who may not read it, or comes too late, gets nothing."""
+    """Return the line in a file of /proc; "" when it is not readable or its process is gone."""
     try:
         return Path(f"/proc/{pid}/{name}").read_text(errors="replace").strip()
     except OSError:

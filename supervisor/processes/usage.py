@@ -1,4 +1,4 @@
-"""What worker trees use, read by a thread so that the loop never waits for /proc."""
+"""Usage of worker process trees, read by a thread so that the loop never waits for /proc."""
 
 import contextlib
 import os
@@ -12,13 +12,13 @@ from supervisor.processes.memory import memory_bytes
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _TREE_MAX = 1000
-# A worker that writes more than this has its log begun anew.
+# A log that is larger than this is truncated.
 _LOG_BYTES_MAX = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A worker's whole tree. Of memory shared with others it has its part, as the kernel divides it."""
+    """Usage of a worker's process tree. Shared memory counts by its proportional share."""
 
     pid: int
     memory_bytes: int
@@ -29,16 +29,16 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What the thread needs to know of a cell."""
+    """A cell, as the thread needs it."""
 
-    # Given how many at most.
+    # Called with a maximum count.
     members: Callable[[int], Iterable[procfs.Status]]
     pid: int
     started_at: float
 
 
 class Meter:
-    """Reads all trees at once, and CPU time against the reading before."""
+    """Reads all trees at once, and CPU time relative to the previous pass."""
 
     def __init__(self) -> None:
         self._ticks: dict[int, tuple[float, int]] = {}
@@ -68,7 +68,7 @@ def _percent(ticks: int, seconds: float) -> float:
 
 
 def read(meter: Meter, watched: Mapping[int, Watched], logs: list[Path]) -> dict[int, Reading]:
-    """In a thread: the readings, and a look at the logs, which have no other bound."""
+    """Runs in a thread: read the usage, and bound the logs."""
     for log in logs:
         with contextlib.suppress(FileNotFoundError):
             if log.stat().st_size > _LOG_BYTES_MAX:

@@ -1,4 +1,4 @@
-"""What is the same for every cell of this supervisor, and what none of them may see."""
+"""The common parts of all cells of this supervisor: their boundary, and the paths hidden from them."""
 
 import os
 from functools import lru_cache
@@ -12,7 +12,7 @@ from supervisor.processes.seccomp import cell_filter
 
 
 def boundary(places: Places, user: AgentUser, kind: str) -> Boundary:
-    """For cells of one kind; CellUnavailable where they need filters that cannot be compiled."""
+    """Return the boundary of cells of one kind; CellUnavailable where a needed filter cannot be compiled."""
     return Boundary(
         user=user.other,
         home=os.path.expanduser("~"),
@@ -25,7 +25,7 @@ def _filter(kind: str) -> bytes:
     try:
         return cell_filter()
     except CellUnavailable:
-        # A weaker cell promises nothing that would need it.
+        # A weaker cell makes no promise that needs it.
         if kind == BEST:
             raise
         return b""
@@ -33,7 +33,7 @@ def _filter(kind: str) -> bytes:
 
 @lru_cache(maxsize=1)
 def hidden(places: Places, key_files: tuple[Path, ...]) -> tuple[str, ...]:
-    """The supervisor's folders, the keys that systemd hands over, and every other key, wherever it lies."""
+    """Return the supervisor's folders, systemd's credentials, and every other key file."""
     named = (places.config, places.state, places.runtime, *credentials(), *key_files)
     real = {path.resolve() for path in named}
     return tuple(sorted(str(path) for path in real if not real & set(path.parents)))

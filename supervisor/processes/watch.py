@@ -1,4 +1,4 @@
-"""Takes readings of all workers now and then, and ends those that hold too much memory."""
+"""Reads the usage of all workers periodically, and kills those that exceed their memory limit."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ _READING_SECONDS = 0.5
 
 
 class Watch:
-    """`workers` is the live table of the process room, by incarnation."""
+    """`workers` is the live table of Processes, by incarnation."""
 
     def __init__(self, workers: Mapping[int, Worker], kill: Callable[[int], None]) -> None:
         self._workers = workers
@@ -28,7 +28,7 @@ class Watch:
             self._task.cancel()
 
     def readings(self) -> dict[int, Reading]:
-        """Of every live worker that was read since it started."""
+        """Return the usage of every live worker that was read since it started."""
         return {key: self._readings[key] for key in self._workers.keys() & self._readings}
 
     async def _run(self) -> None:
@@ -47,7 +47,7 @@ class Watch:
             await asyncio.sleep(_READING_SECONDS)
 
     def _end_the_too_large(self) -> None:
-        """Where the kernel does not hold a cell to its memory, the readings do."""
+        """Enforce the memory limit where the kernel does not."""
         for incarnation, reading in self.readings().items():
             worker = self._workers[incarnation]
             if 0 < worker.memory_bytes_max < reading.memory_bytes and worker.kill_asked_at is None:

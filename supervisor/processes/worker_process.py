@@ -1,4 +1,14 @@
-"""One process in a seat, from the order to start it until its death is reported."""
+"""One worker process, from the order to start it until its death is reported.
+
+    waiting ── a fork order is sent ──► asked ── Forked ──► held ── killed, or its keeper ended ──► ending
+    waiting ── killed, or no cell ────────────────────────► reported dead, with an empty proof
+    asked ──── ForkFailed, or the zygote is lost ─────────► reported dead, with an empty proof
+    ending ─── the cell is proved empty ──────────────────► reported dead, with its proof
+
+Invariants: each incarnation is reported dead exactly once. It is reported started only when both the keeper
+(Forked) and the worker (Running) are known, and never after a kill was requested. A kill in `asked` is
+carried out when Forked arrives. There is no way back to an earlier phase: a seat gets a new incarnation.
+"""
 
 import os
 from dataclasses import dataclass
@@ -22,7 +32,7 @@ class Phase(StrEnum):
 
 @dataclass(slots=True)
 class Worker:
-    """What the process room knows of an incarnation."""
+    """State of one incarnation in Processes."""
 
     seat: int
     incarnation: int
@@ -40,11 +50,11 @@ class Worker:
 
     @property
     def level(self) -> str:
-        """How much of the host its cell shows. Only namespaces can show less than all of it."""
+        """Return how much of the host its cell shows. Only namespaces can show less than all of it."""
         return self.sandbox.level if self.nursery.cell.name == "pidns" else "host"
 
     def order(self, epoch: int) -> Fork:
-        """What the zygote is to make of it."""
+        """Return the fork order for the zygote."""
         return Fork(
             epoch=epoch,
             seat=self.seat,
@@ -55,7 +65,7 @@ class Worker:
         )
 
     def hand_over(self) -> HandedWorker | None:
-        """For the next image of the supervisor; None when it is not up, or on its way out."""
+        """Hand over to the next image of the supervisor; None when it has not started or is ending."""
         if self.phase is not Phase.HELD or self.held is None or not self.pid:
             return None
         os.set_inheritable(self.held.pidfd, True)

@@ -1,6 +1,6 @@
-"""The workers' host: starts them in cells through the zygote and reports each death once, with its proof.
+"""The worker processes: started in cells through the zygote; each death is reported once, with its proof.
 
-Nothing here blocks the loop or is tried again: a worker that died is reported and the engine decides anew.
+Nothing here blocks the loop or is retried: after each death the core decides (phases: worker_process.py).
 """
 
 import asyncio
@@ -34,20 +34,20 @@ from supervisor.processes.worker_process import Phase, Worker
 from supervisor.processes.workspace_binding import Bindings, Done
 from supervisor.processes.zygote_client import Program
 
-# A cell that is not empty by then holds a process that the kernel cannot end yet: that is reported.
+# After this time the cell holds a process that the kernel cannot end yet, which is reported.
 _PROOF_SECONDS_MAX = 5.0
-# The zygote's word on how a worker ended comes right behind its death, unless the zygote has died too.
+# The zygote reports the exit status right after the death, unless the zygote has died too.
 _STATUS_SECONDS_MAX = 0.25
-# Sixteen orders on a machine with no time to spare take half as long; a zygote that needs more is stuck.
+# Sixteen orders take half as long on a fully loaded machine; a slower zygote is stuck.
 _ANSWER_SECONDS_MAX = 10.0
 # Orders the zygote has not answered yet; all of them fit its socket's buffer.
 _ASKED_MAX = 16
-# Beyond this a tree is counted no further: the kill should not wait for the census.
+# Limit of the count of a tree: the kill must not wait for it.
 _COUNT_MAX = 1000
 
 _LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 
-# Seat and incarnation of a worker, and the supervisor's ends of its lines for frames and pulse.
+# Seat and incarnation of a worker, and the supervisor's ends of its channels for frames and pulses.
 Connected = Callable[[int, int, socket.socket, socket.socket], None]
 Report = Callable[[WorkerStarted | WorkerDied | WorkerStuck], None]
 
@@ -70,7 +70,7 @@ class Processes:
         environment: Mapping[str, str] | None = None,
         check: Callable[..., None] = lambda *paths: None,
     ) -> None:
-        """`check` raises PlaceError when one of these folders is not the one it was."""
+        """`check` raises PlaceError when one of these folders was replaced."""
         self._epoch = epoch
         self._places = places
         self._user = agent_user.choose(places.state, cell)
@@ -98,7 +98,7 @@ class Processes:
             check=self._check,
         )
         self._nursery = self._make_nursery(wishes)
-        # Of earlier images of this process, as long as a worker they have started goes on with its turn.
+        # Spawners of earlier images of this process, while a worker of theirs still runs its turn.
         self._former: list[Nursery] = []
 
     def _make_nursery(self, wishes: Wishes) -> Nursery:
@@ -109,7 +109,7 @@ class Processes:
         return nursery
 
     async def open(self, handed: HandedProcesses | None = None) -> None:
-        """Ends what an earlier life left, and starts the zygote where cells can be had."""
+        """End the orphans of an earlier run, and start the zygote where cells are available."""
         for folder in (self._places.runtime, self._places.logs, self._places.workspaces):
             make_private(folder)
         if handed is None:
@@ -120,7 +120,7 @@ class Processes:
         self._watch.start()
 
     def start(self, seat: int, incarnation: int, agent: str = DEFAULT_AGENT) -> None:
-        """Never blocks. WorkerStarted is reported, or WorkerDied when it cannot be."""
+        """Never blocks. WorkerStarted is reported, or WorkerDied when it cannot start."""
         worker = Worker(
             seat,
             incarnation,
@@ -135,12 +135,12 @@ class Processes:
         self._ask()
 
     def change_limits(self, limits: Limits) -> None:
-        """For workers that are started from now on."""
+        """Change the limits of workers that are started from now on."""
         self._limits = limits
         self._nursery.cell.limits = limits
 
     def kill(self, incarnation: int) -> None:
-        """Never blocks; WorkerDied follows with the proof. Again, or for an unknown incarnation: nothing."""
+        """Never blocks; WorkerDied follows with the proof. Without effect if repeated or unknown."""
         worker = self._workers.get(incarnation)
         if worker is None or worker.kill_asked_at is not None or worker.phase is Phase.ENDING:
             return
@@ -155,15 +155,15 @@ class Processes:
                 self._end(worker)
 
     def bind(self, incarnation: int, workspace: Path, done: Done) -> None:
-        """Shows a worker its session's workspace; `done` is told the fault, "" when there is none."""
+        """Show a worker its session's workspace; `done` gets the fault, "" when there is none."""
         self._bindings.ask(self._workers.get(incarnation), workspace, done)
 
     def is_known(self, incarnation: int) -> bool:
-        """From the order to start it until its death is reported."""
+        """Return True from the order to start it until its death is reported."""
         return incarnation in self._workers
 
     def readings(self) -> dict[int, Reading]:
-        """The latest of every live worker, by incarnation; half a second old at most on an idle host."""
+        """Return the latest usage of every live worker, by incarnation; refreshed twice a second if idle."""
         return self._watch.readings()
 
     @property
@@ -172,7 +172,7 @@ class Processes:
 
     @property
     def cell_description(self) -> str:
-        """What holds agents, and what the kernel cannot hold them to; or why no agent can be started."""
+        """Return the kind of cell and the limits it cannot enforce; or why no agent can be started."""
         if self._nursery.state is NurseryState.UNAVAILABLE:
             return f"none, so no agent starts: {self._nursery.detail}"
         agents = f"agents {self._user.sentence}"
@@ -187,7 +187,7 @@ class Processes:
         return self._nursery.detail
 
     async def close(self, deadline_seconds: float) -> None:
-        """Kills every cell, then the zygote; nothing is reported from here on."""
+        """Kill every cell, then the zygote; nothing is reported from here on."""
         self._report = lambda event: None
         self._watch.stop()
         for incarnation in list(self._workers):
@@ -206,7 +206,7 @@ class Processes:
     # --- from one image of the supervisor to the next
 
     async def hand_over(self, staying: Collection[int], deadline_seconds: float) -> HandedProcesses:
-        """Ends every worker but these incarnations; nothing is reported from here on."""
+        """End every worker but these incarnations; nothing is reported from here on."""
         self._report = lambda event: None
         self._watch.stop()
         for incarnation in self._workers.keys() - set(staying):
@@ -236,7 +236,7 @@ class Processes:
         self._end_unused()
 
     def _end_unused(self) -> None:
-        """A zygote of an earlier image has no other purpose than the workers it has started."""
+        """End zygotes of earlier images that have no worker left."""
         used = {id(worker.nursery) for worker in self._workers.values()}
         for nursery in self._former:
             if id(nursery) not in used:
@@ -267,7 +267,7 @@ class Processes:
                 asked += 1
 
     def _send(self, worker: Worker) -> bool:
-        """Its lines are connected before it exists, and it alone gets the other ends."""
+        """Connect its channels before it exists, so that it alone gets the other ends."""
         self._check()
         with contextlib.ExitStack() as held:
             log = os.open(worker.log, _LOG_FLAGS, 0o600)
@@ -315,7 +315,7 @@ class Processes:
         os.close(pidfd)
 
     def _tell_started(self, worker: Worker) -> None:
-        """The word of the keeper and that of the zygote may come in either order; both are needed."""
+        """The frames of the keeper and of the worker may come in either order; both are needed."""
         if worker.phase is Phase.HELD and worker.pid:
             self._report(WorkerStarted(worker.seat, worker.incarnation, worker.pid, worker.level))
 
@@ -344,7 +344,7 @@ class Processes:
             self._end(worker)
 
     def _lost(self, nursery: Nursery, words: str, is_certain: bool) -> None:
-        """The zygote and its guard are gone, and with them, if that is certain, every process below."""
+        """The zygote and its guard are gone, and with them, if that is certain, all their descendants."""
         for worker in [each for each in self._workers.values() if each.nursery is nursery]:
             if worker.phase is Phase.ASKED:
                 self._never_was(worker, words)
@@ -370,7 +370,7 @@ class Processes:
             async with asyncio.timeout(_PROOF_SECONDS_MAX):
                 await cell.finish(held)
         except TimeoutError:
-            # Without the proof nobody else gets what it had: its end is waited for, however long that takes.
+            # Without the proof its seat and session are not reused: its end is waited for without a limit.
             self._report(WorkerStuck(worker.seat, worker.incarnation, *left(cell, held)))
             await cell.finish(held)
         ms = (monotonic() - began) * 1000

@@ -1,4 +1,4 @@
-"""Workspaces on their way into cells: one order to the zygote for each, and who waits for its answer."""
+"""Binding of workspaces into cells: one order to the zygote for each, and a callback for its answer."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,12 +6,12 @@ from pathlib import Path
 from ipc.service_messages import Bind, Bound
 from supervisor.processes.worker_process import Phase, Worker
 
-# Told the fault, "" when there is none.
+# Receives the fault, "" when there is none.
 Done = Callable[[str], None]
 
 
 class Bindings:
-    """Never blocks. Whoever asks is told once, also when the worker or its zygote ends before."""
+    """Never blocks. Each callback is called once, also when the worker or its zygote ends before."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, Done] = {}
@@ -24,13 +24,13 @@ class Bindings:
         elif worker.nursery.bind(Bind(worker.incarnation, workspace.name)):
             self._waiting[worker.incarnation] = done
         else:
-            done("its zygote takes no order")
+            done("its zygote accepts no order")
 
     def told(self, message: Bound) -> None:
         self._tell(message.incarnation, message.error)
 
     def forget(self, incarnation: int) -> None:
-        """The worker has ended."""
+        """Answer the callbacks of a worker that has ended."""
         self._tell(incarnation, "it has ended")
 
     def _tell(self, incarnation: int, fault: str) -> None:

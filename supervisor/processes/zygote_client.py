@@ -1,4 +1,4 @@
-"""The supervisor's hand on the zygote: starts it, gives it orders, and knows when all below it is gone."""
+"""The connection to the zygote: starts it, sends its orders, and detects the end of all its descendants."""
 
 import asyncio
 import contextlib
@@ -43,10 +43,10 @@ class Program:
 
 
 class Zygote:
-    """A running zygote. `receive` gets its messages, each with the descriptor that came along.
+    """A running zygote. `receive` gets its frames, each with the descriptor that came along.
 
     `ended` is called once, with the exit status, when the guard above the zygote has ended: then the zygote,
-    every worker and all they started are gone.
+    every worker and all their descendants are gone.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Zygote:
         receive: Receive,
         ended: Callable[[int], None],
     ) -> None:
-        """`reap` waits for the guard, which has ended, and gives its exit status."""
+        """`reap` waits for the ended guard and returns its exit status."""
         self._pair = pair
         self._pair.setblocking(False)
         self._guard = guard
@@ -81,7 +81,7 @@ class Zygote:
         receive: Receive,
         ended: Callable[[int], None],
     ) -> "Zygote":
-        # The kernel ends the guard with the thread that started it.
+        # The kernel ends the guard with the thread that started it (PDEATHSIG).
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("start the zygote from the main thread")
         pair, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -97,14 +97,14 @@ class Zygote:
                 start_new_session=True,
             )
         zygote = cls(pair, guard.pid, guard.wait, receive, ended)
-        # One that has died already is told of by `ended`.
+        # A guard that has died already is reported by `ended`.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             pair.send(encode(prepare))
         return zygote
 
     @classmethod
     def take_over(cls, handed: HandedZygote, receive: Receive, ended: Callable[[int], None]) -> "Zygote":
-        """One that an earlier image of this process has started: still its child."""
+        """Take over a zygote that an earlier image of this process started: it is still its child."""
         pair = socket.socket(fileno=handed.pair)
         pair.set_inheritable(False)
 
@@ -114,14 +114,14 @@ class Zygote:
         return cls(pair, handed.guard, reap, receive, ended)
 
     def hand_over(self, kind: str) -> HandedZygote:
-        """For the next image of this process; this one hears no more of it."""
+        """Hand over to the next image of this process, and detach."""
         self._loop.remove_reader(self._pidfd)
         self._loop.remove_reader(self._pair)
         self._pair.set_inheritable(True)
         return HandedZygote(kind, self._guard, self._pair.detach())
 
     def fork(self, order: Fork, descriptors: Sequence[int]) -> bool:
-        """False when it cannot be sent now; nothing was sent then."""
+        """Return False when it cannot be sent now; nothing was sent then."""
         try:
             socket.send_fds(self._pair, [encode(order)], descriptors)
         except (BlockingIOError, BrokenPipeError, ConnectionResetError):
@@ -129,7 +129,7 @@ class Zygote:
         return True
 
     def bind(self, order: Bind) -> bool:
-        """False when it cannot be sent now; nothing was sent then."""
+        """Return False when it cannot be sent now; nothing was sent then."""
         try:
             self._pair.send(encode(order))
         except (BlockingIOError, BrokenPipeError, ConnectionResetError):
@@ -137,7 +137,7 @@ class Zygote:
         return True
 
     def end(self) -> None:
-        """Asks the guard to end everything; `ended` follows."""
+        """Ask the guard to end everything; `ended` follows."""
         self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
@@ -160,7 +160,7 @@ class Zygote:
             try:
                 message = _decoder.decode(frame)
             except WireError:
-                # Only another version of our own code can be there; nothing it makes is usable.
+                # Only another version of our own code sends this; its workers would be unusable.
                 self.end()
                 return
             self._receive(message, descriptors[0] if descriptors else None)

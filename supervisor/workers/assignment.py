@@ -1,11 +1,11 @@
-"""From the decision that a worker gets a turn to the frame that gives it: the workspace comes in between.
+"""Assignment: from the decision that a worker gets a turn to the frame; the workspace is bound in between.
 
-A worker is bound to its session before its first turn: the session's workspace is made and put into the
+A worker is bound to its session before its first turn: the session's workspace is made and mounted in the
 worker's cell, which takes a moment. Frames for a worker that is being bound wait here, in their order. A
-worker that cannot be bound is reported as unreachable, so that its turn is tried on another one.
+worker that cannot be bound is reported as unreachable, so that another one gets its turn.
 
-Frames are sent from here, at once or later, so here is the boundary of `turn` (containment.py): an exception
-while a turn is handed over fails that turn, and the worker is as ready as before.
+Frames are sent from here, at once or later, so the containment boundary of `turn` is here (containment.py):
+an exception while a turn is assigned fails that turn, and the worker stays ready.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from supervisor.core.effects import AssignTurn, BindWorker, SteerTurn
 from supervisor.core.events import Event, Failed, WorkerReady, WorkerUnreachable
 from supervisor.core.state import Who
 
-# Puts a workspace into the cell of an incarnation, then tells the fault, "" if there is none.
+# Mounts a workspace in the cell of an incarnation, then reports the fault, "" if there is none.
 Bind = Callable[[int, Path, Callable[[str], None]], None]
 
 
@@ -33,7 +33,7 @@ class Switchboard(Protocol):
 
 
 class Assignment:
-    """`post` takes what went wrong with a worker or a turn."""
+    """`post` gets the faults of a worker or a turn."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Assignment:
     def _bound(self, who: Who, fault: str) -> None:
         if fault:
             self._post(WorkerUnreachable(who, f"it cannot have its session's workspace: {fault}"))
-            # Not at once: the frames that were decided together with the binding are to be dropped, too.
+            # Deferred: the frames that were decided together with the binding are dropped, too.
             self._loop.call_soon(self._waiting.pop, who, None)
             return
         for send in self._waiting.pop(who, ()):
@@ -91,7 +91,7 @@ class Assignment:
             waiting.append(send)
 
     def _not_assigned(self, fault: Fault, effect: AssignTurn) -> None:
-        """Nothing has reached the worker: it is as ready as before, and the turn ends by name."""
+        """The frame was not sent: the worker is as ready as before, and the turn fails with a reason."""
         error = f"it could not be given to a worker: {fault.error}"
         self._post(Failed(effect.who, effect.turn, effect.attempt, error, fault.hint, again=False))
         self._post(WorkerReady(effect.who))

@@ -1,8 +1,8 @@
-"""The Assign of a turn: who answers, with which model, what is asked, and what came before.
+"""Builds the Assign of a turn: the agent, the model, the messages, and the past.
 
 An Assign always fits its frame. Its three parts of unbounded length have a budget of bytes each, which leave
-a megabyte of the frame for the rest (the agent's options, names). Within a budget the newest comes first and
-what is too long is cut with a mark (journal/budget.py).
+a megabyte of the frame for the rest (the agent's options, names). Within a budget the newest comes first, and
+a longer text is cut with a mark (journal/budget.py).
 """
 
 from collections.abc import Callable, Sequence
@@ -18,9 +18,9 @@ from supervisor.journal.past import AttemptPast, ToolPast, TurnPast
 from supervisor.workers import isolation_sessions
 
 _MIB = 1024 * 1024
-# What is asked now: three messages of the largest size are whole, of more the older ones are cut.
+# The messages: three of the largest size are whole, of more the older ones are cut.
 SAY_BYTES_MAX = 4 * _MIB
-# What earlier attempts at this turn said and did.
+# Text and tool calls of earlier attempts at this turn.
 TRIED_BYTES_MAX = 2 * _MIB
 # Earlier turns: some hundred thousand tokens, more than most models read.
 HISTORY_BYTES_MAX = _MIB
@@ -30,7 +30,7 @@ _TOOL_CLASSES: dict[str, wire.ToolClass] = {"pure": "pure", "idempotent": "idemp
 
 
 class Past(Protocol):
-    """What the journal can tell of earlier turns, and of earlier attempts at one."""
+    """The journal's reads of earlier turns, and of earlier attempts at one."""
 
     def history(
         self, session: str, before_turn: int, turns_max: int, bytes_max: int
@@ -39,7 +39,7 @@ class Past(Protocol):
 
 
 class Briefing:
-    """Makes the Assign of a turn. `endpoint` is asked at that moment: the embedded model may have moved."""
+    """Makes the Assign of a turn. `endpoint` is read at that moment: the embedded model may have moved."""
 
     def __init__(self, past: Past, live: Live, endpoint: Callable[[], wire.ModelEndpoint | None]) -> None:
         self._past = past
@@ -81,7 +81,7 @@ def _endpoint(found: wire.ModelEndpoint | None, effect: AssignTurn) -> wire.Mode
 
 
 def _say(effect: AssignTurn) -> tuple[wire.Said, ...]:
-    """In order; when there is too much, the newest are whole."""
+    """Return the messages in order; when there is too much, the newest are whole."""
 
     def newest_first(budget: Budget) -> list[wire.Said]:
         told: list[wire.Said] = []
@@ -100,6 +100,6 @@ def _attempt(past: AttemptPast) -> wire.PastAttempt:
 
 
 def _tool(past: ToolPast) -> wire.ToolTrace:
-    # A class nobody knows any more is the most careful one.
+    # An unknown class counts as the most careful one.
     repeat = _TOOL_CLASSES.get(past.repeat, "unsafe")
     return wire.ToolTrace(past.call, past.name, past.arguments, repeat, past.result, past.ok, past.offset)

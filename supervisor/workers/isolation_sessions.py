@@ -1,7 +1,7 @@
-"""Sessions in which the isolation of an agent's cells is tried (ipc/isolation.py) instead of a model asked.
+"""Sessions that test the isolation of an agent's cells (ipc/isolation.py) instead of asking a model.
 
-Their turns are like any other: written down, placed on a worker of that agent in its ordinary cell, told by
-`hermesctl why`. The supervisor only says what the settings in force are; what is tried runs in the cell.
+Their turns are like any other: recorded, placed on a worker of that agent in its ordinary cell, shown by
+`hermesctl why`. The supervisor only supplies the settings in force; the tests run in the cell.
 """
 
 from ipc.isolation import KIND, tried_agent
@@ -12,7 +12,7 @@ from supervisor.config.settings import Settings, key_files
 
 
 def spec(settings: Settings, session: str) -> AgentSpec | None:
-    """What the worker of such a session is told: where keys lie, no key. None for any other session."""
+    """Return the options of such a session's worker: where keys are, no key. None for any other session."""
     agent = tried_agent(session)
     if not agent:
         return None

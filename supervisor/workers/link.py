@@ -1,9 +1,9 @@
-"""The line to one worker: a channel for frames, one for the pulse, and how much may be on the way in them.
+"""The link to one worker: a channel for frames, one for pulses, and flow control for both.
 
-A worker numbers its frames and keeps each until it is acknowledged, which happens after a commit; it holds
-back when too many are not. The supervisor holds it to that, so that a worker that says more than the journal
-can write takes a bounded amount of memory. A pulse is answered once. A worker that does otherwise is none of
-ours any more: LineFault says what it did, and its line is of no further use.
+A worker numbers its frames and keeps each until it is acknowledged, which happens after a commit; it pauses
+when too many are not. The supervisor enforces this, so that a worker that sends more than the journal can
+write takes a bounded amount of memory. Each pulse is answered once. A worker that does otherwise is faulty:
+LineFault says what it did, and its link is closed.
 """
 
 import socket
@@ -17,13 +17,13 @@ from ipc.zmtp import Bounds, Sent
 from supervisor.core.events import Spoke
 from supervisor.core.state import Who
 
-# No honest worker has more on the way: its outbox holds back at 1,024 frames or 4 MiB, but for the one frame
-# that goes over it and a few that do not wait. A test compares the two.
+# A correct worker has no more in flight: its outbox pauses at 1,024 frames or 4 MiB, except for the one frame
+# that exceeds it and a few that do not wait. A test compares the two.
 UNACKNOWLEDGED_FRAMES_MAX = 1024 + 64
 UNACKNOWLEDGED_BYTES_MAX = 4 * 1024 * 1024 + FRAME_BYTES_MAX
-# Nor does it repeat itself, but for what was on the way during a restart in place.
+# Repeated frames occur only for those in flight during a handoff.
 IGNORED_FRAMES_MAX = 2 * UNACKNOWLEDGED_FRAMES_MAX
-# To a worker that does not read; what the kernel and its own socket hold comes on top.
+# For a worker that does not read; buffers of the kernel and the socket come on top.
 UNSENT_BYTES_MAX = 4 * 1024 * 1024
 _PULSE_BOUNDS = Bounds(parts_max=1, bytes_max=16)
 
@@ -32,11 +32,11 @@ Ended = Callable[["Line", str], None]
 
 
 class LineFault(Exception):
-    """What a worker did that no worker of ours does; the sentence speaks of it as "it"."""
+    """A violation of the protocol by a worker; the sentence refers to it as "it"."""
 
 
 class HandedLine(Part, frozen=True):
-    """A line on its way to the next image: the last frame in the journal, and pulses without an answer."""
+    """A link on its way to the next image: the last durable frame, and the unanswered pulses."""
 
     safe: int
     owed: int
@@ -45,20 +45,20 @@ class HandedLine(Part, frozen=True):
 
 
 class Line:
-    """The conversation with one worker process; whether it still counts is for the fences to say."""
+    """The link to one worker process; fences decide whether its frames count."""
 
     def __init__(self, who: Who, safe: int = 0) -> None:
         self.who = who
         self.received = self.safe = self.acknowledged = safe
-        # The same of the bytes in them.
+        # The same counts in bytes.
         self._received_bytes = self._safe_bytes = self._acknowledged_bytes = 0
         self._ignored = 0
         self._owed = 0
-        # False before a kept worker is asked for what was not safe: what it says until then comes again.
+        # False until a kept worker is asked to resend: earlier frames come again.
         self.is_heard = True
-        # When its process has closed a channel; it has probably died.
+        # When the process closed a channel; it has probably died.
         self.closed_at: float | None = None
-        # The latest words that are still to be decided; all of them have passed the fence.
+        # The latest deltas without a decision; all of them have passed the fence.
         self.words: Words | None = None
         self._frames: Channel
         self._pulse: Channel
@@ -66,7 +66,7 @@ class Line:
     def open(
         self, frames: socket.socket, pulse: socket.socket, heard: Arrived, echoed: Arrived, ended: Ended
     ) -> None:
-        """Over connected sockets; a message of either goes to `heard` or `echoed`."""
+        """Open over connected sockets; frames go to `heard` or `echoed`."""
         self._frames = Channel(
             frames, lambda parts: heard(self, parts), lambda reason: ended(self, reason), UNSENT_BYTES_MAX
         )
@@ -79,7 +79,7 @@ class Line:
         )
 
     def reopen(self, handed: HandedLine, heard: Arrived, echoed: Arrived, ended: Ended) -> None:
-        """Over the channels of an earlier image of this process."""
+        """Open over the channels of an earlier image of this process."""
         self.is_heard = False
         self._owed = handed.owed
         self._frames = Channel.take_over(
@@ -98,7 +98,7 @@ class Line:
         )
 
     def hand_over(self) -> HandedLine | None:
-        """For the next image of this process; None when the worker is not there."""
+        """Hand over to the next image of this process; None when the worker is not connected."""
         frames, pulse = self._frames.hand_over(), self._pulse.hand_over()
         if frames is None or pulse is None:
             return None
@@ -109,7 +109,7 @@ class Line:
         self._pulse.close()
 
     def take(self, parts: list[bytes]) -> bytes | None:
-        """The message of a frame, [number, message]; None when it is not the next one: it does not count."""
+        """Return the message of a frame [number, message]; None when it is not the next one."""
         number = int.from_bytes(parts[0]) if len(parts) == 2 else 0
         if number != self.received + 1 or not self.is_heard:
             self._ignored += 1
@@ -126,11 +126,11 @@ class Line:
         return parts[1]
 
     def all_taken(self) -> None:
-        """What was received until now is about to be committed."""
+        """Mark what was received until now: it is about to be committed."""
         self.safe, self._safe_bytes = self.received, self._received_bytes
 
     def acknowledge(self) -> None:
-        """Tells the worker what is safe; if that cannot be told now it is told with the next commit."""
+        """Acknowledge durable frames; if the channel is full, the next commit does it."""
         if self.safe > self.acknowledged and self.send(encode(Ack(self.safe))) is Sent.SENT:
             self.acknowledged, self._acknowledged_bytes = self.safe, self._safe_bytes
 
@@ -138,7 +138,7 @@ class Line:
         return self._frames.send([frame])
 
     def ask_pulse(self, content: bytes) -> bool:
-        """Whether it could be asked."""
+        """Return whether the pulse could be sent."""
         is_sent = self._pulse.send([content]) is Sent.SENT
         self._owed += is_sent
         return is_sent
@@ -149,12 +149,12 @@ class Line:
             raise LineFault("it answered a pulse that was not sent")
 
     def drain(self) -> None:
-        """Receives all frames that were sent until now."""
+        """Receive all frames that were sent until now."""
         self._frames.drain()
 
 
 class Words:
-    """Words of one attempt without anything between them, in their place among what happened."""
+    """Consecutive deltas of one attempt, at their place in the order of events."""
 
     __slots__ = ("_taken", "attempt", "line", "texts", "turn")
 
@@ -166,6 +166,6 @@ class Words:
         self.texts: list[str] = []
 
     def take(self) -> Spoke:
-        """For the rules; what is said from here on are other words."""
+        """Return the event for the core; later deltas form a new one."""
         self._taken(self)
         return Spoke(self.line.who, self.turn, self.attempt, "".join(self.texts))

@@ -1,7 +1,17 @@
-"""Workers' frames become events, effects become frames: the only file that speaks both tongues.
+"""The router: workers' frames become events, effects become frames; only this module translates both.
 
-Words travel a short road: a delta that passes the fence goes to the feed byte for byte, and its text is
-kept here until the engine takes it to the journal, a few times a second.
+Problem: a frame may come late, twice, or from a worker that no longer counts, and none may be lost or counted
+twice. Streamed deltas must reach clients at once, though a commit takes milliseconds.
+
+Method: each frame passes its link (numbering, see link.py), is decoded, and becomes one event of the core.
+It is acknowledged only after the commit of the batch that contains its event; a worker keeps and resends
+frames without an acknowledgement. A delta takes a shorter path: if its attempt is the running one, its frame
+goes to subscribers unchanged, and its text is collected here until the engine takes it into a batch, every
+0.2 s at most. Deltas are thus visible before they are durable; every other frame is visible after.
+
+Invariants: events of one worker keep the order of its frames; collected deltas are taken before the next
+frame that is no delta. A frame that violates the protocol, cannot be decoded or raises while it is served
+ends that worker (`_give_up`) and nothing else. After that no frame of it becomes an event.
 """
 
 import asyncio
@@ -22,19 +32,19 @@ from supervisor.core.effects import AssignTurn, SteerTurn
 from supervisor.core.state import State, Who
 from supervisor.workers.link import HandedLine, Line, LineFault, Words
 
-# Streamed words reach the journal at least this often, so a crash of the supervisor loses less than a
+# Streamed text reaches the journal at least this often, so a crash of the supervisor loses less than a
 # quarter second.
 SPEECH_SECONDS_MAX = 0.2
-# A live process answers a pulse within milliseconds; one that does not has nothing more to say.
+# A live process answers a pulse within milliseconds; one that does not is not waited for.
 _HEAR_OUT_SECONDS = 0.25
 _LAST_PULSE = b"last"
-# A worker holds back when this many of its frames are not acknowledged, so ask for a commit well before.
+# A worker pauses when too many of its frames are not acknowledged, so ask for a commit well before.
 _NUDGED_AT = 256
-# A process that has closed its line is found dead by then, or it lives and has done so on purpose.
+# A process that has closed its link is found dead by then, or it closed it on purpose.
 _CLOSED_SECONDS_MAX = 10.0
-# A kept worker answers within milliseconds; one that is starved gets this long.
+# A kept worker answers within milliseconds; on a loaded host it gets this long.
 RECALL_SECONDS_MAX = 10.0
-# Frames that the rules know by the same fields in the same order, `usage` as its two; a test compares them.
+# Frames whose events have the same fields in the same order, `usage` as its two; a test compares them.
 _SAME_WORDS: dict[type[wire.FromWorker], Callable[..., events.Event]] = {
     wire.ToolStarted: events.ToolStarted,
     wire.ToolFinished: events.ToolFinished,
@@ -46,7 +56,7 @@ _SAME_WORDS: dict[type[wire.FromWorker], Callable[..., events.Event]] = {
 
 
 def _flat(message: wire.FromWorker) -> Iterator[Any]:
-    """Its values in their order, those of its parts in the place of the part."""
+    """Yield the values in order, those of a nested part in its place."""
     for value in values(message):
         if isinstance(value, wire.Usage):
             yield from values(value)
@@ -63,7 +73,7 @@ class Engine(Protocol):
 
 
 class Known(Protocol):
-    """Whether the process of an incarnation is there: ordered, and not reported dead."""
+    """Whether the process of an incarnation exists: ordered, and not reported dead."""
 
     def is_known(self, incarnation: int) -> bool: ...
 
@@ -74,17 +84,17 @@ class Listeners(Protocol):
 
 @dataclass(slots=True, eq=False)
 class _HearingOut:
-    """Whose answer to the last pulse is missing, and what happens when none is."""
+    """Workers whose answer to the last pulse is missing, and the call that follows."""
 
     missing: set[Line]
     then: Callable[[], None]
 
 
 class Switchboard:
-    """The lines to all workers.
+    """The links to all workers.
 
-    Each worker has two channels of its own, for frames and pulse, which are connected before its process is
-    made. Whoever speaks there is that worker, and what it does wrong ends that worker.
+    Each worker has two channels of its own, for frames and pulses, which are connected before its process is
+    made. So the channel identifies the sender, and a violation ends that worker only.
     """
 
     def __init__(
@@ -103,7 +113,7 @@ class Switchboard:
         self._lines: dict[int, Line] = {}  # by the worker's incarnation
         self._undecided: dict[Who, list[Words]] = {}
         self._flush: asyncio.TimerHandle | None = None
-        # Frames that were not even decided: of the dead, or seen before.
+        # Stale frames that reached no decision: of dead workers, or seen before.
         self.echoes = 0
         self._hearing_out: dict[_HearingOut, None] = {}
         self._recalled: dict[Line, None] = {}  # kept workers that have not answered yet
@@ -114,14 +124,14 @@ class Switchboard:
         self._engine = engine
 
     def connected(self, seat: int, incarnation: int, frames: socket.socket, pulse: socket.socket) -> None:
-        """The supervisor's ends of the channels to a worker that is being made."""
+        """Open the supervisor's ends of the channels to a worker that is being made."""
         line = self._lines[incarnation] = Line(Who(self._engine.state.epoch, seat, incarnation))
         line.open(frames, pulse, self._frame_contained, self._pulse_contained, self._ended)
 
     # --- from workers -----------------------------------------------------------------------------------
 
     def _frame_arrived(self, line: Line, parts: list[bytes]) -> None:
-        """What came over a gap, as after a change of the supervisor's image, comes again and counts then."""
+        """Handle a frame. One that arrives over a gap, as after a handoff, is resent and counts then."""
         try:
             frame = line.take(parts)
             if frame is None:
@@ -137,12 +147,12 @@ class Switchboard:
         if isinstance(message, wire.Delta):
             self._spoke(line, message, frame)
             return
-        # What it says after this comes after it.
+        # Later deltas come after this frame.
         line.words = None
         self._happened(line, message, frame)
 
     def _frame_failed(self, fault: Fault, line: Line, parts: list[bytes]) -> None:
-        """Serving its frame raised: the worker ends, for it cannot be known what of the frame was done."""
+        """Serving its frame raised: the worker ends, because the frame may have been served in part."""
         self._give_up(line, f"it sent a frame that cannot be served: {fault.error}")
 
     def _pulse_arrived(self, line: Line, parts: list[bytes]) -> None:
@@ -160,20 +170,20 @@ class Switchboard:
                     self._heard_out(hearing)
 
     def _ended(self, line: Line, reason: str) -> None:
-        """A channel is gone. If its process has died, whoever watches that says more of it."""
+        """A channel is closed. If its process has died, its death is reported elsewhere."""
         if reason == CLOSED_BY_PEER:
             line.closed_at = self._loop.time()
         else:
             self._give_up(line, reason)
 
     def _give_up(self, line: Line, reason: str) -> None:
-        """Ends the worker by name; from here on it is not heard."""
+        """End the worker for a reason; from here on its frames are ignored."""
         self._hang_up(line)
         self._engine.post(events.WorkerUnreachable(line.who, reason))
 
     def _spoke(self, line: Line, message: wire.Delta, frame: bytes) -> None:
         words = line.words
-        # Nothing was decided since the words that wait here passed the fence: it need not be asked again.
+        # No decision was made since the collected deltas passed the fence: the check is not repeated.
         if words is None or words.turn != message.turn or words.attempt != message.attempt:
             if turns.running(self._engine.state, line.who, message.turn, message.attempt) is None:
                 self.echoes += 1
@@ -210,7 +220,7 @@ class Switchboard:
         self._engine.post(event)
 
     def _tell_wait(self, who: Who, message: wire.Failed) -> None:
-        """Those who follow the session hear that its turn waits, and for what."""
+        """Tell subscribers of the session that its turn waits, and for what."""
         found = turns.running(self._engine.state, who, message.turn, message.attempt)
         if found is not None:
             text = sentence(f"{message.error}; it waits for the model server (hint: {message.hint})")
@@ -219,18 +229,18 @@ class Switchboard:
     # --- across a restart in place ----------------------------------------------------------------------
 
     def hand_over(self, incarnations: Iterable[int]) -> dict[int, HandedLine]:
-        """The lines of these workers for the next image of the supervisor, by incarnation."""
+        """Return the links of these workers for the next image of the supervisor, by incarnation."""
         lines = {incarnation: self._lines.pop(incarnation).hand_over() for incarnation in incarnations}
         return {incarnation: handed for incarnation, handed in lines.items() if handed is not None}
 
     def recall(self, who: Who, handed: HandedLine) -> None:
-        """A worker of the image before. What it says before the rules know it again is asked for later."""
+        """Reopen the link of a kept worker. Frames before its resynchronisation are requested again later."""
         line = self._lines[who.incarnation] = Line(who, handed.safe)
         self._recalled[line] = None
         line.reopen(handed, self._frame_contained, self._pulse_contained, self._ended)
 
     def ask_recalled(self) -> None:
-        """Asks kept workers for the rest; one that does not answer is given up, and its turn tried again."""
+        """Ask kept workers to resend; one that does not answer is given up, and its turn is tried again."""
         for line in list(self._recalled):
             line.is_heard = True
             self._send(line.who, wire.Resend(line.safe))
@@ -243,7 +253,7 @@ class Switchboard:
     # --- to the engine ----------------------------------------------------------------------------------
 
     def all_taken(self) -> None:
-        """Everything received until now is in the batch: once that is committed, it is safe."""
+        """Everything received until now is in the batch: its commit makes it durable."""
         if self._flush is not None:
             self._flush.cancel()
             self._flush = None
@@ -259,16 +269,16 @@ class Switchboard:
             words.line.words = None
 
     def acknowledge(self) -> None:
-        """After a commit: tell each worker which of its frames need not be sent again."""
+        """After a commit: acknowledge the frames that need not be sent again."""
         for line in self._lines.values():
             line.acknowledge()
 
     def said(self, who: Who) -> str:
-        """Words of a worker that have been shown but not decided yet."""
+        """Return text of a worker that was streamed but not decided yet."""
         return "".join(text for words in self._undecided.get(who, ()) for text in words.texts)
 
     def spoken(self, session_name: str) -> wire.Delta | None:
-        """All that the open turn of a session has said so far, for a client that joins now."""
+        """Return the text of a session's open turn so far, for a client that subscribes now."""
         session = self._engine.state.sessions.get(session_name)
         turn = session.turn if session else None
         if turn is None or (turn.attempt is not None and turn.attempt.verdict is not None):
@@ -285,7 +295,7 @@ class Switchboard:
         self._send(effect.who, wire.Steer(effect.turn, effect.attempt, effect.message, effect.text))
 
     def take_pulse(self) -> None:
-        """Ask every process for a sign of life. No answer is no sign; so is a peer that cannot be asked."""
+        """Ask every process for a sign of life. A missing answer, or a full channel, is no sign of life."""
         for incarnation, line in list(self._lines.items()):
             if not self._known.is_known(incarnation):
                 self._hang_up(line)
@@ -295,9 +305,9 @@ class Switchboard:
                 line.ask_pulse(b"")
 
     def hear_out(self, then: Callable[[], None]) -> None:
-        """Do something once all that workers have sent until now is heard; soon, if they do not answer.
+        """Call `then` once all frames sent until now are received; soon, if workers do not answer.
 
-        Frames that lie between the processes are read before the answer to a pulse that is sent after them.
+        Frames in flight are read before the answer to a pulse that is sent after them.
         """
         hearing = _HearingOut({line for line in self._lines.values() if line.ask_pulse(_LAST_PULSE)}, then)
         self._hearing_out[hearing] = None
@@ -309,7 +319,7 @@ class Switchboard:
     def _heard_out(self, hearing: _HearingOut) -> None:
         if hearing in self._hearing_out:
             del self._hearing_out[hearing]
-            # Not at once: frames that came with the answer are posted in this round of the loop.
+            # Deferred: frames that came with the answer are posted in this round of the loop.
             self._loop.call_soon(hearing.then)
 
     def _send(self, who: Who, message: wire.ToWorker) -> None:
@@ -326,7 +336,7 @@ class Switchboard:
             self._hang_up(line)
 
     def _hang_up(self, line: Line) -> None:
-        """Nothing can be said to it any more, and nothing that it has sent takes memory."""
+        """Close the link and release its buffers."""
         line.close()
         self._lines.pop(line.who.incarnation, None)
         self._recalled.pop(line, None)

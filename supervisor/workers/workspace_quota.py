@@ -1,12 +1,12 @@
-"""Care for workspaces: none outgrows its quota unseen, and each goes with the last trace of its session.
+"""Upkeep of workspaces: enforces the quota, and removes the workspaces of pruned sessions.
 
-The kernel keeps no quota for a folder, so the size of a workspace is measured while a turn runs in it. A turn
-under which it grows beyond `[sandbox] quota` fails by name, and its worker is ended. A later turn may tidy
-up: only one that goes on growing is ended again. A measurement costs as much as the workspace has files, so
-the pause after it is twenty times as long as it took.
+The kernel has no quota for a folder, so the size of a workspace is measured while a turn runs in it. A turn
+under which it grows beyond `[sandbox] quota` fails with that reason, and its worker ends. A later turn may
+tidy up: only one under which it keeps growing is ended again. A measurement costs as much as the workspace
+has files, so the pause after it is twenty times as long as it took.
 
-A session is over when the journal has forgotten all its events. Its row stays, and by that it is known: the
-workspace of a session that the journal has never heard of is somebody's files, and is left alone.
+A session is over when the journal has pruned all its events. Its row stays and identifies it: a folder whose
+session the journal does not know belongs to a person, and is not touched.
 """
 
 import asyncio
@@ -31,9 +31,9 @@ from supervisor.workers.workspaces import Workspaces, folder_name, session_of_fo
 
 _PAUSE_SECONDS = 2.0
 _PAUSES_A_LOOK = 20.0
-# No project nests so deep; a measurement holds a descriptor for each level.
+# Deeper nesting is not measured: a measurement holds a descriptor for each level.
 _DEPTH_MAX = 200
-# Of what is being removed; no workspace's name begins so.
+# Prefix of folders that are being removed; no workspace's name begins so.
 _GONE = ".gone-"
 _BLOCK_BYTES = 512
 # A byte is written as three characters at most, and a character has four bytes: shorter names are not cut.
@@ -64,7 +64,7 @@ class _Running:
 
 
 class WorkspaceCare:
-    """`known` is what the journal has of sessions."""
+    """`known` reads the sessions of the journal."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class WorkspaceCare:
         self._engine = engine
         self._log = log
         self._contain = contain
-        self._sizes: dict[str, int] = {}  # as last measured, of sessions that are live
+        self._sizes: dict[str, int] = {}  # last measurement, of sessions in memory
         self._is_pruning = False
 
     def open(self) -> None:
@@ -119,7 +119,7 @@ class WorkspaceCare:
         self._sizes = {name: size for name, size in (self._sizes | sizes).items() if name in state.sessions}
 
     def _end(self, running: _Running, size: int, quota: int) -> None:
-        """First the turn, so that it fails by this name; the next one waits for the worker's end."""
+        """End the turn first, so that it fails with this reason; the next one waits for the worker's end."""
         held = f"{size / 2**20:,.0f} MiB" if size < 2**63 else f"folders nested deeper than {_DEPTH_MAX}"
         error = f"its workspace holds {held}, the quota is {quota / 2**20:,.0f} MiB"
         self._log.write("workspace.full", session=running.session, turn=running.turn, bytes=size)
@@ -130,7 +130,7 @@ class WorkspaceCare:
     # --- sessions that are over
 
     def prune(self) -> None:
-        """Removes the workspaces of forgotten sessions."""
+        """Remove the workspaces of pruned sessions."""
         if not self._is_pruning:
             self._is_pruning = True
             names = partial(_listed, self._workspaces)
@@ -140,7 +140,7 @@ class WorkspaceCare:
         self._is_pruning = False
 
     def _remove(self, names: list[str]) -> None:
-        """In the loop: no turn can be bound to a workspace between the look and the rename."""
+        """Runs in the loop: no turn can be bound to a workspace between the check and the rename."""
         removed = 0
         for session in self._sessions(names):
             state = self._engine.state
@@ -161,7 +161,7 @@ class WorkspaceCare:
         return self._workspaces.folder / f"{_GONE}{secrets.token_hex(8)}"
 
     def _sessions(self, names: Iterable[str]) -> Iterable[str]:
-        """Whose folders these are. A long name is not in the folder's: it is found among those there are."""
+        """Return the sessions of these folders. A long name is cut in the folder's: it is searched."""
         long: dict[str, str] | None = None
         for name in names:
             session = session_of_folder(name)
@@ -183,7 +183,7 @@ def _running(state: State) -> Iterable[_Running]:
 
 
 def _listed(workspaces: Workspaces) -> list[str]:
-    """In a thread; nothing when the folder is not the one it was."""
+    """Runs in a thread; returns nothing when the folder was replaced."""
     with suppress(PlaceError, OSError):
         workspaces.check()
         return sorted(os.listdir(workspaces.folder))
@@ -191,7 +191,7 @@ def _listed(workspaces: Workspaces) -> list[str]:
 
 
 def _clear(workspaces: Workspaces) -> None:
-    """In a thread. What cannot be removed now is tried again the next time."""
+    """Runs in a thread. What cannot be removed now is tried again the next time."""
     for name in _listed(workspaces):
         if name.startswith(_GONE):
             with suppress(RecursionError):
@@ -199,14 +199,14 @@ def _clear(workspaces: Workspaces) -> None:
 
 
 def _measured(paths: dict[str, Path]) -> tuple[dict[str, int], float]:
-    """In a thread: the sizes, and how long it took to find them."""
+    """Runs in a thread: return the sizes, and how long the measurement took."""
     began = monotonic()
     sizes = {session: size_of(path) for session, path in paths.items()}
     return sizes, monotonic() - began
 
 
 def size_of(path: Path) -> int:
-    """Bytes on the disk below a folder; links are not followed, and a file with several names counts once."""
+    """Return bytes on disk below a folder; links are not followed, a file with several names counts once."""
     try:
         top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -215,7 +215,7 @@ def size_of(path: Path) -> int:
 
 
 def _below(folder: int, depth: int, seen: set[tuple[int, int]]) -> int:
-    """Closes the descriptor. By descriptors, since an agent can make paths longer than the kernel takes."""
+    """Close the descriptor. Works by descriptors, since an agent can make paths too long for the kernel."""
     total = 0
     try:
         if depth == 0:

@@ -26,11 +26,11 @@ _DIGEST_BYTES = 16
 
 
 def folder_name(session: str) -> str:
-    """The name of a session's workspace."""
+    """Return the folder name of a session's workspace."""
     parts = [chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in session.encode()]
     if parts and parts[0] == ".":
         parts[0] = "%2E"
-    name = "".join(parts) or "%"  # nothing else is written so
+    name = "".join(parts) or "%"  # no other name is written so
     if len(name) <= _NAME_BYTES_MAX:
         return name
     digest = hashlib.blake2b(session.encode(), digest_size=_DIGEST_BYTES).hexdigest()
@@ -38,7 +38,7 @@ def folder_name(session: str) -> str:
 
 
 def session_of_folder(name: str) -> str | None:
-    """The session whose workspace has this name; None when the name is cut, or no workspace's."""
+    """Return the session whose workspace has this name; None when the name is cut, or no workspace's."""
     with suppress(UnicodeDecodeError):
         session = "" if name == "%" else unquote_to_bytes(name).decode()
         return session if folder_name(session) == name else None
@@ -46,9 +46,9 @@ def session_of_folder(name: str) -> str | None:
 
 
 class Workspaces:
-    """The folder of all workspaces; `user` is whom what is in them belongs to.
+    """The folder of all workspaces; `user` owns their content.
 
-    `check` raises PlaceError when it is not the folder that it was.
+    `check` raises PlaceError when the folder was replaced.
     """
 
     def __init__(self, folder: Path, check: Callable[[Path], None], user: AgentUser = OWN) -> None:
@@ -57,22 +57,22 @@ class Workspaces:
         self._user = user
 
     def take_over(self) -> None:
-        """Gives to the agents what was made while they ran as another user. Call it in a thread."""
+        """Change the owner of content made while agents ran as another user. Call it in a thread."""
         for path in self.folder.iterdir():
             if path.is_dir() and not path.is_symlink():
-                # `make` tells it to who needs this one.
+                # `make` reports the fault to the session that needs this one.
                 with suppress(OSError):
                     self._user.give(path)
 
     def check(self) -> None:
-        """PlaceError when the folder is not the one it was."""
+        """Raise PlaceError when the folder was replaced."""
         self._check(self.folder)
 
     def path(self, session: str) -> Path:
         return self.folder / folder_name(session)
 
     def make(self, session: str) -> Path:
-        """The session's workspace, made if it is not there yet. A symbolic link in its place is refused."""
+        """Return the session's workspace, made if there is none. A symbolic link in its place is refused."""
         self.check()
         path = self.path(session)
         try:

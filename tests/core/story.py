@@ -55,6 +55,11 @@ def parse(text: str) -> list[Paragraph]:
 
 def retell(text: str) -> str:
     """The same story as the rules tell it today."""
+    return played(text)[0]
+
+
+def played(text: str) -> tuple[str, World]:
+    """The same story as the rules tell it today, and the world in which it happened."""
     world: World | None = None
     blocks = []
     for paragraph in parse(text):
@@ -70,7 +75,8 @@ def retell(text: str) -> str:
             came += _tell(world, words, named)
         silent = all(line.startswith(("#", "given")) for line in paragraph.told)
         blocks.append("\n".join([*paragraph.told, *([] if silent else ["----", *(came or ["nothing"])])]))
-    return "\n\n".join(blocks) + "\n"
+    assert world is not None, "a story begins with `given`"
+    return "\n\n".join(blocks) + "\n", world
 
 
 def _read(line: str) -> tuple[list[str], dict[str, Any]]:

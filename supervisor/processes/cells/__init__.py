@@ -1,6 +1,6 @@
-"""Ways to hold a worker and all it starts so that one act ends all of it.
+"""Cells: ways to hold a worker and its descendants so that one operation ends all of them.
 
-Only the best one also keeps the host from the worker; the others are taken when hermes.toml asks for them.
+Only the best one also restricts what the worker sees; the others are used when hermes.toml asks for them.
 """
 
 from supervisor.processes.cells.cgroup import CgroupCell

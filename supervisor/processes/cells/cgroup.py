@@ -1,4 +1,4 @@
-"""A cell as a cgroup of its own: one write ends all in it, and the kernel says when it is empty."""
+"""A cell as a cgroup: one write kills everything in it, and the kernel reports when it is empty."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ _DESCRIPTION = (
 
 
 class CgroupCell:
-    """The proof is `populated 0`, and the zygote's word that nothing which had left the cgroup lives on."""
+    """The proof is `populated 0`, plus the zygote's report that no process that left the cgroup is alive."""
 
     name = "cgroup"
     has_view = False
@@ -64,7 +64,7 @@ class CgroupCell:
 
     async def finish(self, held: Held) -> None:
         events = self._path(held.incarnation) / "cgroup.events"
-        # The kernel's notice of a change comes as an urgent condition, which the loop cannot wait for.
+        # The kernel signals a change as an urgent condition, which the loop cannot wait for.
         while "populated 0" not in events.read_text():  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_AGAIN_SECONDS)
         await held.gone.wait()
@@ -88,7 +88,7 @@ class CgroupCell:
             ) from None
         for name, most in (
             ("memory.max", self.limits.memory_bytes_max),
-            # The keeper is one more.
+            # The keeper is an additional process.
             ("pids.max", self.limits.processes_max + 1 if self.limits.processes_max else 0),
         ):
             if most and (folder / name).exists():

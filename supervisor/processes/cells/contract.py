@@ -1,4 +1,4 @@
-"""What every cell can do: say how it is made, strike at once, and finish when nothing is left."""
+"""The interface of a cell: specify it, strike at once, and finish when no process is left."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from supervisor.processes.procfs import Process, Status
 
 
 class CellUnavailable(Exception):
-    """This kind of cell cannot be had here."""
+    """This kind of cell is not available here."""
 
     def __init__(self, fault: str, hint: str) -> None:
         super().__init__(fault)
@@ -20,7 +20,7 @@ class CellUnavailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one worker tree may use; 0 means no limit."""
+    """Limits of one worker tree; 0 means no limit."""
 
     memory_bytes_max: int = 0
     processes_max: int = 0
@@ -29,18 +29,18 @@ class Limits:
 
 @dataclass(slots=True)
 class Held:
-    """A cell that exists: its keeper, and what is known about its end."""
+    """A cell that exists: its keeper, and the facts about its end."""
 
     incarnation: int
     keeper: Process
     pidfd: int
-    # Its cgroup, where it has one beside its namespaces.
+    # Its cgroup, where it has one in addition to its namespaces.
     leaf: str = ""
     # The keeper has ended: its pidfd became readable.
     gone: asyncio.Event = field(default_factory=asyncio.Event)
-    # The zygote has reaped the keeper and found nothing left of the cell.
+    # The zygote has reaped the keeper and found no process of the cell.
     reaped: asyncio.Event = field(default_factory=asyncio.Event)
-    # False when those who would have found what is left were killed themselves.
+    # False when the processes that would have found the rest were killed themselves.
     is_certain: bool = True
 
 
@@ -49,23 +49,23 @@ class Cell(Protocol):
     # Whether a cell sees other files than its host does.
     has_view: bool
     description: str
-    # Of cells that are made from now on.
+    # Limits of cells that are made from now on.
     limits: Limits
 
     def set_up(self) -> None:
-        """Makes what all cells of this kind need, or raises CellUnavailable; may be repeated."""
+        """Make the prerequisites of all cells of this kind, or raise CellUnavailable; may be repeated."""
 
     def spec(self, incarnation: int, sandbox: Sandbox, hide: tuple[str, ...]) -> CellSpec:
-        """How the cell of this incarnation is to be made; what it needs beforehand is made now."""
+        """Return how to make the cell of this incarnation, and make its prerequisites."""
 
     def members(self, held: Held, at_most: int) -> Iterator[Status]:
-        """The worker and what it has started, as far as a look at them can tell."""
+        """Yield the worker and its descendants, as far as one scan finds them."""
 
     def strike(self, held: Held, seen: Sequence[Status]) -> None:
-        """The first act of the kill; never blocks, may be repeated. `seen` are the members found just now."""
+        """Begin the kill; never blocks, may be repeated. `seen` are the members of the latest scan."""
 
     async def finish(self, held: Held) -> None:
-        """Returns when it is certain that nothing of the cell is left."""
+        """Return when it is certain that no process of the cell is left."""
 
     def clear(self, incarnation: int) -> None:
-        """Removes what spec made, once the cell is empty or was never used."""
+        """Remove what spec made, once the cell is empty or was never used."""

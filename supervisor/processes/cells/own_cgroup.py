@@ -1,6 +1,6 @@
-"""The cgroup that was delegated to the supervisor: a leaf of it for the supervisor, one for each cell.
+"""The cgroup delegated to the supervisor: one leaf for the supervisor, one for each cell.
 
-The kernel limits only what lies in leaves. systemd 252 cannot start a service in a leaf of its own
+The kernel applies limits only to leaves. systemd 252 cannot start a service in a leaf of its own
 (DelegateSubgroup= came later), so the supervisor moves itself.
 """
 
@@ -14,7 +14,7 @@ _CONTROLLERS = ("memory", "pids")
 
 
 def own_folder() -> Path | None:
-    """The folder in which cells may be made; None where no cgroup2 is mounted."""
+    """Return the folder in which cells may be made; None where no cgroup2 is mounted."""
     own = [line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line.startswith("0::")]
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         fields, _, kind = line.partition(" - ")
@@ -25,9 +25,9 @@ def own_folder() -> Path | None:
 
 
 def settle() -> bool:
-    """Moves this process into its leaf, if it is alone in a cgroup of ours; to be called before it forks.
+    """Move this process into its leaf, if it is alone in a delegated cgroup; call it before any fork.
 
-    Whether it is in its leaf now.
+    Return whether it is in its leaf now.
     """
     folder = own_folder()
     try:
@@ -39,11 +39,11 @@ def settle() -> bool:
             (folder / _OWN / "cgroup.procs").write_text(str(os.getpid()))
         return str(os.getpid()) in (folder / _OWN / "cgroup.procs").read_text().split()
     except OSError:
-        return False  # not ours to arrange: cells work without limits of the kernel
+        return False  # not delegated: cells work without limits of the kernel
 
 
 def hand_down(folder: Path) -> None:
-    """Limits for the cells, where this cgroup may hand them on; without them cells work too."""
+    """Delegate controllers to the cells, where this cgroup may; cells work without them too."""
     with contextlib.suppress(OSError):
         there = (folder / "cgroup.controllers").read_text().split()
         wanted = " ".join(f"+{name}" for name in _CONTROLLERS if name in there)
@@ -52,12 +52,12 @@ def hand_down(folder: Path) -> None:
 
 
 def prefix() -> str:
-    """What the names of this supervisor's cells begin with."""
+    """Return the prefix of the cell names of this supervisor."""
     return f"{_PREFIX}{os.getpid()}-"
 
 
 def remove_empty(folder: Path) -> None:
-    """Those of killed supervisors; the kernel refuses to remove one that still holds a process."""
+    """Remove cgroups of killed supervisors; the kernel refuses to remove one that holds a process."""
     for each in folder.glob(f"{_PREFIX}*-*"):
         if not Path("/proc", each.name.removeprefix(_PREFIX).partition("-")[0]).exists():
             with contextlib.suppress(OSError):
@@ -70,7 +70,7 @@ def remove(path: str) -> None:
 
 
 def was_out_of_memory(path: str) -> bool:
-    """Whether the kernel has ended something in this cgroup because it was full."""
+    """Return whether the kernel has killed a process in this cgroup for lack of memory."""
     try:
         events = Path(path, "memory.events").read_text().split()
     except OSError:

@@ -1,4 +1,4 @@
-"""A cell as user, pid and mount namespace: the kernel ends all with the first process, and says so last."""
+"""A cell as user, pid and mount namespace: the kernel ends all processes with the first, and it ends last."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ from supervisor.processes.cells import own_cgroup
 from supervisor.processes.cells.contract import Held, Limits
 from supervisor.processes.procfs import Status
 
-# As many are ended one by one, so that their memory is torn down at once; the kernel ends the others in time.
+# This many are killed one by one, so that their memory is freed in parallel; the kernel kills the others.
 _STRUCK_MAX = 16
 # Far longer than a kill takes. A first process that is traced from inside ends only when its tracer does.
 _STRIKE_AGAIN_SECONDS = 0.5
@@ -31,13 +31,13 @@ class PidNamespaceCell:
         self._cgroup = ""
 
     def set_up(self) -> None:
-        """A cgroup for each cell beside its namespaces, where they are delegated to this process."""
+        """Use a cgroup for each cell in addition to its namespaces, where they are delegated."""
         folder = own_cgroup.own_folder()
         if folder is None or not own_cgroup.settle():
             return
         own_cgroup.hand_down(folder)
         own_cgroup.remove_empty(folder)
-        # Cells of an earlier image of this process may go on beside those of this one.
+        # Cells of an earlier image of this process may exist beside those of this one.
         self._cgroup = f"{folder}/{own_cgroup.prefix()}{secrets.token_hex(4)}-"
 
     def spec(self, incarnation: int, sandbox: Sandbox, hide: tuple[str, ...]) -> CellSpec:
@@ -60,7 +60,7 @@ class PidNamespaceCell:
     def strike(self, held: Held, seen: Sequence[Status]) -> None:
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(held.pidfd, signal.SIGKILL)
-        # The kernel turns to the others only when the first process is nearly gone; they need not wait.
+        # The kernel kills the others only when the first process is nearly gone; killing them here is faster.
         for found in seen[:_STRUCK_MAX]:
             if found.process != held.keeper:
                 procfs.kill(found.process)

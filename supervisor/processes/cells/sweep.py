@@ -1,4 +1,4 @@
-"""A cell of processes only: the keeper adopts orphans, and a walk ends all below it until none is left."""
+"""A cell of processes only: the keeper adopts orphans, and scans kill its descendants until none is left."""
 
 import asyncio
 import contextlib
@@ -10,15 +10,15 @@ from supervisor.processes import procfs
 from supervisor.processes.cells.contract import Held, Limits
 from supervisor.processes.procfs import Status
 
-# Processes ended before other work of the loop gets its turn.
+# Processes killed before the loop runs other work.
 _SLICE = 64
-# One pass of a walk takes in this many at most; the next pass meets the rest.
+# Limit of one scan; the next one finds the rest.
 _PASS_MAX = 4096
 _LOOK_AGAIN_SECONDS = 0.001
 
 
 class SweepCell:
-    """The keeper is stopped, so that it can neither fork nor end; it goes last, when none lives below it."""
+    """The keeper is stopped, so that it can neither fork nor end; it is killed last."""
 
     name = "sweep"
     has_view = False
@@ -50,10 +50,10 @@ class SweepCell:
             signal.pidfd_send_signal(held.pidfd, signal.SIGSTOP)
 
     async def finish(self, held: Held) -> None:
-        """One pass that meets nobody proves nothing: who forks and ends may pass its list by.
+        """One empty scan is no proof: a process can fork and exit between two reads.
 
-        What ends leaves its children to the keeper, which reaps nobody while it is stopped. So when all in
-        its list were seen dead and the list is the same after that, nobody is left who could be missing.
+        An ended process leaves its children to the keeper, which reaps none while stopped. So when all in its
+        list were seen dead and the list is the same after that, no process can be missing from it.
         """
         dead: set[int] | None = None
         while not held.gone.is_set():
@@ -68,11 +68,11 @@ class SweepCell:
                 return
             dead = listed if met == 0 and is_stopped else None
             await asyncio.sleep(_LOOK_AGAIN_SECONDS)
-        # A keeper that ended by itself has swept; one that was killed has left its orphans to the zygote.
+        # A keeper that ended by itself has swept; a killed one has left its orphans to the zygote.
         await held.reaped.wait()
 
     async def _pass(self, held: Held) -> int:
-        """Kills all that is seen below the keeper; how many that were."""
+        """Kill all that one scan finds below the keeper; return their number."""
         seen = 0
         for found in procfs.descendants(held.keeper, _PASS_MAX):
             procfs.kill(found.process)
