@@ -1,1 +1,1 @@
-"""The rules: every decision about sessions, turns and workers, as one pure function; no I/O, no clock."""
+"""The core: every decision about sessions, turns and workers, as one pure function; no I/O, no clock."""

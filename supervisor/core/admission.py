@@ -1,4 +1,14 @@
-"""Whether anything is taken in and anything begun: draining, and the limits at which senders are refused."""
+"""Admission: whether messages are accepted and turns begun; draining, and the limits for refusals.
+
+Problem: the host must not promise work it cannot do. A message is refused before it is accepted, never after.
+
+- `State.intake` is open, draining or stopping. Draining and stopping begin no turn; both still accept
+  messages, which wait for `undrain` or for the next start. Stopping cannot be undone.
+- A message is refused when its session or all sessions together have too many waiting messages and turns,
+  or while the host is short of memory or under pressure (`State.strains`).
+- A strain ends when its measured value is back within its limit. Meanwhile turns run one at a time
+  (core/placing.py): this relieves the host, and the accepted work still gets done.
+"""
 
 from supervisor.core import line
 from supervisor.core.decision import Ledger
@@ -7,14 +17,14 @@ from supervisor.core.events import HostRead
 from supervisor.core.state import Intake, Session, State, Strain
 
 _MIB = 1024 * 1024
-# A queue moves with every turn that ends. Pressure is a mean of ten seconds: asking sooner finds the same.
+# A queue moves with every turn that ends. Pressure is a mean over ten seconds: an earlier retry is useless.
 _FULL_RETRY_SECONDS = 5.0
 _STRAIN_RETRY_SECONDS = 10.0
 _STOPPING = Denied("the service is stopping", "start it again with `hermesctl start`")
 
 
 def drain_asked(ledger: Ledger) -> None:
-    """Begin nothing new. Asked again, or while stopping, it changes nothing: it began when it began."""
+    """Begin no new turns. A repeated request, or one while stopping, changes nothing."""
     state = ledger.state
     if state.intake is Intake.STOPPING:
         ledger.answer = _STOPPING
@@ -25,7 +35,7 @@ def drain_asked(ledger: Ledger) -> None:
 
 
 def undrain_asked(ledger: Ledger) -> None:
-    """Begin turns again, unless this life is ending: what it has left belongs to the next one."""
+    """Begin turns again, unless the service stops: what is left then belongs to the next epoch."""
     state = ledger.state
     if state.intake is Intake.STOPPING:
         ledger.answer = _STOPPING
@@ -39,7 +49,7 @@ def change(ledger: Ledger, intake: Intake) -> None:
 
 
 def note(state: State) -> str:
-    """What the sender of an accepted message should know about the wait ahead."""
+    """Return what the sender of an accepted message should know about the wait ahead."""
     if state.intake is Intake.DRAINING:
         return "the service is draining: this waits until `hermesctl undrain` or the next start"
     if state.intake is Intake.STOPPING:
@@ -52,7 +62,7 @@ def note(state: State) -> str:
 
 
 def refusal(state: State, session: Session) -> Denied | None:
-    """Why nothing more can be promised now: said before anything is accepted, never after."""
+    """Return why no message can be accepted now."""
     policy, name = state.policy, session.name
     if len(session.waiting) >= policy.waiting_max:
         error = f"{policy.waiting_max} messages wait in session {name} already"
@@ -67,7 +77,7 @@ def refusal(state: State, session: Session) -> Denied | None:
 
 
 def host_read(ledger: Ledger, event: HostRead) -> None:
-    """What the host is short of, and since when: a limit that is still passed keeps its first moment."""
+    """Update the strains of the host; one that continues keeps the time of its beginning."""
     before = ledger.state.strains
     ledger.state.strains = {
         name: Strain(error, hint, before[name].since if name in before else ledger.now)

@@ -1,12 +1,11 @@
-"""Back-off: how long until something is tried again, and the rest of a turn between two of its attempts.
+"""Back-off: the delay before something is tried again, and the pause of a turn between two attempts.
 
-A delay doubles with every failure up to a limit and is spread by up to a quarter either way, so that what
-failed together is not tried together. The rules have no randomness: the spread is a hash of what is tried and
-how often it has failed, the same whenever it is computed.
+A delay doubles with every failure up to a limit and is spread by up to a quarter either way, so that things
+that failed together are not retried together. The core has no randomness: the spread is a hash of the subject
+and its number of failures, the same whenever it is computed.
 
-A turn that rests is out of the line (`State.resting`) and holds no seat. When its rest is over it goes before
-the turns that have not begun. Whatever ends the turn meanwhile, or gives its session another one, ends the
-rest.
+A turn that pauses is not in the queue (`State.resting`) and holds no seat. After its pause it goes before
+the turns that have not begun. If the turn ends meanwhile, or its session gets another one, the pause ends.
 """
 
 from zlib import crc32
@@ -23,14 +22,14 @@ _HASHES = 2**32
 
 
 def seconds(number: int, seed: str, limit: float) -> float:
-    """The delay after failure number `number` of whatever `seed` names."""
+    """Return the delay after failure number `number` of the subject named by `seed`."""
     doubled = min(limit, _FIRST_SECONDS * float(2 ** min(number - 1, _DOUBLINGS_MAX)))
     share = crc32(f"{seed} {number}".encode()) / _HASHES
     return doubled * (1 - _SPREAD + 2 * _SPREAD * share)
 
 
 def again(ledger: Ledger, session: Session, turn: Turn) -> None:
-    """A lost turn is tried again: at once the first time, for a worker may die by chance, then spaced."""
+    """Retry a lost turn: at once the first time, because a worker may die by chance, then with delays."""
     state = ledger.state
     if turn.losses < 2:
         line.go_first(state, session.name, ledger.now)
@@ -40,7 +39,7 @@ def again(ledger: Ledger, session: Session, turn: Turn) -> None:
 
 
 def rest(ledger: Ledger, session: Session, turn: Turn, until: float) -> None:
-    """The turn's next attempt is not opened before then."""
+    """Open the turn's next attempt not before then."""
     line.rest(ledger.state, session.name)
     ledger.remind(until, RetryDue(session.name, turn.id, turn.attempts))
 
@@ -54,6 +53,6 @@ def rested(ledger: Ledger, due: RetryDue) -> None:
 
 
 def go_on(ledger: Ledger, session: str) -> None:
-    """The session's turn has rested: it goes before those that have not begun."""
+    """The pause of the session's turn is over: it goes before those that have not begun."""
     line.go_first(ledger.state, session, ledger.now)
     line.enlist(ledger.state, session)

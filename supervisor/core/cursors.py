@@ -1,21 +1,20 @@
-"""How far a named client has read a feed: moved forward by what it acknowledges, never back."""
+"""Cursors: how far a named client has acknowledged a session's events; they move forward only."""
 
 from supervisor.core.decision import Ledger
 from supervisor.core.effects import Carried, Denied
 from supervisor.core.events import EventsSeen
 from supervisor.core.records import CursorMoved
 
-# A client keeps its name for ever. One that makes up a new name each time is told so before it fills the
-# journal.
+# A client keeps its name. One that invents a new name each time is refused before it fills the journal.
 CURSORS_PER_SESSION_MAX = 64
 
 
 def seen(ledger: Ledger, event: EventsSeen) -> None:
-    """Remember it, so that this client goes on behind it in every later life."""
+    """Move the cursor, so that this client continues behind it in every later epoch."""
     session = ledger.state.sessions.get(event.session)
     if session is None or event.seq > session.seq:
         there = session.seq if session else 0
-        error = f"session {event.session} has told {there} events, so nobody can have seen number {event.seq}"
+        error = f"session {event.session} has {there} events, so number {event.seq} cannot have been read"
         ledger.answer = Denied(error, "acknowledge the seq of the last event that was read")
     elif event.seq <= event.stands_at:
         ledger.answer = Carried(note=f"cursor {event.cursor} stands at {event.stands_at}")

@@ -1,7 +1,7 @@
-"""The one function that knows every rule: an event comes in, what to remember and what to do comes out.
+"""The one function that knows every rule: it takes an event and returns records, effects and an answer.
 
-One order, always: handle the event, expire what is overdue, open turns, fill seats and make room, place
-turns, renew a worker. Handlers never open, start or place, so none can forget to.
+The order is always: handle the event, expire what is overdue, open turns, fill seats and recycle workers,
+place turns, renew a worker. Handlers never open, start or place, so none can forget to.
 """
 
 import heapq
@@ -80,7 +80,7 @@ from supervisor.core.timers import (
     TurnDue,
 )
 
-# What an attempt says and does changes neither the line nor a worker: after it nothing is to be settled.
+# Text and tool calls of an attempt change neither the queue nor a worker: no later step is needed.
 _MOVES_NO_SEAT = (Spoke, ToolStarted, ToolFinished, Noted)
 
 
@@ -100,7 +100,7 @@ def _settle(ledger: Ledger) -> None:
 
 
 def next_deadline(state: State) -> float | None:
-    """When `decide` wants to be called next even if nothing happens."""
+    """Return when `decide` wants to be called next even if nothing happens."""
     return state.deadlines[0][0] if state.deadlines else None
 
 
@@ -167,7 +167,7 @@ def _handle(ledger: Ledger, event: Event) -> None:
 
 
 def _frame(ledger: Ledger, event: Frame) -> None:
-    """First what it means for the endpoint, then what it means for the turn."""
+    """Handle a frame: first its meaning for the endpoint, then for the turn."""
     if isinstance(event, Failed) and event.outage:
         outages.refused(ledger, event)
     else:
@@ -183,9 +183,9 @@ def _model_changed(ledger: Ledger, event: ModelChanged) -> None:
 
 
 def _worker_ended(ledger: Ledger, event: WorkerDied | WorkerStuck) -> None:
-    """First what it means for the turn, then what it means for the seat.
+    """Handle the end of a worker: first for the turn, then for the seat.
 
-    Of one that is stuck the turn stays open and the session has no other worker; its seat is made good.
+    With a stuck worker the turn stays open and the session gets no other worker; another seat is added.
     """
     worker = ledger.state.workers.get(event.seat)
     if worker is None or worker.incarnation != event.incarnation or worker.is_empty:
@@ -199,14 +199,14 @@ def _worker_ended(ledger: Ledger, event: WorkerDied | WorkerStuck) -> None:
 
 
 def _worker_unreachable(ledger: Ledger, event: WorkerUnreachable) -> None:
-    """What cannot be reached cannot be trusted to be idle: it is killed, and its turn goes elsewhere."""
+    """A worker that cannot be reached may still be busy: it is killed, and its turn is retried elsewhere."""
     worker = pool.current(ledger.state, event.who)
     if worker is not None:
         pool.kill(ledger, worker, event.reason)
 
 
 def _expire(ledger: Ledger) -> bool:
-    """Whether anything was due."""
+    """Return whether anything was due."""
     deadlines, expired = ledger.state.deadlines, False
     while deadlines and deadlines[0][0] <= ledger.now:
         _due(ledger, heapq.heappop(deadlines)[2])

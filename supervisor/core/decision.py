@@ -1,4 +1,4 @@
-"""What one decision gathers: the state it may change, the moment, and what it has come to."""
+"""A decision while it is being made: the state it may change, the time, and its results so far."""
 
 import heapq
 from typing import Any
@@ -10,7 +10,7 @@ from supervisor.core.timers import Due
 
 
 class Ledger:
-    """Handlers write here; nothing leaves before the whole decision is made."""
+    """Collects the results of handlers; nothing is visible before the whole decision is made."""
 
     def __init__(self, state: State, now: float) -> None:
         self.state = state
@@ -20,19 +20,19 @@ class Ledger:
         self._effects: list[Effect] = []
 
     def tell(self, session: Session, record: type[Record], **fields: Any) -> None:
-        """Remember it, and let the session's feed tell it under the next number."""
+        """Add a record that is also the next event of its session."""
         session.seq += 1
         self._records.append(record(session=session.name, at=self.now, seq=session.seq, **fields))
 
     def note(self, session: Session, record: type[Record], **fields: Any) -> None:
-        """Remember it without telling."""
+        """Add a record that is no event."""
         self._records.append(record(session=session.name, at=self.now, **fields))
 
     def perform(self, effect: Effect) -> None:
         self._effects.append(effect)
 
     def remind(self, at: float, due: Due) -> None:
-        """Ask to be told again at that time. A reminder that no longer applies is ignored when it comes."""
+        """Set a timer. One that no longer applies is ignored when it is due."""
         state = self.state
         state.deadlines_made += 1
         heapq.heappush(state.deadlines, (at, state.deadlines_made, due))

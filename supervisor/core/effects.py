@@ -1,4 +1,4 @@
-"""What to do: effects as data, performed only after the records of the same decision are committed."""
+"""Effects as data, performed only after the records of the same decision are committed."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from supervisor.core.state import Message, Who
 
 @dataclass(frozen=True, slots=True)
 class StartWorker:
-    """Put a process in a seat, in a cell with the sandbox of `agent`."""
+    """Start a process in a seat, in a cell with the sandbox of `agent`."""
 
     seat: int
     incarnation: int
@@ -17,7 +17,7 @@ class StartWorker:
 
 @dataclass(frozen=True, slots=True)
 class KillWorker:
-    """End the worker's whole cell; the outcome returns as WorkerDied. `turn` is the one that ends with it."""
+    """End the worker's whole cell; the result returns as WorkerDied. `turn` is the one that ends with it."""
 
     seat: int
     incarnation: int
@@ -27,7 +27,7 @@ class KillWorker:
 
 @dataclass(frozen=True, slots=True)
 class BindWorker:
-    """Give a worker the workspace of its session, before its first turn and for the rest of its life."""
+    """Give a worker the workspace of its session, before its first turn and until it ends."""
 
     who: Who
     session: str
@@ -35,7 +35,7 @@ class BindWorker:
 
 @dataclass(frozen=True, slots=True)
 class AssignTurn:
-    """Hand a turn to a worker, with the history the journal has of the session."""
+    """Assign a turn to a worker, with the session's history from the journal."""
 
     who: Who
     session: str
@@ -43,8 +43,8 @@ class AssignTurn:
     attempt: int
     agent: str
     messages: tuple[Message, ...]
-    said_before: int = 0  # characters that earlier attempts have said: its first word is the next one
-    # Set when the attempt is to find out whether an endpoint that has been away since then is back.
+    said_before: int = 0  # characters of earlier attempts: its text continues there
+    # Set when the attempt probes an endpoint that has been away since then.
     away_since: float | None = None
 
 
@@ -59,7 +59,7 @@ class SteerTurn:
 
 @dataclass(frozen=True, slots=True)
 class Transcribe:
-    """Have a clip understood; the outcome returns as Transcribed or NotTranscribed."""
+    """Have a clip transcribed; the result returns as Transcribed or NotTranscribed."""
 
     session: str
     message: str
@@ -68,7 +68,7 @@ class Transcribe:
 
 @dataclass(frozen=True, slots=True)
 class ForgetClip:
-    """Nobody waits for the words of this message any more."""
+    """The transcript of this message is no longer needed."""
 
     message: str
 
@@ -78,7 +78,7 @@ Effect = StartWorker | KillWorker | BindWorker | AssignTurn | SteerTurn | Transc
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Answer to a sender: the message is remembered at `seq`; `again` when it was known already.
+    """Answer: the message is accepted at `seq`; `again` when it was known already.
 
     `note` is what the sender should know about the wait ahead.
     """
@@ -91,7 +91,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """Answer: carried out; the turns it touched, and a word when there was nothing to do."""
+    """Answer: carried out; the affected turns, and a note when there was nothing to do."""
 
     turns: tuple[str, ...] = ()
     note: str = ""
@@ -99,7 +99,7 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """Answer: nothing was changed; the fault and the remedy."""
+    """Answer: refused, nothing was changed; the fault and the hint."""
 
     error: str
     hint: str
@@ -111,7 +111,7 @@ Answer = Taken | Carried | Denied
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Remember the records, then perform the effects and give the answer."""
+    """Commit the records, then perform the effects and give the answer."""
 
     records: tuple[Record, ...]
     effects: tuple[Effect, ...]

@@ -1,4 +1,4 @@
-"""What happened: everything that can be told to `decide`. Frames of workers carry their fence."""
+"""Events: the inputs of `decide`. Frames of workers carry their fence."""
 
 from dataclasses import dataclass
 
@@ -8,9 +8,9 @@ from supervisor.core.state import BusyMode, Kept, ModelState, Proof, Who
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The journal was loaded and what an earlier life left running has been swept away.
+    """The journal was loaded and the orphans of an earlier run have been swept.
 
-    After a restart in place `kept` are the workers that were not; `incarnations` is the last number given.
+    After a handoff `kept` are the workers that continue; `incarnations` is the last number used.
     """
 
     kept: tuple[Kept, ...] = ()
@@ -19,7 +19,7 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A message that the journal has already: where it stands in the feed, and its text if it was typed."""
+    """A message that the journal has already: its seq, and its text if it is not a clip."""
 
     seq: int
     text: str | None
@@ -27,9 +27,9 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class TextArrived:
-    """Somebody said something. `known` is set when the journal already has a message of this id.
+    """A text message. `known` is set when the journal already has a message of this id.
 
-    `retries` names the turn whose words these are: they were said before and answer no question of today.
+    `retries` names the turn whose messages these are: they are sent again and answer no open question.
     """
 
     session: str
@@ -44,7 +44,7 @@ class TextArrived:
 
 @dataclass(frozen=True, slots=True)
 class VoiceArrived:
-    """Somebody spoke; the clip is stored. Otherwise as TextArrived."""
+    """A clip, which is stored. Otherwise as TextArrived."""
 
     session: str
     message: str
@@ -57,7 +57,7 @@ class VoiceArrived:
 
 @dataclass(frozen=True, slots=True)
 class Transcribed:
-    """The words of a clip are known."""
+    """The transcript of a clip is ready."""
 
     session: str
     message: str
@@ -66,7 +66,7 @@ class Transcribed:
 
 @dataclass(frozen=True, slots=True)
 class NotTranscribed:
-    """There are no words in a clip, or none can be had."""
+    """A clip has no text, or it cannot be transcribed."""
 
     session: str
     message: str
@@ -76,7 +76,7 @@ class NotTranscribed:
 
 @dataclass(frozen=True, slots=True)
 class InterruptAsked:
-    """Stop what runs in a session; `expect_turn` makes a late one harmless."""
+    """Stop the running turn of a session; `expect_turn` makes a late request harmless."""
 
     session: str
     by: str
@@ -95,16 +95,16 @@ class DropAsked:
 
 @dataclass(frozen=True, slots=True)
 class ResumeAsked:
-    """Let go what an interrupt held."""
+    """Release what an interrupt held."""
 
     session: str
 
 
 @dataclass(frozen=True, slots=True)
 class EventsSeen:
-    """A named client has read a session's feed up to `seq`.
+    """A named client has read a session's events up to `seq`.
 
-    What the journal knows of it: where the cursor stands (0 when it is new), how many the session has.
+    From the journal: the present place of the cursor (0 when it is new), and the session's number of cursors.
     """
 
     session: str
@@ -116,7 +116,7 @@ class EventsSeen:
 
 @dataclass(frozen=True, slots=True)
 class AnswerArrived:
-    """A human answers a question by its id."""
+    """A person answers a question by its id."""
 
     session: str
     question: str
@@ -136,7 +136,7 @@ class WorkerStarted:
 
 @dataclass(frozen=True, slots=True)
 class WorkerDied:
-    """The process and everything in its cell is gone, as the proof says."""
+    """The process and everything in its cell has ended, as the proof says."""
 
     seat: int
     incarnation: int
@@ -146,7 +146,7 @@ class WorkerDied:
 
 @dataclass(frozen=True, slots=True)
 class WorkerStuck:
-    """A killed cell has not become empty in time: so many processes are left, and why; WorkerDied follows."""
+    """A killed cell is not empty in time: number and state of the processes left; WorkerDied follows."""
 
     seat: int
     incarnation: int
@@ -161,7 +161,7 @@ class WorkerReady:
 
 @dataclass(frozen=True, slots=True)
 class WorkerAlive:
-    """A sign of life: `pulse` comes from the process without its interpreter, `loop` from its event loop."""
+    """A sign of life: `pulse` comes from a thread of the process, `loop` from its event loop."""
 
     who: Who
     kind: str
@@ -169,7 +169,7 @@ class WorkerAlive:
 
 @dataclass(frozen=True, slots=True)
 class WorkerKept:
-    """A worker answers the new image of the supervisor: what it runs, or no turn at all."""
+    """A worker reports to the new image of the supervisor which turn it runs, if any."""
 
     who: Who
     turn: str
@@ -203,7 +203,7 @@ class ToolStarted:
     arguments: str
     repeat: str
     offset: int
-    # What the attempt has cost so far.
+    # Cost of the attempt so far.
     input_tokens: int = 0
     output_tokens: int = 0
 
@@ -223,7 +223,7 @@ class ToolFinished:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """The attempt told its watchers something: progress, and nothing to remember."""
+    """The attempt reported progress to subscribers; it is not durable."""
 
     who: Who
     turn: str
@@ -240,7 +240,7 @@ class Steered:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The attempt needs a human to answer its tool call `call`; it has ended and gives its seat back."""
+    """The attempt needs a person to answer its tool call `call`; it has ended and gives its seat back."""
 
     who: Who
     turn: str
@@ -264,9 +264,9 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The attempt gave up; `again` says that another attempt could do better.
+    """The attempt failed; `again` says that another attempt could succeed.
 
-    With `outage` it could not ask its model, which wants to be left alone for `wait_seconds`.
+    With `outage` its model endpoint was unavailable and asks for a pause of `wait_seconds`.
     """
 
     who: Who
@@ -290,7 +290,7 @@ class ModelChanged:
 
 @dataclass(frozen=True, slots=True)
 class ServiceChanged:
-    """A service child has a new state; `app` turns the model's into ModelChanged."""
+    """A service has a new state; `app` translates the model's into ModelChanged."""
 
     service: str
     state: str
@@ -301,24 +301,24 @@ class ServiceChanged:
 
 @dataclass(frozen=True, slots=True)
 class DrainAsked:
-    """Take no new turns."""
+    """Begin no new turns."""
 
 
 @dataclass(frozen=True, slots=True)
 class UndrainAsked:
-    """Take turns again."""
+    """Begin turns again."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyChanged:
-    """The settings were read again."""
+    """The settings were reloaded."""
 
     policy: Policy
 
 
 @dataclass(frozen=True, slots=True)
 class RenewalAsked:
-    """What workers of these agents are made with has changed: those that live are to be replaced.
+    """The settings of these agents' workers have changed: running workers are to be replaced.
 
     None means all agents.
     """
@@ -328,14 +328,14 @@ class RenewalAsked:
 
 @dataclass(frozen=True, slots=True)
 class ScaleAsked:
-    """So many turns may run at once from now on, for as long as this life lasts."""
+    """The number of turns that may run at once, until this epoch ends."""
 
     seats: int
 
 
 @dataclass(frozen=True, slots=True)
 class HostRead:
-    """What the host has left, as far as the kernel tells: pressures in percent of the last ten seconds."""
+    """Free resources of the host, as far as the kernel reports them: pressures in percent of ten seconds."""
 
     memory_free_bytes: int | None = None
     memory_pressure: float | None = None
@@ -345,17 +345,17 @@ class HostRead:
 
 @dataclass(frozen=True, slots=True)
 class StopAsked:
-    """The service ends in order: what runs is left for the next start and not counted as a loss."""
+    """Stop in order: running turns are left for the next start, and not counted as lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class HandOverAsked:
-    """The supervisor is about to replace its own image; what runs goes on meanwhile."""
+    """The supervisor is about to replace its image; running turns continue meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoodStill:
-    """The host itself could not act for so long: a full disk, a stopped process, a starved machine."""
+    """The host did not let the supervisor work: a full disk, a stopped process, an overloaded machine."""
 
     seconds: float
 

@@ -1,4 +1,24 @@
-"""What is said to a session: taken in, held, dropped, and what it does to a running turn."""
+"""Messages of a session: accepted, held, dropped, and their effect on a running turn.
+
+States of a message, by the records that change them; `-` is a message that does not exist yet. A clip begins
+as `transcribing`, a text as `waiting`. Taken, dropped and refused messages never change again.
+
+| message | record | next state | cause |
+| --- | --- | --- | --- |
+| - | MessageAccepted | transcribing, waiting | a client sends a clip, or a text |
+| transcribing | TranscriptReady | waiting | the STT service has its transcript |
+| transcribing | TranscriptFailed | refused | it has none, or the service failed |
+| transcribing, waiting | MessageDropped | dropped | a client drops it, or it is too old at a start |
+| waiting | TurnOpened, TurnJoined | taken | a turn answers it, alone or with others |
+| waiting | TurnSteered | taken | the running attempt has taken it in |
+| waiting | QuestionAnswered | taken | it is the answer to an open question |
+
+Invariants: messages of a session are taken in the order of their seq, so a clip that is being transcribed
+keeps its place and delays those behind it. Only an interrupt acts ahead of its turn in that order. While a
+session is held no message is taken; the next message, or a resume, releases it.
+
+`tests/core/test_transition_tables.py` compares the table with the stories.
+"""
 
 from supervisor.core import admission, line, outages, questions, turns
 from supervisor.core.decision import Ledger
@@ -9,7 +29,7 @@ from supervisor.core.state import BusyMode, Message, Session, State
 
 
 def arrived(ledger: Ledger, event: TextArrived | VoiceArrived) -> None:
-    """Take a message in exactly once; refuse it by name when it cannot be kept or comes too late."""
+    """Accept a message exactly once; refuse it with a reason when it cannot be kept or comes too late."""
     session = ledger.state.sessions.setdefault(event.session, Session(event.session))
     if event.known is not None:
         ledger.answer = _again(event, event.known)
@@ -20,7 +40,7 @@ def arrived(ledger: Ledger, event: TextArrived | VoiceArrived) -> None:
 
 
 def _again(event: TextArrived | VoiceArrived, known: Known) -> Taken | Denied:
-    """The same key twice is one message. Of clips nothing more can be compared: each is stored anew."""
+    """The same key twice is one message. Clips cannot be compared further: each one is stored again."""
     is_same = known.text is None if isinstance(event, VoiceArrived) else known.text == event.text
     if is_same:
         return Taken(event.message, known.seq, again=True)
@@ -56,7 +76,7 @@ def _take(ledger: Ledger, session: Session, event: TextArrived | VoiceArrived) -
 
 
 def _wait_ahead(session: Session, message: Message) -> str:
-    """What a message that is about to wait in its session waits for."""
+    """Return what a message that is about to wait in its session waits for."""
     turn = session.turn
     if turn is None or turn.question is not None or message.is_transcribing:
         return ""
@@ -70,11 +90,11 @@ def _wait_ahead(session: Session, message: Message) -> str:
 
 
 def understood(ledger: Ledger, session: Session, message: Message) -> None:
-    """A waiting message has words: it answers a question, interrupts, steers or waits its turn.
+    """Apply a waiting message with text: it answers a question, interrupts, steers or waits.
 
-    Behind a clip without words it may stop what runs, which waits for nobody; all else is done in order.
+    Behind a clip without a transcript it may interrupt, which needs no order; all else is done in order.
     """
-    if message.seq > session.held:  # spoken before the hold, it is one of those that are held
+    if message.seq > session.held:  # an earlier one belongs to the held messages
         release(ledger, session)
     if is_next(session, message):
         if not questions.take_answer(ledger, session, message):
@@ -84,12 +104,12 @@ def understood(ledger: Ledger, session: Session, message: Message) -> None:
 
 
 def is_next(session: Session, message: Message) -> bool:
-    """Whether everybody before it has words, or is gone."""
+    """Return whether every message before it has text, or is gone."""
     return any(each is message for each in turns.with_words(session.waiting))
 
 
 def go_on(ledger: Ledger, session: Session, after_seq: int) -> None:
-    """Who waited behind a clip that has words now, or never will, answers a question or steers."""
+    """Messages behind a clip whose transcript is ready or failed may answer a question or steer."""
     for message in list(turns.with_words(session.waiting)):
         if message.seq > after_seq and not questions.take_answer(ledger, session, message) and session.turn:
             turns.steer(ledger, session.turn, message)
@@ -97,7 +117,7 @@ def go_on(ledger: Ledger, session: Session, after_seq: int) -> None:
 
 
 def _follow(ledger: Ledger, session: Session, message: Message) -> None:
-    """What a message does to the turn before it."""
+    """Apply the busy mode of a message to the turn before it."""
     _interrupt(ledger, session, message)
     if session.turn is None:
         ledger.state.openable[session.name] = None
@@ -106,13 +126,13 @@ def _follow(ledger: Ledger, session: Session, message: Message) -> None:
 
 
 def _interrupt(ledger: Ledger, session: Session, message: Message) -> None:
-    """Stops the turn that somebody is at; one that nobody has begun is left to answer both."""
+    """Interrupt a turn that has begun; one that has not will answer both messages."""
     if message.busy is BusyMode.INTERRUPT and session.turn and session.turn.has_begun:
         turns.interrupt(ledger, session, by=message.id)
 
 
 def too_late(session: Session, expect_turn: str | None) -> Denied | None:
-    """A request made for a certain turn must not touch another one."""
+    """Refuse a request that was meant for another turn."""
     running = session.turn.id if session.turn else None
     if expect_turn is None or expect_turn == running:
         return None
@@ -123,7 +143,7 @@ def too_late(session: Session, expect_turn: str | None) -> Denied | None:
 
 
 def interrupt_asked(ledger: Ledger, event: InterruptAsked) -> None:
-    """Stop the running turn; what waits is held until the next message, so that nothing starts by itself."""
+    """Stop the running turn; waiting messages are held until the next one, so that none starts by itself."""
     session = ledger.state.sessions.get(event.session)
     if session is None:
         ledger.answer = Carried(note=f"nothing runs in session {event.session}")
@@ -156,7 +176,7 @@ def drop_asked(ledger: Ledger, event: DropAsked) -> None:
 
 
 def _drop(ledger: Ledger, session: Session, message_id: str | None, by: str) -> int:
-    """Take back one waiting message, or all. Each ends visibly."""
+    """Drop one waiting message, or all. Each gets its event."""
     chosen = [message for message in session.waiting if message_id in (None, message.id)]
     for message in chosen:
         line.take(ledger.state, session, message)
@@ -181,7 +201,7 @@ def resume_asked(ledger: Ledger, event: ResumeAsked) -> None:
 
 
 def release(ledger: Ledger, session: Session) -> None:
-    """What was held may go on."""
+    """Release the held messages."""
     if session.held:
         session.held = 0
         ledger.tell(session, SessionReleased)
@@ -189,7 +209,7 @@ def release(ledger: Ledger, session: Session) -> None:
 
 
 def put_to_rest(state: State, names: set[str]) -> None:
-    """Forget sessions that have nothing open. Only after the commit: from then on the journal has them."""
+    """Remove sessions without open work from memory, after the commit: the journal has them."""
     for name in names:
         session = state.sessions.get(name)
         if session is not None and session.is_at_rest:

@@ -1,6 +1,6 @@
-"""Turns that outlive a restart in place: workers go on, and the supervisor's next image takes them back.
+"""Turns that survive a handoff: workers continue, and the supervisor's next image takes them back.
 
-The epoch stays, for it is the same life of the same process: so every fence of a kept worker still holds.
+The epoch stays, because it is the same run of the same process: so every fence of a kept worker is valid.
 """
 
 from supervisor.core import admission, pool, turns
@@ -12,13 +12,13 @@ from supervisor.core.timers import LifeDue
 
 
 def hand_over_asked(ledger: Ledger) -> None:
-    """From here on nothing new begins, so that what is kept stays what it is."""
+    """Begin nothing new, so that the kept work does not change."""
     admission.change(ledger, Intake.STOPPING)
     ledger.answer = Carried(turns=tuple(kept.turn for kept in keepable(ledger.state)))
 
 
 def keepable(state: State) -> tuple[Kept, ...]:
-    """The workers whose turn runs. One that is being stopped is no longer busy."""
+    """Return the workers whose turn runs. One that is being stopped is no longer busy."""
     found = []
     for seat in state.busy:
         worker = state.workers[seat]
@@ -31,7 +31,7 @@ def keepable(state: State) -> tuple[Kept, ...]:
 
 
 def take_back(ledger: Ledger, event: Recovered) -> set[str]:
-    """Puts kept workers into their seats; the sessions whose turns simply go on."""
+    """Put kept workers into their seats; return the sessions whose turns continue."""
     state = ledger.state
     state.incarnations = max(state.incarnations, event.incarnations)
     kept = {Who(state.epoch, one.seat, one.incarnation): one for one in event.kept}
@@ -48,7 +48,7 @@ def take_back(ledger: Ledger, event: Recovered) -> set[str]:
 
 
 def confirmed(ledger: Ledger, event: WorkerKept) -> None:
-    """The worker has said again what was not safe, and what it runs: it must be what it was given."""
+    """Compare the turn that a kept worker reports with the one it was assigned."""
     worker = pool.current(ledger.state, event.who)
     if worker is None:
         return
@@ -61,7 +61,7 @@ def _go_on(ledger: Ledger, session: Session, turn: Turn, kept: Kept) -> None:
     assert turn.attempt is not None
     policy = ledger.state.policy
     turn.attempt.offered = set(kept.offered)
-    # It was made by the image before: with this turn it has done its part.
+    # It was started by the previous image: it is recycled after this turn.
     turns_had = policy.turns_per_worker_max
     worker = Worker(kept.seat, kept.incarnation, WorkerState.BUSY, kept.pid, session.name, turn.id, turns_had)
     worker.agent, worker.level = turn.agent, turn.attempt.level

@@ -1,10 +1,10 @@
-"""Outages of model endpoints: turns wait for one that is away, and one of them at a time finds out whether
-it is back.
+"""Outages of model endpoints: turns wait for an endpoint that is away, and one at a time probes whether it
+is back.
 
 An endpoint is away when an attempt reports that it could not be reached, answers with a server error, or asks
-to be left alone (`Failed.outage`). The attempt is put back without weighing against its turn, and no turn for
-that endpoint is placed until its next probe is due. The probe is an ordinary attempt at the first turn in
-line that can be placed; its worker sends one request and does not repeat it. The others wait.
+for a pause (`Failed.outage`). The attempt is put back without counting against its turn, and no turn for that
+endpoint is placed until its next probe is due. The probe is an ordinary attempt at the first turn in the
+queue that can be placed; its worker sends one request and does not repeat it. The others wait.
 
     state       left by                                           to
     up          a refused attempt                                 away
@@ -14,15 +14,15 @@ line that can be placed; its worker sends one request and does not repeat it. Th
     probing     any other frame of the probe: it has an answer    up
     any         a reload, or the embedded model changes           up
 
-- Only the probe brings an endpoint up. An attempt that was answered before the outage may go on speaking for
-  minutes while its server refuses every new request.
-- A refused turn rests (core/backoff.py) until a little after the probe. So the next probe is another turn if
-  one waits, and a conversation that its server cannot answer does not hold up the others: it alone backs off
+- Only the probe brings an endpoint up. An attempt that was answered before the outage may stream for minutes
+  while its server refuses every new request.
+- A refused turn pauses (core/backoff.py) until a little after the probe. So the next probe is another turn if
+  one waits, and a session that the server cannot answer does not hold up the others: it alone backs off
   further with every refusal.
-- A turn that waits holds no seat, and its deadline stands still. It fails when it has waited for
+- A turn that waits holds no seat, and its deadline is suspended. It fails when it has waited for
   `[turns] outage_max` in a row. For a turn that was refused the wait begins with its first refusal and ends
   with an answer. For one that has not begun it begins with its opening, or with the outage if that is later.
-- All of this is fleeting. The first attempts of a new life find out anew.
+- All of this is in memory only. The first attempts of a new epoch find out again.
 """
 
 from collections.abc import Iterator
@@ -33,16 +33,16 @@ from supervisor.core.events import Failed, Frame
 from supervisor.core.state import Attempt, Outage, Session, State, Turn, session_of
 from supervisor.core.timers import OutageDue
 
-# A server may ask for more. It is asked again after this time whatever it said: it may have been mended.
+# A server may ask for more. It is asked again after this time in any case: it may have been fixed.
 _ASKED_SECONDS_MAX = 300.0
-# How much later than the probe a refused turn is back in line: another one can be placed within this time.
+# Delay of a refused turn after the probe: another one can be placed within this time.
 _GRACE_SECONDS = 0.25
-# Turns that wait are looked through for those that have waited too long at most this often.
+# Waiting turns are checked for the limit at most this often.
 _LOOK_SECONDS_MIN = 1.0
 
 
 def refused(ledger: Ledger, event: Failed) -> None:
-    """The attempt could not ask its endpoint: the turn waits, or fails if it has waited too long."""
+    """The attempt could not reach its endpoint: the turn waits, or fails if it has waited too long."""
     found = turns.running(ledger.state, event.who, event.turn, event.attempt)
     if found is None:
         return
@@ -67,7 +67,7 @@ def refused(ledger: Ledger, event: Failed) -> None:
 
 
 def _declare(ledger: Ledger, turn: Turn, attempt: Attempt, event: Failed) -> Outage | None:
-    """What is known of the endpoint from now on; None when other settings have replaced it meanwhile."""
+    """Update the outage of the endpoint; None when other settings have replaced it meanwhile."""
     state, now = ledger.state, ledger.now
     endpoint = _endpoint(state, turn)
     if attempt.endpoint not in ("", endpoint):
@@ -78,7 +78,7 @@ def _declare(ledger: Ledger, turn: Turn, attempt: Attempt, event: Failed) -> Out
         outage = state.outages[endpoint] = Outage(now, event.error, event.hint, now, limit_at)
         ledger.remind(limit_at, OutageDue(endpoint))
     elif outage.probe != (event.turn, event.attempt):
-        # Begun before the endpoint was known to be away: it tells nothing new, but a server may ask for more.
+        # Begun before the outage was known: it adds nothing, but a server may ask for a longer pause.
         _probe_at(ledger, endpoint, outage, max(outage.probe_at, now + _asked(event)))
         return outage
     outage.failures += 1
@@ -104,13 +104,13 @@ def _look_by(ledger: Ledger, endpoint: str, outage: Outage, at: float) -> None:
 
 
 def may_begin(state: State, agent: str, now: float) -> bool:
-    """Whether a turn of this agent may be placed: its endpoint is up, or due to be probed."""
+    """Return whether a turn of this agent may be placed: its endpoint is up, or due to be probed."""
     outage = state.outages.get(state.policy.endpoint_of(agent)) if state.outages else None
     return outage is None or (now >= outage.probe_at and not _is_probing(state, outage))
 
 
 def begun(ledger: Ledger, turn: Turn) -> float | None:
-    """A turn is being placed: if its endpoint is away, its next attempt is the probe. Returns since when."""
+    """A turn is being placed: if its endpoint is away, its attempt is the probe. Return since when."""
     state = ledger.state
     outage = state.outages.get(_endpoint(state, turn)) if state.outages else None
     if outage is None:
@@ -120,7 +120,7 @@ def begun(ledger: Ledger, turn: Turn) -> float | None:
 
 
 def heard(ledger: Ledger, event: Frame) -> None:
-    """A frame of the probe says that its endpoint has answered, unless it fails in a way that may pass."""
+    """A frame of the probe shows that its endpoint has answered, unless it is a failure that may pass."""
     state = ledger.state
     if not state.outages or (isinstance(event, Failed) and event.again):
         return
@@ -129,12 +129,12 @@ def heard(ledger: Ledger, event: Frame) -> None:
     outage = state.outages.get(endpoint)
     if outage is not None and outage.probe == (event.turn, event.attempt):
         del state.outages[endpoint]
-        # Words alone move no seat: what is due does, and lets the others go.
+        # A delta alone places no turn: this timer does.
         ledger.remind(ledger.now, OutageDue(endpoint))
 
 
 def forget(ledger: Ledger) -> None:
-    """The endpoints may be others now, or served anew: every turn that waits for one may find out."""
+    """The endpoints may have changed: every turn that waits for one may be placed."""
     state = ledger.state
     state.outages.clear()
     for name in list(state.resting):
@@ -144,7 +144,7 @@ def forget(ledger: Ledger) -> None:
 
 
 def look(ledger: Ledger, due: OutageDue) -> None:
-    """Turns that have waited too long fail. Whether a probe is due is seen when turns are placed."""
+    """Fail turns that have waited too long. Placing checks whether a probe is due."""
     state = ledger.state
     outage = state.outages.get(due.endpoint)
     if outage is None or ledger.now < outage.limit_at:
@@ -166,7 +166,7 @@ def _waits_since(turn: Turn, outage: Outage) -> float:
 
 
 def _refused_since(turn: Turn) -> float | None:
-    """The first of the refusals in a row; None if it was never refused, or answered since."""
+    """Return the time of the first refusal in a row; None if there was none, or an answer since."""
     answered = turn.away_since is not None and turn.content_at > turn.away_since
     return None if answered else turn.away_since
 
@@ -178,7 +178,7 @@ def _give_up(ledger: Ledger, session: Session, turn: Turn, error: str, hint: str
 
 
 def waiting(state: State, endpoint: str) -> Iterator[tuple[Session, Turn]]:
-    """The turns that wait for an endpoint, those in line first."""
+    """Yield the turns that wait for an endpoint, queued ones first."""
     for name in (*state.queued, *state.resting):
         turn = state.sessions[name].turn
         if turn is not None and _endpoint(state, turn) == endpoint:
@@ -186,13 +186,13 @@ def waiting(state: State, endpoint: str) -> Iterator[tuple[Session, Turn]]:
 
 
 def of_turn(state: State, turn: Turn) -> Outage | None:
-    """The outage that a turn waits for, if it does."""
+    """Return the outage that a turn waits for, if it does."""
     waits = turn.attempt is None and turn.question is None
     return state.outages.get(_endpoint(state, turn)) if waits else None
 
 
 def note(state: State, session: str, now: float) -> str:
-    """What the sender of a message should know when its model cannot be reached."""
+    """Return what the sender of a message should know when its model cannot be reached."""
     policy = state.policy
     outage = state.outages.get(policy.endpoint_of(policy.agent_of(session))) if state.outages else None
     if outage is None:
@@ -208,7 +208,7 @@ def next_try(state: State, outage: Outage, now: float) -> str:
 
 
 def _is_probing(state: State, outage: Outage) -> bool:
-    """Whether the probe runs. However it ended, or was stopped: from then on another turn may be it."""
+    """Return whether the probe runs. After any end of it another turn may be the probe."""
     session = state.sessions.get(session_of(outage.probe[0])) if outage.probe else None
     turn = session.turn if session else None
     attempt = turn.attempt if turn else None

@@ -1,14 +1,17 @@
-"""Two steps of every decision: open turns where sessions are free, place them on workers.
+"""Placing, two steps of every decision: open turns where sessions are free, place them on workers.
 
 A worker serves one session of one agent. So a turn is placed on its session's own worker, if that is idle,
 and otherwise, if the session has none, on a worker of its agent that has no session yet. Of the turns for
-which there is such a worker the first in line is placed; the others keep their place and are not waited
-for. A session whose worker settles after a turn, or dies, waits for it: it never has two.
+which there is such a worker the first in the queue is placed; the others keep their place and delay none. A
+session whose worker is busy with the end of a turn, or dying, waits for it: it never has two workers.
 
-A turn answers the first message that waits, and with it those behind it that nobody has begun to answer
-either: a message in interrupt or steer mode goes with the one before it, collected ones go together. What
-arrives while a turn is still in line waits, and joins it by the same rule when it begins. So no message is
-interrupted before anybody has begun to answer it, and the order of arrival is kept (docs/decisions/0004).
+A turn answers the first message that waits, and those behind it that belong with it: a message in interrupt
+or steer mode goes with the one before it, collected ones go together. A message that arrives while a turn is
+queued waits, and joins it by the same rule when the turn begins. So a message is never interrupted before its
+turn has begun, and the order of arrival is kept (docs/decisions/0004).
+
+Invariants: a session has at most one open turn. At most `free_seats` turns are placed, one while the host is
+under a strain. No turn begins while the service drains or the model is not ready.
 """
 
 from collections import deque
@@ -27,13 +30,13 @@ from supervisor.core.state import (
     turn_id,
 )
 
-# Characters of messages that are put together in one turn. A character has four bytes at most, so they fit
-# the Assign of the turn (supervisor/workers/briefing.py), and no message is cut.
+# Limit of characters that one turn answers together. A character has four bytes at most, so they fit the
+# Assign of the turn (supervisor/workers/briefing.py), and no message is cut.
 _TOGETHER_CHARACTERS_MAX = 1_000_000
 
 
 def open_turns(ledger: Ledger) -> None:
-    """Each free session with something waiting gets a turn, in the order in which sessions became free."""
+    """Open a turn in each free session with a waiting message, in the order in which they became free."""
     state = ledger.state
     if state.draining:
         return
@@ -46,7 +49,7 @@ def open_turns(ledger: Ledger) -> None:
 
 
 def _has_words(waiting: deque[Message]) -> bool:
-    """Nobody overtakes a spoken message that is still being transcribed."""
+    """No message overtakes a clip that is being transcribed."""
     return bool(waiting) and not waiting[0].is_transcribing
 
 
@@ -65,7 +68,7 @@ def _open(ledger: Ledger, session: Session) -> None:
 
 
 def _join(ledger: Ledger, session: Session, turn: Turn) -> None:
-    """The turn is about to begin: it answers what has come since it was opened, too."""
+    """The turn is about to begin: it also answers messages that came since it was opened."""
     messages = _together(ledger, session, turn.messages)
     if messages:
         turn.messages += messages
@@ -75,7 +78,7 @@ def _join(ledger: Ledger, session: Session, turn: Turn) -> None:
 
 
 def _together(ledger: Ledger, session: Session, answered: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Takes those that wait and are answered together with messages that nobody has begun to answer."""
+    """Take the waiting messages that belong with messages whose turn has not begun."""
     last, found = answered[-1], list[Message]()
     room = _TOGETHER_CHARACTERS_MAX - sum(len(message.text) for message in answered)
     while _has_words(session.waiting) and _go_together(last, session.waiting[0]):
@@ -89,16 +92,16 @@ def _together(ledger: Ledger, session: Session, answered: tuple[Message, ...]) -
 
 
 def _go_together(before: Message, message: Message) -> bool:
-    """Whether a message is answered with the one before it; otherwise it opens a turn of its own."""
+    """Return whether a message is answered with the one before it; otherwise it opens its own turn."""
     if message.busy is BusyMode.COLLECT:
         return before.busy is BusyMode.COLLECT
     return message.busy is not BusyMode.QUEUE
 
 
 def place(ledger: Ledger) -> None:
-    """Queued turns go to workers that can take them, first come first served, up to the number of busy seats.
+    """Place queued turns on workers, in queue order, up to the number of busy seats.
 
-    While the host is short of something they run one at a time: none makes it worse, and all get done.
+    While the host is under a strain one turn runs at a time: none makes it worse, and all get done.
     """
     state = ledger.state
     if state.draining or state.model.state is ModelState.WAITING:
@@ -121,18 +124,18 @@ def _fail_all(ledger: Ledger) -> None:
     while state.queued:
         session = state.sessions[next(iter(state.queued))]
         line.leave(state, session.name)
-        assert session.turn is not None  # a session without a turn has left the line
+        assert session.turn is not None  # a session without a turn is not in the queue
         turns.fail(ledger, session, session.turn, state.model.error, state.model.hint)
         open_turns(ledger)
 
 
 def free_seats(state: State) -> int:
-    """How many more turns may run now."""
+    """Return how many more turns may run now."""
     return (1 if state.strains else state.policy.busy_seats) - len(state.busy)
 
 
 def _next(state: State, now: float) -> tuple[Session, Worker] | None:
-    """The first in line for whom there is a worker and whose endpoint is not away, and that worker."""
+    """Return the first queued session with a worker and an available endpoint, and that worker."""
     found = [
         (state.queued[name].rank, name, state.seat_of[name])
         for name in state.own
@@ -150,5 +153,5 @@ def _next(state: State, now: float) -> tuple[Session, Worker] | None:
 
 def _agent(state: State, name: str) -> str:
     turn = state.sessions[name].turn
-    assert turn is not None  # a session without a turn has left the line
+    assert turn is not None  # a session without a turn is not in the queue
     return turn.agent

@@ -1,11 +1,11 @@
-"""The settings that rules depend on."""
+"""The settings that the core depends on."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# The agent that always exists, and that sessions without another one have.
+# The agent that always exists; sessions without another one use it.
 DEFAULT_AGENT = "default"
-# The one endpoint of a host whose agents all ask the same language model.
+# The one endpoint of a host whose agents all use the same language model.
 DEFAULT_ENDPOINT = "model"
 
 
@@ -19,11 +19,11 @@ def _default_endpoint(agent: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The settings that rules depend on."""
+    """The settings that the core depends on."""
 
-    # The agent that a session's next turn is for: a pure function of the session's name.
+    # The agent of a session's next turn: a pure function of the session's name.
     agent_of: Callable[[str], str] = _default_agent
-    # The model endpoint that an agent asks: a pure function of the agent's name.
+    # The model endpoint of an agent: a pure function of the agent's name.
     endpoint_of: Callable[[str], str] = _default_endpoint
     busy_seats: int = 2
     spares: int = 1
@@ -45,6 +45,6 @@ class Policy:
     pulse_seconds: float = 15.0
     rest_seconds_max: float = 30.0
     starts_failed_max: int = 5
-    # As many as one event of the feed can carry: all of them are in the event that ends the turn.
+    # The limit of one event: the event that ends the turn has the whole text.
     said_characters_max: int = 1_000_000
     echo: bool = True

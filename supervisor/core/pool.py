@@ -1,4 +1,29 @@
-"""Seats and the processes in them: start, ready, signs of life, kill, rest; knows nothing of turns."""
+"""The pool: seats and the worker processes in them, with their signs of life; independent of turns.
+
+States of a worker, by the function that assigns them; `-` is a seat that does not exist yet. A seat without a
+process is `resting`, or `failed` after too many failed starts in a row; it is still retried.
+
+| worker | function | next state | cause |
+| --- | --- | --- | --- |
+| - | pool.fit | resting | a seat is made |
+| - | kept_turns._go_on | busy | a worker is kept across a handoff |
+| resting, failed | pool.start | starting | the seat gets a process |
+| starting | pool._take_in | idle | its start is reported, and it is ready |
+| idle | turns.open_attempt | busy | it gets a turn |
+| busy | pool._take_in | idle | it is ready again after its turn |
+| starting, idle, busy | pool.kill | dying | the supervisor ends it |
+| starting, idle, busy | pool.stuck | dying | it ended by itself, and the kernel cannot end all of its cell |
+| starting, idle, busy, dying | pool._unbind | resting | it is reported dead |
+| resting | pool.emptied | failed | too many starts have failed |
+
+Invariants: an incarnation is used once, so a frame with an older one is stale. A process serves one session,
+from its first turn until it ends, and a session has at most one process (`seat_of`). Frames count only in the
+states starting, idle and busy. A dying worker keeps its session until its death is proved: the session's next
+turn cannot overlap with processes of the last one. `index` keeps the sets of seats in State; it must follow
+every change of state, session, turn or agent.
+
+`tests/core/test_transition_tables.py` compares the table with the stories.
+"""
 
 from dataclasses import replace
 from itertools import count, islice
@@ -17,9 +42,9 @@ from supervisor.core.events import (
 from supervisor.core.state import State, Who, Worker, WorkerState
 from supervisor.core.timers import LifeDue, ReadyDue, RestDue
 
-# First rest of a seat whose worker did not start; each failure doubles it up to the policy's maximum.
+# First pause of a seat whose worker did not start; each failure doubles it up to the policy's maximum.
 _REST_SECONDS_FIRST = 0.25
-# Nothing can keep an idle worker's loop from turning: silent for this many pulses, it is stuck.
+# An idle worker's loop has nothing to wait for: without a beat for this many pulses it is stuck.
 _IDLE_LOOP_PULSES = 4
 
 NEVER_READY = "it was not ready in time"
@@ -28,14 +53,14 @@ RECYCLED = "recycled"
 RENEWED = "renewed"
 RETIRED = "retired"
 
-# What a dying process still says counts no more, and an empty seat says nothing.
+# Frames of a dying process do not count, and an empty seat sends none.
 _LIVING = (WorkerState.STARTING, WorkerState.IDLE, WorkerState.BUSY)
-# Who may leave the pool without a turn being touched, the least useful first.
+# States in which a worker can be removed without affecting a turn, the least useful first.
 _AT_LEISURE = (WorkerState.FAILED, WorkerState.RESTING, WorkerState.STARTING, WorkerState.IDLE)
 
 
 def current(state: State, who: Who) -> Worker | None:
-    """The worker a frame speaks for, or None when the frame is an echo of another process or another life."""
+    """Return the worker that sent a frame, or None when the frame is stale."""
     worker = state.workers.get(who.seat)
     if worker is None or who.epoch != state.epoch or worker.incarnation != who.incarnation:
         return None
@@ -47,12 +72,12 @@ def fence(state: State, worker: Worker) -> Who:
 
 
 def wanted(state: State) -> int:
-    """How many workers there should be."""
+    """Return how many workers there should be."""
     return state.policy.busy_seats + state.policy.spares + state.spares_more
 
 
 def scale_asked(ledger: Ledger, event: ScaleAsked) -> None:
-    """More seats are filled at once. Of fewer, the idle ones leave at once and the busy ones after a turn."""
+    """Fill additional seats at once. Of too many, idle workers end at once, busy ones after a turn."""
     state = ledger.state
     before = state.policy.busy_seats
     state.policy = replace(state.policy, busy_seats=event.seats)
@@ -61,7 +86,7 @@ def scale_asked(ledger: Ledger, event: ScaleAsked) -> None:
 
 
 def fit(ledger: Ledger) -> None:
-    """Make every seat that is wanted, at the lowest free numbers, and let go what is not."""
+    """Make every wanted seat, at the lowest free numbers, and remove superfluous ones."""
     state, workers = ledger.state, ledger.state.workers
     missing = wanted(state) - len(workers) + len(state.stuck)
     free = (seat for seat in count() if seat not in workers)
@@ -100,12 +125,12 @@ def _superfluous(state: State) -> list[Worker]:
 
 
 def _surplus(state: State) -> int:
-    """Workers beyond the wanted ones; who is dying leaves by itself, for its seat is not filled again."""
+    """Return the workers beyond the wanted ones, without dying ones: their seats are not filled again."""
     return len(state.workers) - len(state.dying) - wanted(state)
 
 
 def index(state: State, worker: Worker) -> None:
-    """Keep the sets of seats: to be called after every change of a worker's state, session, turn or agent."""
+    """Update the sets of seats; call it after every change of a worker's state, session, turn or agent."""
     seat = worker.seat
     for seats in (
         state.starting, state.idle, state.busy, state.dying, state.stuck, state.empty, state.bound,
@@ -133,7 +158,7 @@ def index(state: State, worker: Worker) -> None:
 
 
 def bind(ledger: Ledger, worker: Worker, session: str) -> None:
-    """From here on the process serves this session alone, and no other process does."""
+    """Bind the process to this session until it ends; no other process serves the session."""
     state = ledger.state
     worker.session = session
     state.seat_of[session] = worker.seat
@@ -143,7 +168,7 @@ def bind(ledger: Ledger, worker: Worker, session: str) -> None:
 
 
 def start(ledger: Ledger, worker: Worker, agent: str) -> None:
-    """Put a new process in the seat, under a number that was never used, in a cell for this agent."""
+    """Start a new process in the seat, with an unused incarnation, in a cell for this agent."""
     ledger.state.incarnations += 1
     ledger.state.outdated.pop(worker.seat, None)
     worker.incarnation, worker.agent, worker.level = ledger.state.incarnations, agent, ""
@@ -169,14 +194,14 @@ def started(ledger: Ledger, event: WorkerStarted) -> None:
 
 
 def ready(ledger: Ledger, event: WorkerReady) -> None:
-    """A worker takes work: its first time, or again after a turn."""
+    """A worker is ready: the first time, or again after a turn."""
     worker = current(ledger.state, event.who)
     if worker is None or worker.turn is not None:
         return
     if worker.pid:
         _take_in(ledger, worker)
     else:
-        worker.is_ready_early = True  # two ways lead here: the report of its start is still on the other one
+        worker.is_ready_early = True  # the report of its start comes by another channel, and later
 
 
 def _take_in(ledger: Ledger, worker: Worker) -> None:
@@ -210,7 +235,7 @@ def alive(ledger: Ledger, event: WorkerAlive) -> None:
 
 
 def kill(ledger: Ledger, worker: Worker, why: str) -> None:
-    """End the process in the seat and all it started. A second call changes nothing."""
+    """End the process in the seat and its descendants. A second call changes nothing."""
     if worker.state not in _LIVING:
         return
     if worker.turn is not None:
@@ -223,11 +248,11 @@ def kill(ledger: Ledger, worker: Worker, why: str) -> None:
 
 
 def stuck(ledger: Ledger, worker: Worker, event: WorkerStuck) -> None:
-    """Whoever waits for a seat does not wait for this one: there is another until the process is gone."""
+    """Add a seat until the process is gone, so that no turn waits for this one."""
     if worker.stuck_since is None:
         worker.stuck_since = ledger.now
     worker.state, worker.words = WorkerState.DYING, event.words
-    worker.away_since = None  # another seat stands in for it, not a spare
+    worker.away_since = None  # another seat replaces it, not a spare
     index(ledger.state, worker)
     if worker.session is not None:
         ledger.state.own.pop(worker.session, None)
@@ -241,9 +266,9 @@ def recycle(ledger: Ledger, worker: Worker) -> None:
 
 
 def emptied(ledger: Ledger, worker: Worker, event: WorkerDied) -> None:
-    """The seat's process is gone: the next one follows, after a rest if this one was never of use.
+    """The seat's process is gone: start the next one, after a pause if this one was never ready.
 
-    A seat that is no longer wanted goes with it.
+    A seat that is no longer wanted is removed.
     """
     state = ledger.state
     useless = worker.state in (WorkerState.STARTING, WorkerState.IDLE) and worker.turns == 0
@@ -269,7 +294,7 @@ def emptied(ledger: Ledger, worker: Worker, event: WorkerDied) -> None:
 
 
 def _unbind(state: State, worker: Worker) -> None:
-    """Nothing of the process is left; its session, if it is in line, needs another one."""
+    """No process is left; its session, if it is queued, needs another worker."""
     session, worker.session, worker.turn, worker.pid = worker.session, None, None, 0
     worker.state = WorkerState.RESTING
     index(state, worker)
@@ -289,7 +314,7 @@ def not_ready(ledger: Ledger, due: ReadyDue) -> None:
 
 
 def look_for_life(ledger: Ledger, due: LifeDue) -> None:
-    """The process must answer its pulse; an idle one must turn its loop. A busy one is judged by progress."""
+    """The process must answer its pulse; an idle one must send beats. A busy one is judged by progress."""
     worker = ledger.state.workers.get(due.seat)
     if worker is None or worker.incarnation != due.incarnation or worker.state not in _LIVING:
         return
@@ -299,7 +324,7 @@ def look_for_life(ledger: Ledger, due: LifeDue) -> None:
     elif worker.state is WorkerState.IDLE and ledger.now >= worker.loop_at + limit * _IDLE_LOOP_PULSES:
         kill(ledger, worker, f"its loop stood still for {limit * _IDLE_LOOP_PULSES:.0f} s")
     else:
-        worker.starts_failed = 0  # It has lived for a while: whatever kept others from starting is over.
+        worker.starts_failed = 0  # It has run for a while: starts work again.
         ledger.remind(worker.pulse_at + limit, due)
 
 

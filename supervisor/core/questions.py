@@ -1,4 +1,4 @@
-"""What a human must answer: a question costs no seat, and its answer puts the turn back on the road."""
+"""Questions to a person: a question holds no seat, and its answer queues the turn again."""
 
 from supervisor.core import line, turns
 from supervisor.core.decision import Ledger
@@ -7,13 +7,13 @@ from supervisor.core.events import AnswerArrived, Asked
 from supervisor.core.records import QuestionAnswered, QuestionAsked
 from supervisor.core.state import Message, Question, Session, Turn
 
-# The supervisor's own question, and what must be answered for the turn to go on.
+# The supervisor's own question, and the answer that lets the turn continue.
 _GO_ON = "yes"
 _GO_ON_CHOICES = (_GO_ON, "no")
 
 
 def asked(ledger: Ledger, event: Asked) -> None:
-    """The running attempt asks. A question about a call that it never began is an echo."""
+    """The running attempt asks. A question about a call that it never began is stale."""
     found = turns.running(ledger.state, event.who, event.turn, event.attempt)
     if found is None or event.call not in found[2].calls:
         return
@@ -24,7 +24,7 @@ def asked(ledger: Ledger, event: Asked) -> None:
 
 
 def ask_to_go_on(ledger: Ledger, session: Session, turn: Turn) -> None:
-    """Nobody but a human may say whether what was cut off is to be taken up again."""
+    """Only a person may decide whether a cut off turn is resumed."""
     text = f"The service ended while {turn.id} ran. Is it to go on?"
     _ask(ledger, session, turn, "approve", text, _GO_ON_CHOICES, call="")
 
@@ -40,7 +40,7 @@ def _ask(
 ) -> None:
     turn.questions += 1
     turn.question = Question(f"{turn.id}#{turn.questions}", kind, text, choices, call)
-    # A turn's time begins anew with the answer: a human may think for ever.
+    # A turn's deadline begins again with the answer: a person may take any time.
     turns.pause(ledger, turn)
     turn.ran_seconds, turn.content_at = 0.0, ledger.now
     ledger.tell(
@@ -58,7 +58,7 @@ def _ask(
 
 
 def answer_arrived(ledger: Ledger, event: AnswerArrived) -> None:
-    """An answer counts for the question that is open, and for no other."""
+    """An answer counts only for the question that is open."""
     session = ledger.state.sessions.get(event.session)
     turn = session.turn if session else None
     if session is None or turn is None or turn.question is None or turn.question.id != event.question:
@@ -72,10 +72,10 @@ def answer_arrived(ledger: Ledger, event: AnswerArrived) -> None:
 
 
 def take_answer(ledger: Ledger, session: Session, message: Message) -> bool:
-    """Take a plain message as the answer to the open question, if there is one: true when it was that alone.
+    """Take a message as the answer to the open question, if there is one; return True if it was only that.
 
-    What was spoken before the question was asked is no answer to it. To the supervisor's own question only
-    its choices are: who says something else has moved on, which declines it, and still wants an answer.
+    A message from before the question is no answer to it. To the supervisor's own question only its choices
+    are answers: any other text declines it, and is still answered as a message.
     """
     turn = session.turn
     if turn is None or turn.question is None or message.at < turn.content_at:
@@ -89,7 +89,7 @@ def take_answer(ledger: Ledger, session: Session, message: Message) -> bool:
 
 
 def answer(ledger: Ledger, session: Session, turn: Turn, text: str, *, by: str, message: str = "") -> None:
-    """The turn goes on in any worker; `message` is the plain message that was the answer."""
+    """Queue the turn again for any worker; `message` is the message that was the answer."""
     question = turn.question
     assert question is not None
     turn.question, turn.content_at = None, ledger.now

@@ -1,4 +1,4 @@
-"""What to remember: one record per durable change. One with a seq is also an event of the session's feed."""
+"""Records: one per durable change. One with a seq is also an event of its session."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -9,7 +9,7 @@ from supervisor.core.state import Proof, Verdict, Who
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What all records share. `type` is the event's name in the feed; untold records have none and seq 0."""
+    """The common part. `type` is the name of the event; a record that is no event has none, and seq 0."""
 
     type: ClassVar[str] = ""
     session: str
@@ -17,7 +17,7 @@ class Record:
     seq: int = 0
 
     def fields(self) -> dict[str, Any]:
-        """What the feed tells beyond seq, session, type and at."""
+        """Return the fields of the event beyond seq, session, type and at."""
         return {}
 
 
@@ -37,7 +37,7 @@ class MessageAccepted(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptReady(Record):
-    """What was understood of a clip, told to whoever spoke it before anything is done with it."""
+    """The transcript of a clip, published before anything is done with it."""
 
     type: ClassVar[str] = "transcript.ready"
     message: str
@@ -63,7 +63,7 @@ class TranscriptFailed(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageDropped(Record):
-    """A waiting message was taken back before any turn answered it."""
+    """A waiting message was dropped before any turn answered it."""
 
     type: ClassVar[str] = "message.dropped"
     message: str
@@ -75,7 +75,7 @@ class MessageDropped(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionHeld(Record):
-    """What waits stays waiting until the next message or a resume."""
+    """Waiting messages stay until the next message or a resume."""
 
     type: ClassVar[str] = "session.held"
     waiting: int
@@ -91,7 +91,7 @@ class SessionReleased(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CursorMoved(Record):
-    """A named client has read up to `seen`; until now it had acknowledged `before`."""
+    """A named client has acknowledged up to `seen`; before, up to `before`."""
 
     cursor: str
     seen: int
@@ -138,7 +138,7 @@ class AttemptOpened(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptSpoke(Record):
-    """Words, in the order they were spoken; the feed has shown them as deltas already."""
+    """Streamed text, in order; subscribers have received it as deltas already."""
 
     turn: str
     attempt: int
@@ -148,7 +148,7 @@ class AttemptSpoke(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptStopped(Record):
-    """The attempt counts no more; its turn closes by the verdict as soon as its processes are gone."""
+    """The attempt no longer counts; its turn closes by the verdict as soon as its processes are gone."""
 
     turn: str
     attempt: int
@@ -172,9 +172,9 @@ class AttemptStuck(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptLost(Record):
-    """The attempt ended before its answer did. `losses` is the turn's count of losses that weigh against it.
+    """The attempt ended before its turn did. `losses` counts the losses that weigh against the turn.
 
-    `said` counts the characters that all attempts have said: there the next one goes on.
+    `said` counts the characters of all attempts: the next one continues there.
     """
 
     type: ClassVar[str] = "attempt.lost"
@@ -219,7 +219,7 @@ class ToolCallFinished(Record):
     ms: int
     result: str
     exit: int | None = None  # of a command that ended by itself
-    signal: str = ""  # the name of the one that ended it otherwise
+    signal: str = ""  # the name of the signal that ended it otherwise
 
     def fields(self) -> dict[str, Any]:
         told = {"turn": self.turn, "call": self.call, "name": self.name, "ok": self.ok, "ms": self.ms}
@@ -239,7 +239,7 @@ class TurnSteered(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionAsked(Record):
-    """The turn waits for a human. `attempt` is the one that asked, or the lost one it is about."""
+    """The turn waits for a person. `attempt` is the one that asked, or the lost one it is about."""
 
     type: ClassVar[str] = "question.asked"
     turn: str
@@ -258,7 +258,7 @@ class QuestionAsked(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionAnswered(Record):
-    """The turn goes on. `message` is the plain message that was the answer, if it was one."""
+    """The turn continues. `message` is the message that was the answer, if it was one."""
 
     type: ClassVar[str] = "question.answered"
     turn: str
@@ -286,7 +286,7 @@ class TurnDone(Record):
     input_tokens: int
     output_tokens: int
     finish: str = "stop"  # why the model ended its answer
-    said_before: int = 0  # characters of the text that earlier attempts said
+    said_before: int = 0  # characters of the text that come from earlier attempts
 
     def fields(self) -> dict[str, Any]:
         told = {"turn": self.turn, "text": self.text, "usage": _usage(self)}
@@ -332,5 +332,5 @@ class TurnFailed(Record):
 
 
 def _usage(ending: TurnDone | TurnInterrupted | TurnFailed) -> dict[str, int]:
-    """What all attempts at the turn have cost."""
+    """Return the tokens of all attempts at the turn."""
     return {"input_tokens": ending.input_tokens, "output_tokens": ending.output_tokens}

@@ -1,4 +1,4 @@
-"""What a new life does with the old one's unfinished turns: it puts them back on the road or ends them."""
+"""Recovery: a new epoch queues the unfinished turns of the last one again, or ends them."""
 
 from supervisor.core import admission, kept_turns, line, pool, questions, transcripts, turns
 from supervisor.core.decision import Ledger
@@ -8,15 +8,15 @@ from supervisor.core.policy import Policy
 from supervisor.core.records import MessageDropped
 from supervisor.core.state import Intake, Proof, Session, Turn
 
-# The start has swept away every process of the life before; nobody counted them.
+# The start has swept every process of the last epoch; they were not counted.
 _SWEPT = Proof(processes=0, all_dead=True, ms=0.0, how="restart")
 _ENDED = "the supervisor ended while it ran"
-# By whom a message is dropped that waited too long for a service that was away.
+# `by` of a message that is dropped because it waited too long while the service was away.
 TOO_OLD = "freshness"
 
 
 def recovered(ledger: Ledger, event: Recovered) -> None:
-    """First event of a life, before any door is open."""
+    """The first event of an epoch, before the control socket is open."""
     ledger.state.waiting = sum(len(session.waiting) for session in ledger.state.sessions.values())
     going_on = kept_turns.take_back(ledger, event)
     for session in list(ledger.state.sessions.values()):
@@ -35,7 +35,7 @@ def _settle(ledger: Ledger, session: Session, turn: Turn) -> None:
         turns.close(ledger, session, turn, turn.attempt.verdict, _SWEPT)
         return
     if turn.question is not None:
-        return  # waiting for a human is a boundary: it waits again, with the same question
+        return  # it waits again, with the same question
     if turn.attempt is not None and not turns.count_loss(ledger, session, turn, _ENDED):
         return
     reason = _reason_to_end(ledger.state.policy, turn, ledger.now)
@@ -48,9 +48,9 @@ def _settle(ledger: Ledger, session: Session, turn: Turn) -> None:
 
 
 def _let_go_of_the_old(ledger: Ledger, session: Session) -> None:
-    """What nobody has begun to answer, and nobody has added to, for too long: who asked has gone.
+    """Drop messages of a turn that has not begun, and that no one has added to, for too long.
 
-    What an interrupt holds begins nothing by itself; behind a turn that goes on the conversation is alive.
+    Held messages begin nothing by themselves; behind a turn that continues the session is in use.
     """
     if session.turn or session.held or not session.waiting:
         return
@@ -62,7 +62,7 @@ def _let_go_of_the_old(ledger: Ledger, session: Session) -> None:
 
 
 def _reason_to_end(policy: Policy, turn: Turn, now: float) -> str | None:
-    """Why the turn is not taken up again; by the age of what was really said or done, never of a marker."""
+    """Return why the turn is not resumed; judged by the age of its latest content."""
     if now - turn.content_at > policy.freshness_seconds:
         return f"not resumed: older than {policy.freshness_seconds:.0f} s when the service came back"
     if policy.resume == "never" and turn.attempts > 0:
@@ -71,7 +71,7 @@ def _reason_to_end(policy: Policy, turn: Turn, now: float) -> str | None:
 
 
 def stop_asked(ledger: Ledger) -> None:
-    """The end of a life, in order: what runs is left for the next one."""
+    """Stop in order: running turns are left for the next epoch."""
     admission.change(ledger, Intake.STOPPING)
     ledger.answer = Carried(note="stopping; what runs is taken up at the next start")
     for session in ledger.state.sessions.values():

@@ -1,4 +1,4 @@
-"""Other settings while the service runs: a new policy at once, new workers one by one; no turn is touched."""
+"""Renewal after a reload: a new policy at once, new workers one by one; no turn is affected."""
 
 from supervisor.core import pool
 from supervisor.core.decision import Ledger
@@ -9,23 +9,23 @@ _OF_USE = (WorkerState.IDLE, WorkerState.BUSY)
 
 
 def policy_changed(ledger: Ledger, event: PolicyChanged) -> None:
-    """From here on. A reminder that was made before keeps its time, and is judged by the new policy."""
+    """Apply the new policy. A timer that was set before keeps its time, and is judged by the new policy."""
     ledger.state.policy = event.policy
     pool.fit(ledger)
 
 
 def renewal_asked(ledger: Ledger, event: RenewalAsked) -> None:
-    """Every process of this moment, of these agents, was made under settings that hold no more."""
+    """Mark every present process of these agents: it was started with outdated settings."""
     for seat, worker in ledger.state.workers.items():
         if not worker.is_empty and (event.agents is None or worker.agent in event.agents):
             ledger.state.outdated[seat] = None
 
 
 def renew(ledger: Ledger) -> None:
-    """The next idle one gives way. While any seat is not of use none does: its successor may not live.
+    """Replace the next idle outdated worker, unless any seat has no ready worker: its successor may fail.
 
-    So settings under which no worker can start cost one seat, not the service. A busy one gives way when its
-    turn is over.
+    So settings with which no worker can start cost one seat, not the service. A busy one is replaced after
+    its turn.
     """
     state = ledger.state
     seat = next((seat for seat in state.outdated if seat in state.idle), None)

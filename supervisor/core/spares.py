@@ -1,8 +1,8 @@
-"""How many warm workers are kept beyond the busy ones: as many as stand in for those that are away.
+"""Spares: how many warm workers are kept beyond the busy ones, to replace those that are away.
 
-A worker of use is away from the moment it is killed or gives its turn back until a process in its seat is
-ready. The mean number of workers away is the rate at which that happens times how long it takes; so it is
-enough to add up the times, fading, and neither factor need be known.
+A worker is away from the moment it is killed or gives its turn back until a process in its seat is ready. The
+mean number of workers away is the rate of that times its duration (Little's law); so it is enough to add up
+the durations with exponential decay, and neither factor need be known.
 """
 
 from math import exp, sqrt
@@ -11,14 +11,14 @@ from supervisor.core.decision import Ledger
 from supervisor.core.state import State, Worker
 from supervisor.core.timers import SparesDue
 
-# What was a minute ago has little to say, and a seat is not given up sooner than this.
+# The time constant of the decay; a spare is not given up sooner than this.
 _WINDOW_SECONDS = 60.0
-# Deaths come by chance: the mean and twice its spread are enough for all but one moment in twenty.
+# Deaths are random: the mean plus twice its standard deviation covers about 95% of the moments.
 _SPREADS = 2.0
 
 
 def came_back(ledger: Ledger, worker: Worker) -> None:
-    """A seat is of use again: remember how long it was not, and keep more spares if that calls for it."""
+    """A seat is ready again: add the time it was away, and keep more spares if needed."""
     if worker.away_since is None:
         return
     state = ledger.state
@@ -26,7 +26,7 @@ def came_back(ledger: Ledger, worker: Worker) -> None:
     state.demand.away_seconds = _faded(state, ledger.now) + away_seconds
     state.demand.at = ledger.now
     more = _more_needed(state, ledger.now)
-    # Who is short of memory keeps what it has.
+    # While memory is short, no spare is added.
     if more > state.spares_more and not state.strains:
         if not state.spares_more:
             ledger.remind(ledger.now + _WINDOW_SECONDS, SparesDue())
@@ -34,7 +34,7 @@ def came_back(ledger: Ledger, worker: Worker) -> None:
 
 
 def look(ledger: Ledger) -> None:
-    """Give up one spare if fewer will do; one at a time, so that a lull does not cost the next burst."""
+    """Give up one spare if fewer are enough; one at a time, so that a pause does not cost the next burst."""
     state = ledger.state
     if _more_needed(state, ledger.now) < state.spares_more:
         state.spares_more -= 1
@@ -43,7 +43,7 @@ def look(ledger: Ledger) -> None:
 
 
 def _more_needed(state: State, now: float) -> int:
-    """Beyond the policy's. More than there are busy seats cannot be needed: no more can be away at once."""
+    """Return the spares beyond the policy's; at most the number of busy seats, since no more can be away."""
     mean = _faded(state, now) / _WINDOW_SECONDS
     needed = int(mean + _SPREADS * sqrt(mean) + 0.5)
     return max(0, min(needed, state.policy.busy_seats) - state.policy.spares)

@@ -1,13 +1,13 @@
-"""Time in which the host itself could not act: it counts against nobody, neither worker nor turn."""
+"""Stalls: time in which the host did not let the supervisor work counts against no worker and no turn."""
 
 from supervisor.core.decision import Ledger
 from supervisor.core.events import StoodStill
 
 
 def stood_still(ledger: Ledger, event: StoodStill) -> None:
-    """Move every deadline and every last sign by the time nobody could look. All of it is fleeting."""
+    """Move all deadlines and all last signs of life by the length of the stall. None of it is durable."""
     state, lost = ledger.state, event.seconds
-    # Moved by the same time, the heap stays a heap.
+    # All entries move by the same amount, so the heap stays a heap.
     state.deadlines[:] = [(at + lost, number, due) for at, number, due in state.deadlines]
     state.demand.at += lost
     for worker in state.workers.values():

@@ -1,4 +1,4 @@
-"""The nouns of the house: what the supervisor knows. Durable parts change only together with a record."""
+"""The state of the core. Durable parts change only together with a record."""
 
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from supervisor.core.timers import Due
 
 
 class BusyMode(StrEnum):
-    """What a message does to a running turn."""
+    """The effect of a message on a running turn."""
 
     INTERRUPT = "interrupt"
     QUEUE = "queue"
@@ -36,7 +36,7 @@ class WorkerState(StrEnum):
 
 
 class Intake(StrEnum):
-    """Whether turns are begun. What is said is taken in either way."""
+    """Whether turns are begun. Messages are accepted in every case."""
 
     OPEN = "open"
     DRAINING = "draining"
@@ -53,7 +53,7 @@ class ModelState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """The fence of a process: which supervisor's life, which seat, which process in it."""
+    """The fence of a process: epoch, seat and incarnation."""
 
     epoch: int
     seat: int
@@ -62,7 +62,7 @@ class Who:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What a kill did: how many processes it ended, whether all, how long it took and by what means."""
+    """The result of a kill: how many processes ended, whether all, how long it took and by which means."""
 
     processes: int
     all_dead: bool
@@ -70,30 +70,30 @@ class Proof:
     how: str
 
 
-# A turn that no process had begun: there was nothing to kill.
+# For a turn without a process: there was nothing to kill.
 NOTHING_TO_KILL = Proof(processes=0, all_dead=True, ms=0.0, how="not started")
 
 
 @dataclass(slots=True)
 class Message:
-    """Something said to a session that no turn has taken yet."""
+    """A message that no turn has taken yet."""
 
     id: str
     text: str
     busy: BusyMode
     at: float
-    clip: str = ""  # the stored audio of a spoken message
-    seq: int = 0  # where it stands in the feed
+    clip: str = ""  # the name of the stored clip
+    seq: int = 0  # its number in the session
 
     @property
     def is_transcribing(self) -> bool:
-        """Spoken, and its words are not known yet: it keeps its place, and does nothing to anybody."""
+        """A clip without a transcript yet: it keeps its place, and has no effect."""
         return bool(self.clip) and not self.text
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a stopped attempt will end its turn, once its processes are gone."""
+    """The state in which a stopped attempt will end its turn, once its processes are gone."""
 
     state: TurnState
     by: str = ""
@@ -112,24 +112,24 @@ class Attempt:
     said: str = ""
     calls: dict[str, str] = field(default_factory=dict)  # open tool calls: call -> name
     verdict: Verdict | None = None
-    # As far as it has told: what the reply that is under way costs is not known yet.
+    # As far as it has reported: the cost of the present reply is not known yet.
     input_tokens: int = 0
     output_tokens: int = 0
-    progress_at: float = 0.0  # fleeting
-    endpoint: str = ""  # fleeting: the one it was to ask, in the life that opened it
-    offered: set[str] = field(default_factory=set)  # fleeting: messages it may take in
+    progress_at: float = 0.0  # not durable
+    endpoint: str = ""  # not durable: the endpoint at the time it was opened
+    offered: set[str] = field(default_factory=set)  # not durable: messages it may take in
 
     def spend(self, input_tokens: int, output_tokens: int) -> None:
-        """What it has cost so far. A frame that does not tell takes nothing back."""
+        """Set the cost so far. A frame without a cost does not reset it."""
         self.input_tokens = max(self.input_tokens, input_tokens)
         self.output_tokens = max(self.output_tokens, output_tokens)
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Something a human must answer before a turn goes on. `call` is the tool call that waits for it.
+    """Something a person must answer before a turn continues. `call` is the tool call that waits for it.
 
-    A question without a call is the supervisor's own: whether to go on at all.
+    A question without a call is the supervisor's own: whether to resume.
     """
 
     id: str
@@ -141,7 +141,7 @@ class Question:
 
 @dataclass(slots=True)
 class Turn:
-    """The answer owed to one message, or to a collected few. While it asks, it has no attempt and no seat."""
+    """The answer to one message, or to several together. While it asks, it has no attempt and no seat."""
 
     id: str
     session: str
@@ -151,14 +151,14 @@ class Turn:
     attempts: int = 0
     losses: int = 0
     content_at: float = 0.0
-    # Fleeting: the time a turn may take is counted anew in every life.
-    started_at: float | None = None  # when its clock was started; None while that stands still
-    ran_seconds: float = 0.0  # on the clock when it was stopped last
-    pauses: int = 0  # how often it was stopped
-    # Fleeting: attempts in a row that could not ask the model, and when the first of them ended.
+    # Not durable: the deadline of a turn begins again in every epoch.
+    started_at: float | None = None  # when its clock was started; None while it is suspended
+    ran_seconds: float = 0.0  # on the clock when it was last suspended
+    pauses: int = 0  # how often it was suspended
+    # Not durable: attempts in a row that found no model, and when the first of them ended.
     refusals: int = 0
     away_since: float | None = None
-    # By all attempts that are over: what they said is the beginning of the answer.
+    # Text of all ended attempts: the beginning of the answer.
     said_before: str = ""
     input_tokens: int = 0
     output_tokens: int = 0
@@ -168,17 +168,17 @@ class Turn:
 
     @property
     def has_begun(self) -> bool:
-        """Whether a worker was ever given it: before that, nobody has begun to answer its messages."""
+        """Return whether a worker was ever given it."""
         return self.attempts > 0
 
     @property
     def said(self) -> str:
-        """The answer so far, over all attempts."""
+        """Return the text so far, over all attempts."""
         return self.said_before + (self.attempt.said if self.attempt else "")
 
     @property
     def spent(self) -> dict[str, int]:
-        """The tokens of all attempts, as records name them."""
+        """Return the tokens of all attempts, by the names of the records."""
         running = self.attempt
         return {
             "input_tokens": self.input_tokens + (running.input_tokens if running else 0),
@@ -186,7 +186,7 @@ class Turn:
         }
 
     def end_attempt(self) -> None:
-        """The attempt is over, and the turn is not: what it said and cost stays."""
+        """End the attempt but not the turn: its text and cost stay."""
         spent = self.spent
         self.said_before, self.attempt = self.said, None
         self.input_tokens, self.output_tokens = spent["input_tokens"], spent["output_tokens"]
@@ -200,12 +200,12 @@ class Turn:
 
 @dataclass(slots=True)
 class Session:
-    """One conversation: one open turn at most, and what waits behind it."""
+    """One conversation: at most one open turn, and the messages that wait behind it."""
 
     name: str
     seq: int = 0
     turns: int = 0
-    held: int = 0  # the seq at which an interrupt held what waits; 0 when nothing is held
+    held: int = 0  # the seq of the hold; 0 when the session is not held
     waiting: deque[Message] = field(default_factory=deque)
     turn: Turn | None = None
 
@@ -224,29 +224,29 @@ class Session:
 
 @dataclass(slots=True)
 class Worker:
-    """A seat in the pool and the process in it. Fleeting: a restart begins with empty seats.
+    """A seat in the pool and the process in it. Not durable: a restart begins with empty seats.
 
-    The cell of a process is made for one agent. The first turn binds the process to a session, for good.
+    The cell of a process is made for one agent. The first turn binds the process to a session, until it ends.
     """
 
     seat: int
     incarnation: int = 0
     state: WorkerState = WorkerState.RESTING
     pid: int = 0
-    session: str | None = None  # the one it is bound to
-    turn: str | None = None  # the one it is at work on
+    session: str | None = None  # the session it is bound to
+    turn: str | None = None  # the turn it runs
     turns: int = 0
-    agent: str = DEFAULT_AGENT  # whose sandbox its cell has
-    level: str = ""  # of that sandbox, as the process room reports it
+    agent: str = DEFAULT_AGENT  # its cell has the sandbox of this agent
+    level: str = ""  # the level of that sandbox, as reported with its start
     is_ready_early: bool = False  # it was ready before its start was reported
     since: float = 0.0
     starts_failed: int = 0
     pulse_at: float = 0.0
     loop_at: float = 0.0
-    away_since: float | None = None  # it was of use and is not now: since when a spare may be needed for it
-    why: str = ""  # why it is being killed
-    stuck_since: float | None = None  # it was killed, and the kernel cannot end what `words` says
-    words: str = ""  # its last words, kept for whoever asks what went wrong
+    away_since: float | None = None  # since when a ready worker is missing here, which a spare replaces
+    why: str = ""  # the reason of its kill
+    stuck_since: float | None = None  # it was killed, and `words` says what the kernel cannot end
+    words: str = ""  # the reason of its end, for status requests
 
     @property
     def is_empty(self) -> bool:
@@ -255,9 +255,9 @@ class Worker:
 
 @dataclass(slots=True)
 class Place:
-    """A session's place in the line for a seat: the lowest rank is served first.
+    """A session's place in the queue for a seat: the lowest rank is placed first.
 
-    `line` is the agent in whose part of the line it is listed, if it is: see `core/line.py`.
+    `line` is the agent in whose part of the queue it is listed, if it is: see `core/line.py`.
     """
 
     rank: int
@@ -267,7 +267,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A worker that goes on with its turn while the supervisor's image is replaced."""
+    """A worker that continues its turn during a handoff."""
 
     seat: int
     incarnation: int
@@ -278,7 +278,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What is known of the language model; a failed one has a reason and a remedy."""
+    """The state of the language model; a failed one has an error and a hint."""
 
     state: ModelState = ModelState.WAITING
     error: str = ""
@@ -288,20 +288,20 @@ class Model:
 
 @dataclass(slots=True)
 class Outage:
-    """An endpoint that is away (core/outages.py), since when and why. `probe` is a turn and its attempt."""
+    """The outage of an endpoint (core/outages.py), its start and cause. `probe` is a turn and its attempt."""
 
     since: float
     error: str
     hint: str
     probe_at: float
-    limit_at: float  # when turns may next have waited for it too long
+    limit_at: float  # when waiting turns are next checked for the limit
     failures: int = 0
     probe: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Strain:
-    """The host is short of something: what it reads, the limit, the remedy, and since when it is so."""
+    """A shortage of the host: error, hint, and since when."""
 
     error: str
     hint: str
@@ -310,7 +310,7 @@ class Strain:
 
 @dataclass(slots=True)
 class Demand:
-    """Seconds that workers of use were away for, fading with time: spares stand in for them."""
+    """Seconds for which workers were away, with exponential decay: the basis for the number of spares."""
 
     away_seconds: float = 0.0
     at: float = 0.0
@@ -318,7 +318,7 @@ class Demand:
 
 @dataclass(slots=True)
 class State:
-    """All that `decide` knows. `sessions` and what hangs on them is durable, the rest fleeting."""
+    """All that `decide` knows. `sessions` and their content are durable, the rest is not."""
 
     policy: Policy
     epoch: int = 0
@@ -329,43 +329,43 @@ class State:
     intake: Intake = Intake.OPEN
     intake_since: float = 0.0
     strains: dict[str, Strain] = field(default_factory=dict)
-    waiting: int = 0  # messages that wait in all sessions together
+    waiting: int = 0  # waiting messages of all sessions together
     demand: Demand = field(default_factory=Demand)
     spares_more: int = 0  # beyond those the policy asks for
     incarnations: int = 0
-    # Ready-sets, so that a decision costs the same for any number of sessions. Dicts keep order.
+    # Indexes, so that a decision costs the same for any number of sessions. Dicts keep order.
     openable: dict[str, None] = field(default_factory=dict)
-    # Sessions whose turn waits for a seat, in the order they are served.
+    # Sessions whose turn waits for a seat, in the order of placing.
     queued: OrderedDict[str, Place] = field(default_factory=OrderedDict)
-    # Sessions whose turn rests between two attempts; it is in no line.
+    # Sessions whose turn pauses between two attempts; it is not in the queue.
     resting: dict[str, None] = field(default_factory=dict)
     # Of the queued, those whose own worker is idle; and heaps, by agent, of those that have no worker.
     own: dict[str, None] = field(default_factory=dict)
     lines: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
-    ranks: tuple[int, int] = (0, 0)  # the lowest and the highest that was given
-    # Seats by the state of their process; `core/pool.py` keeps them. The longest idle come first.
+    ranks: tuple[int, int] = (0, 0)  # the lowest and the highest in use so far
+    # Seats by the state of their process; `core/pool.py` updates them. The longest idle come first.
     starting: dict[int, None] = field(default_factory=dict)
     idle: dict[int, None] = field(default_factory=dict)
-    busy: dict[int, None] = field(default_factory=dict)  # at work on a turn
+    busy: dict[int, None] = field(default_factory=dict)  # with a turn
     dying: dict[int, None] = field(default_factory=dict)
-    stuck: dict[int, None] = field(default_factory=dict)  # of the dying, those that the kernel cannot end
+    stuck: dict[int, None] = field(default_factory=dict)  # those of the dying that the kernel cannot end
     empty: dict[int, None] = field(default_factory=dict)  # resting after a failed start, or given up
     unbound: dict[str, dict[int, None]] = field(default_factory=dict)  # idle ones without a session, by agent
     bound: dict[int, None] = field(default_factory=dict)  # idle or not, as long as it is not dying
-    seat_of: dict[str, int] = field(default_factory=dict)  # of a session's worker, until that is gone
+    seat_of: dict[str, int] = field(default_factory=dict)  # by session, until its worker is gone
     vacant: dict[int, None] = field(default_factory=dict)  # seats to fill before the decision ends
-    outdated: dict[int, None] = field(default_factory=dict)  # seats whose process was made by older settings
+    outdated: dict[int, None] = field(default_factory=dict)  # seats whose process has older settings
     agents_used: dict[str, None] = field(default_factory=dict)  # agents, the latest to begin a session last
     deadlines: list[tuple[float, int, Due]] = field(default_factory=list)
     deadlines_made: int = 0
 
     @property
     def draining(self) -> bool:
-        """Whether no turn may begin, be it for a while or for the rest of this life."""
+        """Return whether no turn may begin, for a while or until this epoch ends."""
         return self.intake is not Intake.OPEN
 
 
-# More digits are no turn's number, and from 19 on no number the journal holds.
+# A longer number is no turn's, and from 19 digits on SQLite cannot store it.
 _DIGITS_MAX = 18
 
 
@@ -378,7 +378,7 @@ def session_of(turn: str) -> str:
 
 
 def turn_number(turn: str) -> int:
-    """Which turn of its session it is; 0, which no turn has, when the word is not a turn's id."""
+    """Return the number of a turn in its session; 0, which no turn has, when the text is no turn's id."""
     number = turn.rpartition("/")[2]
     is_number = number.isascii() and number.isdigit() and len(number) <= _DIGITS_MAX
     return int(number) if is_number and number[0] != "0" else 0

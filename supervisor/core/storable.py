@@ -1,8 +1,8 @@
-"""What every journal can hold: text of whole characters, numbers of 63 bits.
+"""Values that every journal can hold: text of whole characters, numbers of 63 bits.
 
-The wire's bounds keep out what peers send beyond that. This is the last check before an event is decided, for
-values that come another way (a path, a word of the kernel, a settings file): once an event is decided, a
-record that the journal refuses would cost the commit of everybody in the same batch.
+Bounds on the wire keep out other values from peers. This is the last check before an event is decided, for
+values from elsewhere (a path, a message of the kernel, a settings file): once an event is decided, a record
+that the journal refuses would undo the commit of its whole batch.
 """
 
 from dataclasses import fields, replace
@@ -15,7 +15,7 @@ _Held = TypeVar("_Held")
 
 
 def holdable(event: _Held) -> _Held:
-    """The event, with half characters replaced by question marks; OverflowError for a number too large."""
+    """Return the event with lone surrogates replaced by question marks; OverflowError for large numbers."""
     kind: type[Any] = type(event)
     read, names = _read(kind)  # type: ignore[arg-type]
     unclean = {}
@@ -30,7 +30,7 @@ def holdable(event: _Held) -> _Held:
 
 @cache
 def _read(kind: type[Any]) -> tuple[Any, tuple[str, ...]]:
-    """Reads all fields at once; attrgetter gives a tuple from two names on."""
+    """Return a getter of all fields at once; attrgetter gives a tuple from two names on."""
     names = tuple(field.name for field in fields(kind))
     if len(names) > 1:
         return attrgetter(*names), names

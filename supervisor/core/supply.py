@@ -1,25 +1,24 @@
-"""Which agent a seat's next process is for, and which idle workers make room for others.
+"""Supply of workers: which agent a seat's next process is for, and which idle workers are recycled.
 
-A process serves one session of one agent, so the pool is of use to those who wait only as far as it holds
-*fresh* workers: idle without a session, or on their way to that. Before turns are placed, every decision
-compares what is needed with what there is:
+A process serves one session of one agent, so the pool can serve the queue only as far as it holds *fresh*
+workers: idle without a session, or starting. Before turns are placed, every decision compares the two:
 
-- Needed are one fresh worker for each turn that could run now and whose session has no worker, of that
-  turn's agent, and the spares. Spares are for the turns that stand in line behind those, and otherwise for
-  the agents that began sessions last.
-- There are fresh workers that are ready or starting, each of an agent; and seats that are vacant or dying,
+- Need: one fresh worker for each turn that could run now and whose session has no worker, of that turn's
+  agent, and the spares. Spares are for the turns queued behind those, and otherwise for the agents that began
+  sessions last.
+- Supply: fresh workers that are ready or starting, each of an agent; and seats that are vacant or dying,
   whose next process may be for any agent. Seats that rest after a failed start count as spares; once two of
-  them rest for the same agent, they meet all its needs, so that settings under which its workers cannot
-  live cost two seats and not all of them.
+  them rest for the same agent, they meet all its needs, so that settings with which its workers cannot start
+  cost two seats and not all of them.
 
-A vacant seat is filled for the first need that is not met. If needs are left, idle workers are recycled:
-the one whose session has been silent longest; for a turn in line also a fresh one of another agent, the
-worker of a session that stands further back, or that of one whose turn rests between two attempts. That
-comes before placing, or a session that talks without end would keep its worker from those who stand before
-it. A worker at work is never touched, so a turn waits for a seat as long as all of them are busy. Nothing is
-recycled while no turn may begin.
+A vacant seat is filled for the first unmet need. If needs are left, idle workers are recycled: the one whose
+session has been quiet longest; for a queued turn also a fresh one of another agent, the worker of a session
+further back in the queue, or that of a session whose turn pauses between two attempts. That comes before
+placing: otherwise a session that never pauses would keep its worker from those before it in the queue. A busy
+worker is never recycled, so a turn waits for a seat as long as all of them are busy. Nothing is recycled
+while no turn may begin.
 
-Each need is looked at once and meets a seat or ends the walk, so the cost of a decision grows with the
+Each need is examined once and either gets a seat or ends the loop, so the cost of a decision grows with the
 spares and the free seats, not with the sessions.
 """
 
@@ -33,16 +32,16 @@ from supervisor.core.placing import free_seats
 from supervisor.core.policy import DEFAULT_AGENT
 from supervisor.core.state import State, Worker
 
-# One seat may fail for a reason of its own. A second one says that it is the agent's.
+# One seat may fail by chance. A second failure points to the agent.
 _FAILING_MAX = 2
 
-# How many seats there are of each agent.
+# Number of seats by agent.
 _Seats = dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class _Need:
-    """A fresh worker of an agent, for the turn at this rank of the line; a spare has no rank."""
+    """A fresh worker of an agent, for the turn at this rank of the queue; a spare has no rank."""
 
     agent: str
     rank: int | None = None
@@ -52,7 +51,7 @@ _SPARE = _Need("")
 
 
 def provide(ledger: Ledger) -> None:
-    """Fill vacant seats, then recycle idle workers as far as those who wait, or the spares, need it."""
+    """Fill vacant seats, then recycle idle workers as far as queued turns, or the spares, need it."""
     state = ledger.state
     if not (state.vacant or state.idle):
         return
@@ -72,7 +71,7 @@ def provide(ledger: Ledger) -> None:
 
 
 def _fresh(state: State) -> _Seats:
-    """Workers without a session, ready or starting."""
+    """Return workers without a session, ready or starting."""
     found = {agent: len(seats) for agent, seats in state.unbound.items()}
     for seat in state.starting:
         agent = state.workers[seat].agent
@@ -81,13 +80,13 @@ def _fresh(state: State) -> _Seats:
 
 
 def _of_another_agent(state: State) -> list[Worker]:
-    """Idle workers of sessions whose next turn is for another agent: settings have changed since."""
+    """Return idle workers of sessions whose next turn is for another agent, after a reload."""
     found = ((state.sessions[name].turn, state.workers[state.seat_of[name]]) for name in state.own)
     return [worker for turn, worker in found if turn is not None and turn.agent != worker.agent]
 
 
 def _unmet(state: State, fresh: _Seats) -> Iterator[_Need]:
-    """The needs for which there is no fresh worker. Those that are met are taken from `fresh`."""
+    """Yield the needs without a fresh worker. Those that are met are taken from `fresh`."""
     now, later = max(0, free_seats(state)), state.policy.spares + state.spares_more
     needed = 0
     for need in islice(_without_worker(state), now + later):
@@ -96,14 +95,14 @@ def _unmet(state: State, fresh: _Seats) -> Iterator[_Need]:
             fresh[need.agent] -= 1
         elif _failing(state, need.agent) < _FAILING_MAX:
             yield need
-    # Whatever is fresh beyond that is a spare, whichever agent it is for.
+    # Every further fresh worker is a spare, for whichever agent.
     spares = later - max(0, needed - now)
     for _ in range(spares - sum(fresh.values()) - len(state.empty)):
         yield _SPARE
 
 
 def _without_worker(state: State) -> Iterator[_Need]:
-    """In the order of the line."""
+    """Yield needs in queue order."""
     for name, place in state.queued.items():
         turn = state.sessions[name].turn
         if name not in state.seat_of and turn is not None:
@@ -130,13 +129,13 @@ def _fill(ledger: Ledger, worker: Worker, needs: list[_Need], fresh: _Seats) -> 
 
 
 def _spare_agent(state: State, fresh: _Seats) -> str:
-    """Of the agents that began a session last, the latest for which there is no spare yet."""
+    """Return the agent for the next spare: the latest to begin a session that has no spare yet."""
     used = list(reversed(state.agents_used)) or [DEFAULT_AGENT]
     return next((agent for agent in used if fresh.get(agent, 0) <= 0), used[0])
 
 
 def _replaceable(state: State, need: _Need, fresh: _Seats) -> Worker | None:
-    """The idle worker that is missed least."""
+    """Return the idle worker to recycle for this need."""
     for seat in state.idle:
         worker = state.workers[seat]
         if worker.session is not None and not _is_in_use(state, worker.session):
@@ -155,5 +154,5 @@ def _replaceable(state: State, need: _Need, fresh: _Seats) -> Worker | None:
 
 
 def _is_in_use(state: State, session: str) -> bool:
-    """Whether the session's turn waits, in line or for its next attempt."""
+    """Return whether the session's turn waits, in the queue or for its next attempt."""
     return session in state.queued or session in state.resting

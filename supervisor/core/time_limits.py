@@ -1,7 +1,7 @@
-"""Turns that take too long: the whole of it fails, an attempt without progress is lost with its worker.
+"""Time limits: a turn that takes too long fails; an attempt without progress is lost with its worker.
 
-Their clocks are started by `turns.watch`. That of the whole turn stands still while a human, or a model
-server that is away, is waited for; that of silence begins again with every frame.
+Their clocks are started by `turns.watch`. That of the whole turn is suspended while it waits for a person
+or for an unavailable model; that of silence begins again with every frame.
 """
 
 from supervisor.core import pool, turns
@@ -11,7 +11,7 @@ from supervisor.core.timers import SilenceDue, TurnDue
 
 
 def overdue(ledger: Ledger, due: TurnDue) -> None:
-    """The whole turn took too long: it fails, and what it started is killed. A human may think for ever."""
+    """The turn took too long: it fails, and its worker is killed. Waiting for a person does not count."""
     session = ledger.state.sessions.get(due.session)
     turn = session.turn if session else None
     if session is None or turn is None or turn.id != due.turn or turn.pauses != due.pauses:
@@ -27,7 +27,7 @@ def overdue(ledger: Ledger, due: TurnDue) -> None:
 
 
 def silent(ledger: Ledger, due: SilenceDue) -> None:
-    """Look for progress of the attempt; without any, its worker is killed and the attempt counts as lost."""
+    """Check the attempt for progress; without any, its worker is killed and the attempt is lost."""
     session = ledger.state.sessions.get(due.session)
     turn = session.turn if session else None
     attempt = turn.attempt if turn else None
@@ -35,7 +35,7 @@ def silent(ledger: Ledger, due: SilenceDue) -> None:
         return
     limit = ledger.state.policy.silence_seconds
     due_at = attempt.progress_at + limit
-    if ledger.now < due_at:  # The same sum as in the reminder: a rounded difference could ask again for ever.
+    if ledger.now < due_at:  # The same sum as for the timer: a rounded difference could repeat for ever.
         ledger.remind(due_at, due)
     elif attempt.verdict is None:
         pool.kill(ledger, ledger.state.workers[attempt.who.seat], f"no progress for {limit:.0f} s")

@@ -1,11 +1,11 @@
-"""What `decide` asks to be reminded of. A reminder that no longer applies is ignored when it comes."""
+"""Timers of the core. One that no longer applies is ignored when it is due."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class TurnDue:
-    """The whole turn has had its time, unless that was stopped since: by a question, or by an outage."""
+    """The deadline of the whole turn, unless it was suspended since: by a question, or by an outage."""
 
     session: str
     turn: str
@@ -32,7 +32,7 @@ class ReadyDue:
 
 @dataclass(frozen=True, slots=True)
 class LifeDue:
-    """Time to look for a worker's signs of life."""
+    """Time to check a worker's signs of life."""
 
     seat: int
     incarnation: int
@@ -40,7 +40,7 @@ class LifeDue:
 
 @dataclass(frozen=True, slots=True)
 class RestDue:
-    """A seat has rested long enough to try again."""
+    """The pause of a seat after a failed start is over."""
 
     seat: int
     incarnation: int
@@ -48,7 +48,7 @@ class RestDue:
 
 @dataclass(frozen=True, slots=True)
 class RetryDue:
-    """A turn has rested long enough since this attempt to be tried again."""
+    """The pause of a turn after this attempt is over."""
 
     session: str
     turn: str
@@ -57,14 +57,14 @@ class RetryDue:
 
 @dataclass(frozen=True, slots=True)
 class OutageDue:
-    """An endpoint that is away may be due for a probe, and turns may have waited for it too long."""
+    """An unavailable endpoint may be due for a probe, and turns may have waited for it too long."""
 
     endpoint: str
 
 
 @dataclass(frozen=True, slots=True)
 class SparesDue:
-    """Time to see whether fewer spares would do."""
+    """Time to check whether fewer spares are enough."""
 
 
 Due = TurnDue | SilenceDue | ReadyDue | LifeDue | RestDue | RetryDue | OutageDue | SparesDue

@@ -1,4 +1,4 @@
-"""The tool calls of the running attempt: written down before they run, and once with their result."""
+"""The tool calls of the running attempt: recorded before they run, and again with their result."""
 
 from supervisor.core.decision import Ledger
 from supervisor.core.events import ToolFinished, ToolStarted

@@ -1,4 +1,4 @@
-"""Spoken messages: a clip keeps its place while it is transcribed, and acts only once its words are there."""
+"""Transcripts: a clip keeps its place while it is transcribed, and has its effect once the text is there."""
 
 from supervisor.core import inbox, line
 from supervisor.core.decision import Ledger
@@ -9,7 +9,7 @@ from supervisor.core.state import Message, Session
 
 
 def transcribed(ledger: Ledger, event: Transcribed) -> None:
-    """The words are told first, then they do what typed words would do. A second transcript is an echo."""
+    """Publish the transcript, then apply it like a text message. A second transcript is ignored."""
     found = _transcribing(ledger, event.session, event.message)
     if found is None:
         return
@@ -22,7 +22,7 @@ def transcribed(ledger: Ledger, event: Transcribed) -> None:
 
 
 def not_transcribed(ledger: Ledger, event: NotTranscribed) -> None:
-    """The message ends: nobody is interrupted, nothing enters the history, what waits behind it goes on."""
+    """End the message: it interrupts nothing and enters no history, and what waits behind it continues."""
     found = _transcribing(ledger, event.session, event.message)
     if found is None:
         return
@@ -35,7 +35,7 @@ def not_transcribed(ledger: Ledger, event: NotTranscribed) -> None:
 
 
 def take_up(ledger: Ledger, session: Session) -> None:
-    """A new life has clips transcribed that the last one did not finish."""
+    """Have clips transcribed that the last epoch did not finish."""
     for message in session.waiting:
         if message.is_transcribing:
             ledger.perform(Transcribe(session.name, message.id, message.clip))

@@ -1,4 +1,38 @@
-"""The life of a turn: attempts open, speak, use tools and end. Only the open attempt is listened to."""
+"""Turns and attempts: an attempt opens, streams text, uses tools and ends; only frames of the open one count.
+
+States of a turn, by the records that change them; `-` is a turn that does not exist yet. Done, failed and
+interrupted turns never change again.
+
+| turn | record | next state | cause |
+| --- | --- | --- | --- |
+| - | TurnOpened | queued | a free session has a message with text |
+| queued | AttemptOpened | running | a worker gets the turn |
+| running | AttemptLost | queued | the worker died, was stopped with the service, or found no model |
+| running | QuestionAsked | asking | the agent asks a person, which ends the attempt |
+| queued | QuestionAsked | asking | the supervisor asks after a restart whether to resume |
+| asking | QuestionAnswered | queued | a person answers |
+| running | TurnDone | done | the agent finished its answer |
+| queued, running | TurnFailed | failed | an error, a limit, or too many lost attempts |
+| queued, running, asking | TurnInterrupted | interrupted | a message or a client interrupts |
+
+States of an attempt. A turn has at most one attempt that is open or stopped, and then it is running.
+
+| attempt | record | next state | cause |
+| --- | --- | --- | --- |
+| - | AttemptOpened | open | a worker gets the turn |
+| open | AttemptStopped | stopped | it is killed for a verdict: interrupted, or failed by a limit |
+| open | AttemptLost | lost | its worker ended first, or it is put back |
+| open | QuestionAsked | asked | it asks a person |
+| open | TurnDone | done | it finished the answer |
+| open, stopped | TurnFailed | failed | it failed, or its worker is proved dead after a limit |
+| stopped | TurnInterrupted | interrupted | its worker is proved dead after an interrupt |
+
+Invariants: a stopped attempt closes its turn only with the proof of the kill, so its processes cannot overlap
+with the session's next turn; its frames no longer count. The text of a turn is that of all its attempts in
+order: each attempt continues where the lost one stopped.
+
+`tests/core/test_transition_tables.py` compares both tables with the stories.
+"""
 
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
@@ -44,14 +78,14 @@ from supervisor.core.state import (
 )
 from supervisor.core.timers import SilenceDue, TurnDue
 
-# As many messages as a worker keeps for its agent's next boundary: more would only fill the line to it.
+# The number of messages that a worker buffers for its agent: more would only fill its link.
 _OFFERED_MAX = 32
-# An answer without a word is none; a worker that knows more about it says so itself.
+# An empty answer counts as a failure; a worker that knows the cause reports it itself.
 _EMPTY = ("the model gave an empty answer", "send the message again, or ask differently")
 
 
 def running(state: State, who: Who, turn_id: str, number: int) -> tuple[Session, Turn, Attempt] | None:
-    """The open attempt a frame speaks of, or None when the frame is an echo."""
+    """Return the open attempt that a frame belongs to, or None when the frame is stale."""
     worker = pool.current(state, who)
     found = _work_of(state, worker) if worker else None
     if found is None or found[2].verdict is not None:
@@ -63,7 +97,7 @@ def running(state: State, who: Who, turn_id: str, number: int) -> tuple[Session,
 
 
 def _work_of(state: State, worker: Worker) -> tuple[Session, Turn, Attempt] | None:
-    """The attempt that runs in the session of a worker."""
+    """Return the attempt that runs in the session of a worker."""
     session = state.sessions.get(worker.session) if worker.session is not None else None
     turn = session.turn if session else None
     attempt = turn.attempt if turn else None
@@ -96,7 +130,7 @@ def open_attempt(
 
 
 def watch(ledger: Ledger, session: Session, turn: Turn) -> None:
-    """The clock of the whole turn runs from its first attempt in this life on, that of silence from now."""
+    """Start the clocks: that of the turn with its first attempt in this epoch, that of silence now."""
     assert turn.attempt is not None
     policy = ledger.state.policy
     turn.attempt.progress_at = ledger.now
@@ -109,14 +143,14 @@ def watch(ledger: Ledger, session: Session, turn: Turn) -> None:
 
 
 def pause(ledger: Ledger, turn: Turn) -> None:
-    """The clock of the turn stands still until its next attempt."""
+    """Suspend the clock of the turn until its next attempt."""
     if turn.started_at is not None:
         turn.ran_seconds += ledger.now - turn.started_at
     turn.started_at, turn.pauses = None, turn.pauses + 1
 
 
 def with_words(waiting: Iterable[Message]) -> Iterator[Message]:
-    """Those at the head whose words are known: nobody overtakes a clip that is still being transcribed."""
+    """Return the first messages that have text: none overtakes a clip that is being transcribed."""
     return takewhile(lambda message: not message.is_transcribing, waiting)
 
 
@@ -133,7 +167,7 @@ def steer(ledger: Ledger, turn: Turn, message: Message) -> None:
 
 
 def frame(ledger: Ledger, event: Frame) -> None:
-    """What the running attempt says or does; of anything else, nothing happens."""
+    """Handle a frame of the running attempt; any other frame is stale and ignored."""
     found = running(ledger.state, event.who, event.turn, event.attempt)
     if found is None:
         return
@@ -166,7 +200,7 @@ def _spoke(ledger: Ledger, session: Session, turn: Turn, text: str) -> None:
 
 
 def _fits(ledger: Ledger, attempt: Attempt, characters: int) -> bool:
-    """Whether an answer may have so many characters; if not, the worker that gives it is killed."""
+    """Return whether an answer may have so many characters; if not, its worker is killed."""
     limit = ledger.state.policy.said_characters_max
     if characters > limit:
         worker = ledger.state.workers[attempt.who.seat]
@@ -188,7 +222,7 @@ def _steered(ledger: Ledger, session: Session, turn: Turn, message_id: str) -> N
 
 
 def _finished(ledger: Ledger, session: Session, turn: Turn, event: Finished) -> None:
-    """The answer is what all attempts said, in order: the last one went on where those before it stopped."""
+    """End the turn. Its text is that of all attempts in order."""
     attempt, text = turn.attempt, turn.said_before + event.text
     assert attempt is not None
     if not _fits(ledger, attempt, len(text)):
@@ -222,7 +256,7 @@ def _failed(ledger: Ledger, session: Session, turn: Turn, event: Failed) -> None
 
 
 def give_back(ledger: Ledger, who: Who) -> None:
-    """The worker is at work no more; it says Ready when it can take its session's next turn."""
+    """The worker has no turn; it sends Ready when it can take its session's next one."""
     worker = ledger.state.workers[who.seat]
     worker.turn = None
     worker.turns += 1
@@ -232,7 +266,7 @@ def give_back(ledger: Ledger, who: Who) -> None:
 
 
 def interrupt(ledger: Ledger, session: Session, by: str) -> str | None:
-    """Stop the session's turn now. Returns the turn it stops, or None when there is none to stop."""
+    """Stop the session's turn now. Return the turn, or None when there is none to stop."""
     turn = session.turn
     if turn is None or (turn.attempt and turn.attempt.verdict):
         return None
@@ -244,7 +278,7 @@ def interrupt(ledger: Ledger, session: Session, by: str) -> str | None:
 
 
 def stop(ledger: Ledger, session: Session, turn: Turn, verdict: Verdict, why: str) -> None:
-    """End the running attempt by killing its cell. The turn closes when the proof has come."""
+    """End the running attempt by killing its cell. The turn closes with the proof."""
     attempt = turn.attempt
     assert attempt is not None
     attempt.verdict = verdict
@@ -265,7 +299,7 @@ def worker_gone(ledger: Ledger, worker: Worker, proof: Proof, words: str) -> Non
 
 
 def worker_stuck(ledger: Ledger, worker: Worker, event: WorkerStuck) -> None:
-    """Told once: the turn closes when the last process is gone."""
+    """Record this once: the turn closes when the last process is gone."""
     found = _work_of(ledger.state, worker)
     if found is None or worker.stuck_since is not None:
         return
@@ -275,13 +309,13 @@ def worker_stuck(ledger: Ledger, worker: Worker, event: WorkerStuck) -> None:
 
 
 def lose(ledger: Ledger, session: Session, turn: Turn, reason: str) -> None:
-    """The attempt is gone without an answer: try again, before others who have not begun."""
+    """The attempt ended without an answer: try again, before turns that have not begun."""
     if count_loss(ledger, session, turn, reason):
         backoff.again(ledger, session, turn)
 
 
 def count_loss(ledger: Ledger, session: Session, turn: Turn, reason: str) -> bool:
-    """Whether the turn may be tried again; one that has cost too many workers is closed."""
+    """Return whether the turn may be tried again; one that has lost too many workers is closed."""
     _put_back(ledger, session, turn, reason, losses=turn.losses + 1)
     if turn.losses < ledger.state.policy.attempts_max:
         return True
@@ -297,7 +331,7 @@ def count_loss(ledger: Ledger, session: Session, turn: Turn, reason: str) -> boo
 
 
 def leave(ledger: Ledger, session: Session, turn: Turn, reason: str) -> None:
-    """Put the turn back, for a later life or until its model is back. Not its fault: it weighs nothing."""
+    """Put the turn back, for a later epoch or until its model is back, without counting a loss."""
     _put_back(ledger, session, turn, reason, turn.losses)
 
 
@@ -322,7 +356,7 @@ def _put_back(ledger: Ledger, session: Session, turn: Turn, reason: str, losses:
 def fail(
     ledger: Ledger, session: Session, turn: Turn, error: str, hint: str, *, poison: bool = False
 ) -> None:
-    """End the turn without an answer. Poison is a turn that has cost too many workers."""
+    """End the turn without an answer. `poison`: it has cost too many workers."""
     told = {"turn": turn.id, "attempt": turn.attempts, "error": error, "hint": hint, "poison": poison}
     ledger.tell(session, TurnFailed, **told, **turn.spent)
     _leave(ledger, session)
@@ -347,9 +381,9 @@ def close(ledger: Ledger, session: Session, turn: Turn, verdict: Verdict, proof:
 
 
 def _leave(ledger: Ledger, session: Session) -> None:
-    """The session is free: whatever waits may open the next turn.
+    """Free the session: a waiting message may open the next turn.
 
-    One that replaces a turn that was in the line takes over its place; else the place is given up.
+    A turn that replaces a queued one takes over its place; else the place is given up.
     """
     session.turn = None
     if session.waiting:

@@ -83,5 +83,5 @@ def test_a_cursor_is_refused_where_it_has_no_meaning(service: Service) -> None:
     assert "within one session" in refused(Follow(None, cursor="bridge"))
     assert "a cursor's name" in refused(Follow("demo", cursor=" "))
     assert "a cursor's name" in refused(Seen("", "demo", 1))
-    assert "nobody can have seen number 99" in refused(Seen("bridge", "demo", 99))
+    assert "number 99 cannot have been read" in refused(Seen("bridge", "demo", 99))
     assert service.show("cursors") == []
