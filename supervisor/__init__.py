@@ -1,1 +1,1 @@
-"""The host: decides, remembers, and holds every other process; no agent, tool, HTTP or TLS code runs here."""
+"""The supervisor: decides, writes the journal, holds every other process; no agent, tool or HTTP code."""

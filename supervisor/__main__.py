@@ -1,13 +1,13 @@
 """`python -m supervisor`, and the installed `hermes-supervisor`: the supervisor in the foreground.
 
-Imports are how a stranger's module gets in, so none is made before the interpreter is isolated.
+An import could load a foreign module, so none is made before the interpreter is isolated.
 """
 
 import sys
 from os.path import abspath, dirname
 
 if not sys.flags.safe_path and __name__ == "__main__":
-    # `-m` has put the working directory first, which may be anybody's folder. Our packages lie in this one.
+    # `-m` has put the working directory first, which may be any folder. Our packages are in this one.
     sys.path[0] = dirname(dirname(abspath(__file__)))
 
 from typing import NoReturn

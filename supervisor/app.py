@@ -1,4 +1,4 @@
-"""The wiring; it decides nothing. The order of a start: lock, load, sweep, recover, doors, READY."""
+"""The wiring; it decides nothing. The order of a start: lock, load, sweep, recover, sockets, READY."""
 
 import asyncio
 import os
@@ -55,15 +55,15 @@ from supervisor.workers.briefing import Briefing
 from supervisor.workers.router import Switchboard
 from supervisor.workers.workspaces import Workspaces
 
-# Last answers to those who still listen.
+# Time to send the last answers to connected clients.
 _FLUSH_SECONDS = 0.1
 _PULSE_SECONDS = 1.0
-# No exit status: the life goes on in the next image of this process.
+# No exit status: the next image of this process continues.
 _HANDING_OVER = -1
 
 
 class App:
-    """One life of the supervisor."""
+    """One run of the supervisor."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class App:
         make_processes: Callable[..., ProcessRoom] = Processes,
         handed: Handover | None = None,
     ) -> None:
-        """`handed` is what an earlier image of this process has left running."""
+        """`handed` is the handover of an earlier image of this process."""
         self._handed = handed
         self.leaving: Handover | None = None
         self._places = places
@@ -156,7 +156,7 @@ class App:
         self._make_control()
 
     def _make_upkeep(self) -> None:
-        """Work on schedule or on request that no turn waits for."""
+        """Make the parts for scheduled or requested work that no turn waits for."""
         places = self._places
         self._upkeep = Upkeep(
             places=places,
@@ -215,7 +215,7 @@ class App:
         )
 
     def _make_services(self) -> None:
-        """The children that are not workers, and the ears that speak with one of them."""
+        """Make the children that are not workers, and the client of the STT service."""
         places = self._places
         self._stt_spec = stt_spec.stt_service(self._live.settings, places.models)
         wanted = (self._model.spec, self._stt_spec)
@@ -259,16 +259,16 @@ class App:
         return make_views(parts)
 
     async def run(self) -> int:
-        """From load to exit status."""
+        """Run from load to exit status."""
         await self._open()
         try:
             status = await self._ended
             if status == _HANDING_OVER:
-                # Before the last look at what this image was asked for: a stop is seen here or by the next.
+                # Before the last check of requests to this image: a stop is seen here or by the next image.
                 await signals.hold_back()
                 handover = await self._departure.gather(PROCESSES_END_SECONDS)
                 if self._is_stopping:
-                    return 0  # what was to be kept ends with this process, and the next start resumes it
+                    return 0  # kept workers end with this process, and the next start resumes their turns
                 self.leaving = handover
             return status
         finally:
@@ -291,8 +291,8 @@ class App:
         self._model.open()
 
     def _recovered(self, answer: Answer) -> None:
-        """Opens the control socket: the leftovers of the last life are settled and committed."""
-        # First: a client may ask for the services as soon as it can connect.
+        """Open the control socket: the recovery is decided and committed."""
+        # First: a client may query the services as soon as it can connect.
         self._services.open(self._handed.model if self._handed else None)
         clients = Server(self._places.control, self._control.request_arrived, left=self._feed.forget)
         self._clients = clients
@@ -313,11 +313,11 @@ class App:
         def failed(fault: Fault) -> None:
             reply(Refused(fault.error, fault.hint))
 
-        # The loop itself holds its tasks only weakly.
+        # The loop holds its tasks only weakly.
         self._asking = self._contain.task("request", self._departure.ask(reply, self._leave), failed)
 
     def _take_pulse(self) -> None:
-        # First: whatever goes wrong this time, processes are asked again.
+        # First: after an exception here, processes are still asked again.
         asyncio.get_running_loop().call_later(_PULSE_SECONDS, self._take_pulse)
         self._switchboard.take_pulse()
 
@@ -340,7 +340,7 @@ class App:
         self._is_stopping = True
         self._ending.begin()
         if self._engine.trouble is not None:
-            self._end(0)  # what could not be written was promised to nobody
+            self._end(0)  # what could not be written was not acknowledged
         asked = events.StopAsked()
         self._switchboard.hear_out(lambda: self._engine.post(asked, lambda answer: self._end(0)))
 
@@ -353,19 +353,19 @@ class App:
         self._reload.ask(done, confirmed)
 
     def _unwritable(self) -> None:
-        """What could not be written was promised to nobody: a stop does not wait for it."""
+        """What could not be written was not acknowledged: a stop does not wait for it."""
         if self._is_stopping:
             self._end(0)
 
     def _broke(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """An exception that nothing else contains: of a callback, or of a task that something waits for."""
+        """Handle an exception that nothing else contains: of a callback, or of a task."""
         error = context.get("exception")
         self._contain.caught("loop", error)
         if "future" in context and error is not None:
             self._fatal(error)
 
     def _fatal(self, error: BaseException) -> None:
-        """Memory is ahead of disk, or the engine broke in the middle of a step: this life ends."""
+        """Memory is ahead of disk, or the engine broke in the middle of a step: end the process."""
         if isinstance(error, JournalError):
             self._log.write("journal.failed", error=str(error))
         self._end(1)
@@ -376,7 +376,7 @@ class App:
             self._ended.set_result(status)
 
     def _leave(self) -> None:
-        """Bounded like an end: what is not handed over in time is taken up by the next start."""
+        """Bounded like a stop: what is not handed over in time is resumed by the next start."""
         if not self._ended.done():
             self._notifier.alive("changing to the next version")
             self._ending.wind()
@@ -393,6 +393,6 @@ class App:
         if self._clients is not None:
             self._clients.close(_FLUSH_SECONDS)
         if self.leaving is None:
-            remove_stand_in(self._places.runtime)  # while the journal's lock keeps others from using it
+            remove_stand_in(self._places.runtime)  # while the journal's lock excludes other supervisors
             self._journal.close()
         self._log.write("service.stopped")

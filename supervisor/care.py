@@ -1,4 +1,4 @@
-"""Care for the journal beside the running service: long work in threads of its own, pruning on a schedule."""
+"""Maintenance of the journal beside the running service: long work in threads, pruning on a schedule."""
 
 import asyncio
 import threading
@@ -18,9 +18,9 @@ from supervisor.journal.errors import JournalError, JournalUnwritable
 from supervisor.journal.prune import Pruning
 from supervisor.telemetry.log import Log
 
-# Each reads the whole journal: more at a time would only keep each other from the disk.
+# Each reads the whole journal: more of them would only compete for the disk.
 _AT_ONCE_MAX = 4
-# Often enough that each time there is little to forget.
+# Often enough that there is little to prune each time.
 _PRUNE_SECONDS = 3600.0
 
 Reply = Callable[[wire.Answer], None]
@@ -31,7 +31,7 @@ class Journal(Protocol):
 
 
 class Care:
-    """Answers Care requests; none of them holds up the loop or a commit."""
+    """Answers Care requests; none of them blocks the loop or a commit."""
 
     def __init__(
         self,
@@ -45,9 +45,9 @@ class Care:
         pruned: Callable[[], None],
         contain: Containment,
     ) -> None:
-        """`check` raises PlaceError when the journal's folder is not the one it was.
+        """`check` raises PlaceError when the journal's folder was replaced.
 
-        `pruned` is called when something was forgotten: what only that needed can go too.
+        `pruned` is called when something was pruned: what only that needed can be removed too.
         """
         self._journal = journal
         self._path = path
@@ -70,7 +70,7 @@ class Care:
         )
 
     def close(self) -> None:
-        """What is under way gives up as soon as it notices."""
+        """Cancel the work in progress as soon as it notices."""
         self._stopping.set()
         if self._pruning is not None:
             self._pruning.cancel()
@@ -95,7 +95,7 @@ class Care:
             reply(answer)
 
     def _answer(self, request: wire.Care) -> wire.Answer:
-        """In a thread of its own."""
+        """Runs in a thread."""
         try:
             self._check(self._path.parent)
             return self._outcome(request)
@@ -119,7 +119,7 @@ class Care:
         return self._clock.now() - self._live.settings.journal.keep_seconds
 
     def _prune(self, request: wire.Care, reply: Reply) -> None:
-        """By what the request says; by the settings when it says nothing."""
+        """Prune by the limits in the request; by the settings when it has none."""
         asked = request.older is not None or request.keep is not None
         try:
             older = _read(
@@ -146,7 +146,7 @@ class Care:
         try:
             await self._journal.prune(pruning)
         except JournalError as error:
-            # Without room nothing can be forgotten either; it is tried again on schedule.
+            # On a full disk pruning fails too; it is tried again on schedule.
             self._log.write("journal.kept", error=error.fault)
             passing = isinstance(error, JournalUnwritable)
             reply(wire.Refused(error.fault, error.hint, 5.0 if passing else None))
@@ -166,7 +166,7 @@ def _one_row(row: paging.Row) -> wire.Table:
 
 
 def _read(reading: Reading[float] | Reading[int], text: str | None, otherwise: float | None) -> float | None:
-    """ValueError has the text and what should be written instead."""
+    """ValueError has the text and a hint."""
     if text is None:
         return otherwise
     try:

@@ -4,19 +4,19 @@ import time
 
 
 def monotonic() -> float:
-    """Seconds since some moment; for deadlines and ages, meaningless outside this process."""
+    """Return seconds since some moment; for deadlines and ages, meaningless outside this process."""
     return time.monotonic()
 
 
 def time_of_day(at: float) -> str:
-    """A moment of the Clock as people read it here."""
+    """Return a moment of the Clock in local time."""
     return time.strftime("%H:%M:%S", time.localtime(at))
 
 
 class Clock:
-    """Time of day, read once, then carried on by the monotonic clock: a clock set back changes nothing.
+    """Time of day, read once, then advanced by the monotonic clock: setting the clock back has no effect.
 
-    Nor does one that was set back while nobody ran: the first moment is never before `not_before`.
+    Neither has setting it back while the service was stopped: the first moment is never before `not_before`.
     """
 
     def __init__(self, not_before: float = 0.0) -> None:

@@ -1,26 +1,25 @@
 """Containment: an exception costs what was being served, and nothing else.
 
-One loop serves every client, worker and service, so an exception that nobody foresaw must not end it: an odd
-request would take every session down. But going on after an exception is only right where it is known what
-was being served and how to end that. These are the boundaries, and there is no other place that catches
-everything:
+One loop serves every client, worker and service, so an unexpected exception must not end it: an odd request
+would end every session. But continuing after an exception is only right where it is known what was being
+served and how to end that. These are the boundaries, and no other place catches all exceptions:
 
 | place | work | what ends |
 | --- | --- | --- |
 | `request` | one request of a client, one answer to it | the request: it is answered with Refused |
-| `worker` | one frame of a worker; watching one process | that worker: it is killed by name |
+| `worker` | one frame of a worker; watching one process | that worker: it is killed with a reason |
 | `service` | one frame of a service | that service's process |
-| `follower` | one event or word for one follower | that follow: it is cut |
-| `turn` | handing one turn, or one message, to a worker | the turn: it fails |
-| `clip` | handing one clip to the speech service | the clip |
-| `schedule` | work of our own that is repeated | this once; it is done again |
+| `follower` | one event or delta for one subscriber | that subscription |
+| `turn` | assigning one turn, or one message, to a worker | the turn: it fails |
+| `clip` | sending one clip to the STT service | the clip |
+| `schedule` | scheduled work of the supervisor | this run of it; it is repeated |
 | `loop` | any other callback of the event loop | the callback |
 
-Not contained is what the engine does itself: deciding, committing, starting and killing (`vital`), and a task
-that dies without anybody to tell, such as one that watches a worker die. Then memory may be ahead of the disk
-or a process out of sight: the process ends, and the next life loads what is true.
+Not contained is the work of the engine itself: deciding, committing, starting and killing (`vital`), and a
+task whose failure no boundary covers, such as one that watches a worker die. Then memory may be ahead of the
+disk or a process may be unknown: the supervisor ends, and the next epoch loads the committed state.
 
-What is caught is logged with its trace but without its own words, which may quote a person, and counted by
+A caught exception is logged with its trace but without its message, which may quote a person, and counted by
 its place.
 """
 
@@ -41,7 +40,7 @@ _P = ParamSpec("_P")
 _Done = TypeVar("_Done")
 _Failed = TypeVar("_Failed")
 
-# A defect that is met a thousand times a second must not fill the disk; the counter has all of them.
+# A defect that occurs a thousand times a second must not fill the disk; the counter has all of them.
 _LOGGED_PER_MINUTE = 20
 _FRAMES_LOGGED = 12
 
@@ -51,7 +50,7 @@ _UNFORESEEN_HINT = "`hermesctl logs` shows where; please report it"
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is told of an exception: one sentence that names it, one that helps."""
+    """The public part of an exception: a fault and a hint."""
 
     error: str
     hint: str
@@ -77,7 +76,7 @@ class Containment:
         serve: Callable[_P, _Done],
         failed: Callable[Concatenate[Fault, _P], _Failed],
     ) -> Callable[_P, _Done | _Failed]:
-        """`serve`; on an exception `failed`, with the same arguments, which ends what was being served."""
+        """Return `serve`; an exception calls `failed` with the same arguments, which ends what was served."""
 
         def guarded(*arguments: _P.args, **named: _P.kwargs) -> _Done | _Failed:
             try:
@@ -89,7 +88,7 @@ class Containment:
         return guarded
 
     def vital(self, act: Callable[_P, None], fatal: Callable[[BaseException], None]) -> Callable[_P, None]:
-        """`act`, whose exception ends the process by `fatal`."""
+        """Return `act`; an exception ends the process by `fatal`."""
 
         def guarded(*arguments: _P.args, **named: _P.kwargs) -> None:
             try:
@@ -103,7 +102,7 @@ class Containment:
     def task(
         self, place: Place, work: Coroutine[Any, Any, None], failed: Callable[[Fault], None]
     ) -> "asyncio.Task[None]":
-        """Runs `work`; its exception is caught as soon as it ends, not when somebody asks for it."""
+        """Run `work`; its exception is caught as soon as it ends, not when it is awaited."""
 
         def ended(task: "asyncio.Task[None]") -> None:
             if not task.cancelled() and (error := task.exception()) is not None:
@@ -120,9 +119,9 @@ class Containment:
         then: Callable[[_Done], None],
         failed: Callable[[Fault], None],
     ) -> None:
-        """Runs `work` in a thread of its own; `then` or `failed` gets the outcome in this loop.
+        """Run `work` in a thread of its own; `then` or `failed` gets the outcome in this loop.
 
-        A daemon thread: work that does not return must not keep the process from ending.
+        It is a daemon thread: work that does not return must not keep the process from ending.
         """
         loop = asyncio.get_running_loop()
 
@@ -135,7 +134,7 @@ class Containment:
                 back(came, outcome)
 
         def back(told: Callable[[_Failed], None], outcome: _Failed) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop was closed: the service has ended meanwhile
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the service has ended meanwhile
                 loop.call_soon_threadsafe(told, outcome)
 
         def broke(error: Exception) -> None:
@@ -146,7 +145,7 @@ class Containment:
         threads.start(run, place)
 
     def caught(self, place: Place, error: BaseException | None) -> Fault:
-        """Counts and logs an exception, and gives what may be told of it."""
+        """Count and log an exception, and return what may be shown of it."""
         self._count(place)
         minute = int(self._now() // 60)
         if minute != self._minute:
@@ -154,7 +153,7 @@ class Containment:
         self._logged += 1
         if self._logged <= _LOGGED_PER_MINUTE:
             self._write("contained", error, place=place)
-        # The errors of ours have both sentences; the words of any other may quote a person.
+        # Our own errors have both sentences; the message of any other may quote a person.
         told = getattr(error, "fault", ""), getattr(error, "hint", "")
         return Fault(*told) if all(told) else Fault(f"an internal error ({_kind(error)})", _UNFORESEEN_HINT)
 
@@ -167,7 +166,7 @@ def _kind(error: BaseException | None) -> str:
 
 
 def trace_of(error: BaseException | None) -> str:
-    """Where it happened, the innermost call first; no words and no values."""
+    """Return where it happened, the innermost call first; no messages and no values."""
     if error is None:
         return ""
     frames = traceback.extract_tb(error.__traceback__)[-_FRAMES_LOGGED:]

@@ -1,8 +1,8 @@
-"""What the journal knows of an event, looked up before the event is decided.
+"""Enrichment: adds what the journal knows to an event before it is decided.
 
-The rules are pure, so whatever they need of the journal travels in the event: whether a message's key is
-known, where a cursor stands, and the session itself when it is not in memory. A batch is decided before it is
-committed, so what its earlier events have decided is looked up here first and in the journal second.
+The core is pure, so all it needs from the journal is part of the event: whether a message's key is known,
+where a cursor is, and the session itself when it is not in memory. A batch is decided before it is committed,
+so the results of its earlier events are looked up here first and in the journal second.
 """
 
 from collections.abc import Iterable
@@ -28,9 +28,9 @@ from supervisor.core.records import CursorMoved, MessageAccepted, Record
 from supervisor.core.state import Session, State
 from supervisor.core.storable import holdable
 
-# What needs its session in memory, at rest or not.
+# Events that need their session in memory.
 _ABOUT_SESSIONS = (TextArrived, VoiceArrived, InterruptAsked, DropAsked, ResumeAsked, EventsSeen)
-# The commonest events: they have numbers of ours, and text that the wire has checked.
+# The most frequent events: their numbers are our own, and the wire has checked their text.
 _HOLDABLE = (WorkerAlive, Spoke, HostRead, Ticked)
 
 
@@ -41,7 +41,7 @@ class Journal(Protocol):
 
 
 class Lookup:
-    """For one batch at a time: `settled` ends it."""
+    """Serves one batch at a time: `settled` ends it."""
 
     def __init__(self, state: State, journal: Journal) -> None:
         self._state = state
@@ -52,12 +52,12 @@ class Lookup:
         self._touched: set[str] = set()
 
     def prepared(self, event: Event) -> Event:
-        """The event with what is known of it. Nothing but sessions at rest has changed when this raises."""
+        """Return the event with what is known. If this raises, only sessions at rest were loaded."""
         if not isinstance(event, _HOLDABLE):
             event = holdable(event)
         if isinstance(event, _ABOUT_SESSIONS):
             self._wake(event.session)
-        # Nothing can be known by its key in a session that nobody has spoken to.
+        # A session without messages has no known keys.
         if isinstance(event, TextArrived | VoiceArrived) and event.session in self._state.sessions:
             return replace(event, known=self._fresh.get(event.message) or self._journal.known(event.message))
         if isinstance(event, EventsSeen):
@@ -73,7 +73,7 @@ class Lookup:
                 self._moved.setdefault(record.session, {})[record.cursor] = record.seen
 
     def settled(self, records: Iterable[Record]) -> None:
-        """The batch is committed: the journal has all of it, and sessions that rest can leave memory."""
+        """The batch is committed: the journal has all of it, and sessions at rest can leave memory."""
         put_to_rest(self._state, self._touched.union(record.session for record in records))
         self._fresh.clear()
         self._moved.clear()

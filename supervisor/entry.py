@@ -1,4 +1,4 @@
-"""The start of the supervisor: arguments, settings and the journal's lock, then one life of the service."""
+"""The start of the supervisor: arguments, settings and the journal's lock, then one run of the service."""
 
 import argparse
 import asyncio
@@ -21,7 +21,7 @@ from supervisor.journal.errors import JournalError, JournalLocked
 from supervisor.journal.journal import Journal
 from supervisor.processes.cells import own_cgroup
 
-# The exit codes scripts and systemd rely on.
+# The exit codes that scripts and systemd rely on.
 _EXIT_BUG, _EXIT_LOCKED, _EXIT_SETTINGS = 1, 75, 78
 
 
@@ -30,15 +30,15 @@ def main() -> NoReturn:
         prog="hermes-supervisor", description="Run the supervisor in the foreground."
     )
     add_options(parser)
-    parser.add_argument("--check", action="store_true", help="say whether it would start, and exit")
+    parser.add_argument("--check", action="store_true", help="report whether it would start, and exit")
     parser.add_argument("--handover", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     handed: Handover | None = None
-    # Systemd's watchdog ends a stuck supervisor with SIGABRT: its log then shows where it stood.
+    # systemd's watchdog ends a stuck supervisor with SIGABRT: its log then shows where it was stuck.
     faulthandler.enable()
     try:
         places = chosen_places(arguments)
-        # Not the folder somebody happened to stand in: it is not kept busy, and nothing is looked for in it.
+        # Leave the caller's folder: it can be unmounted, and nothing is imported from it.
         os.chdir(WORKING_DIRECTORY)
         settings = load(places.settings_file)
         if arguments.check:
@@ -58,19 +58,19 @@ def main() -> NoReturn:
         _leave(_EXIT_BUG, error.fault, error.hint)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         outcome = runner.run(_live(places, settings, journal, handed))
-    # A log that cannot be written, as on a full disk, does not change how this process ends.
+    # A failed write to the log, as on a full disk, does not change how this process ends.
     with suppress(OSError):
         sys.stderr.flush()
     if isinstance(outcome, Handover):
         leave(outcome, places.arguments, journal.hand_over())
-    # The journal is closed and every child is gone: an interpreter's farewell could only hang.
+    # The journal is closed and every child is gone: an orderly interpreter shutdown could only hang.
     os._exit(outcome)
 
 
 async def _live(
     places: Places, settings: Settings, journal: Journal, handed: Handover | None
 ) -> int | Handover:
-    """An exit status, or what the next image of this process needs."""
+    """Return an exit status, or the handover for the next image of this process."""
     try:
         app = App(places, settings, journal, handed=handed)
         status = await app.run()

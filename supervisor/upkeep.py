@@ -1,4 +1,4 @@
-"""Work on schedule that no turn waits for: the journal, the clips and the workspaces are kept in bounds."""
+"""Scheduled work that no turn waits for: bounds the journal, the clips and the workspaces."""
 
 from ipc.places import Places
 from supervisor.care import Care
@@ -15,7 +15,7 @@ from supervisor.workers.workspaces import Workspaces
 
 
 class Upkeep:
-    """What the journal forgets takes along what only that needed."""
+    """Pruned sessions take their clips and workspaces along."""
 
     def __init__(
         self,

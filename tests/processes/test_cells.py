@@ -121,7 +121,8 @@ def test_a_worker_that_ends_takes_its_daemons_along(tmp_path: Path, kind: str) -
             event = await stage.events.get()
             died = event if not hasattr(event, "pid") else await stage.events.get()
             assert stage.strangers() == set()
-            assert died.words == "exited with status 3; last line of its log: I give up"  # type: ignore[union-attr]
+            words = died.words  # type: ignore[union-attr]
+            assert words == "exited with status 3; last line of its log: I give up"
             assert died.proof.all_dead  # type: ignore[union-attr]
 
     play(act())
