@@ -13,11 +13,11 @@ from pathlib import Path
 
 from stt_service.audio_decoding import decode
 from stt_service.containers import sniff
-from stt_service.engines import Clip, OwnEars
+from stt_service.engines import Clip, LocalEngine
 from stt_service.lanes import Lane
 from stt_service.options import Limits
 from stt_service.segments import cut
-from stt_service.whisper import FasterWhisper, Wish, find_speech
+from stt_service.whisper import FasterWhisper, TranscribeOptions, find_voice
 
 
 def main() -> None:
@@ -65,17 +65,19 @@ def _settings(folder: Path) -> Callable[[str], str]:
 
 def _equal(folder: Path) -> Callable[[str], str]:
     """Exactly what the service does with a clip, without the service."""
-    ears = OwnEars("", FasterWhisper(folder, threads=0))
+    engine = LocalEngine("", FasterWhisper(folder, threads=0))
     lane = Lane("direct")
 
-    def listen(path: str) -> str:
+    def transcribe(path: str) -> str:
         content = Path(path).read_bytes()
         sound = decode(content, Limits())
         clip = Clip(content, sniff(content), sound)
-        segments = cut(sound, find_speech)
-        return asyncio.run(ears.hear(clip, segments, Wish("en"), lane, lambda *_: None)).text
+        segments = cut(sound, find_voice)
+        return asyncio.run(
+            engine.transcribe(clip, segments, TranscribeOptions("en"), lane, lambda *_: None)
+        ).text
 
-    return listen
+    return transcribe
 
 
 if __name__ == "__main__":

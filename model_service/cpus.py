@@ -1,4 +1,4 @@
-"""How many CPUs this process may really use: the affinity mask, cut by every cgroup quota above it."""
+"""The number of CPUs that this process can use: the affinity mask, limited by every cgroup quota above it."""
 
 import os
 from pathlib import Path
@@ -7,13 +7,13 @@ _CGROUPS = Path("/sys/fs/cgroup")
 
 
 def available_cpus(cgroups: Path = _CGROUPS, membership: Path = Path("/proc/self/cgroup")) -> int:
-    """At least one. More threads than this only wait for each other."""
+    """Returns at least one. More threads than this only wait for each other."""
     allowed = len(os.sched_getaffinity(0))
     return max(1, min([allowed, *_quotas(cgroups, membership)]))
 
 
 def _quotas(cgroups: Path, membership: Path) -> list[int]:
-    """Whole CPUs each limited group on the way to the root allows, a part of one counted as one."""
+    """Returns the CPUs that each limited group up to the root allows, rounded up."""
     try:
         lines = membership.read_text().splitlines()
     except OSError:

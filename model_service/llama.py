@@ -1,4 +1,4 @@
-"""The only place that touches xllamacpp: an OpenAI-compatible server on loopback, closed without its key."""
+"""The only module that uses xllamacpp: an OpenAI-compatible server on loopback that requires a key."""
 
 from typing import Any
 
@@ -7,20 +7,20 @@ import xllamacpp  # type: ignore[import-untyped]
 
 from model_service.cpus import available_cpus
 
-# One slot per CPU keeps the cores busy; beyond a few, each answer only becomes slower than a reader.
+# One slot per CPU keeps the cores busy; with more than a few, each answer is slower than a reader.
 _SLOTS_MAX = 4
 # Prompts kept for reuse. llama.cpp's own limit of 8 GiB would be most of a small machine.
 _PROMPT_CACHE_MEBIBYTES = 128
 # A small model that has begun to repeat itself does not stop on its own.
 _ANSWER_TOKENS_MAX = 1024
-# Its likeliest word, where a request names nothing else: chance makes nonsense of a model this small.
+# Greedy decoding, unless a request sets a temperature: random sampling ruins the output of so small a model.
 _TEMPERATURE = 0.0
 # Errors only: lower levels print prompts.
 _LOG_ERRORS = 1
 
 
 class Options(msgspec.Struct, frozen=True):
-    """What the supervisor hands to this service; the key comes on standard input and is never shown."""
+    """Options from the supervisor. They contain the key, so they come on standard input."""
 
     model_path: str
     alias: str
@@ -31,18 +31,18 @@ class Options(msgspec.Struct, frozen=True):
 
 
 class Llama:
-    """A running server. Loading holds the interpreter, so nothing else of this process moves meanwhile."""
+    """A running server. Loading holds the GIL, so no other thread of this process runs meanwhile."""
 
     def __init__(self, options: Options) -> None:
         self._server = xllamacpp.Server(_parameters(options))
 
     @property
     def address(self) -> str:
-        """Where OpenAI clients point their base URL."""
+        """The base URL for OpenAI clients."""
         return f"{self._server.listening_address}/v1"
 
     def warm_up(self) -> None:
-        """One token through the whole model reads in the weights: the first person need not wait for that."""
+        """Computes one token to read in all weights, so that the first request does not wait for the disk."""
         request = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 1, "temperature": 0}
         answer = self._server.handle_chat_completions(request)
         if not isinstance(answer, dict) or "choices" not in answer:
@@ -61,17 +61,17 @@ def _parameters(options: Options) -> Any:
     parameters.cpuparams.n_threads = cpus
     parameters.cpuparams_batch.n_threads = cpus
     parameters.cache_ram_mib = _PROMPT_CACHE_MEBIBYTES
-    # The template inside the weights puts a system prompt before every question that has none, and with it
-    # the quantised model answers a plain question in nonsense. The bare form of the same template does not.
+    # The template in the weights adds a system prompt to every conversation without one, and with it the
+    # quantised model answers a plain question in nonsense. The plain form of the same template does not.
     parameters.chat_template = "chatml"
     parameters.sampling.temp = _TEMPERATURE
     parameters.verbosity = _LOG_ERRORS
-    _shut_doors(parameters, options.api_key)
+    _restrict_access(parameters, options.api_key)
     return parameters
 
 
-def _shut_doors(parameters: Any, api_key: str) -> None:
-    """Loopback, a free port, one key, no web pages, no other site's scripts, no downloads."""
+def _restrict_access(parameters: Any, api_key: str) -> None:
+    """Loopback, a free port, one key, no web pages, no cross-origin requests, no downloads."""
     parameters.hostnames = ["127.0.0.1"]
     parameters.port = 0
     parameters.api_keys = [api_key]

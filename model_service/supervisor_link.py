@@ -1,4 +1,4 @@
-"""The tie to the supervisor: never outlive it, say where this process stands, beat while it serves."""
+"""The link to the supervisor: ends with it, reports the state of this service, sends beats."""
 
 import ctypes
 import os
@@ -11,12 +11,12 @@ from ipc.service_messages import ServiceStart, ServiceState
 from ipc.sockets import Wire
 
 _PR_SET_PDEATHSIG = 1
-# Well under the silence after which the supervisor takes the service for dead.
+# Well under the silence after which the supervisor considers the service dead.
 _BEAT_SECONDS = 1.0
 
 
 def die_with(parent_pid: int) -> None:
-    """The kernel kills this process when its parent ends; a parent that ended before is noticed here."""
+    """Lets the kernel kill this process when its parent ends, and exits if the parent has ended already."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         sys.exit(f"cannot be tied to the supervisor: {os.strerror(ctypes.get_errno())}")
@@ -24,17 +24,20 @@ def die_with(parent_pid: int) -> None:
         sys.exit("the supervisor ended before this service began")
 
 
-class Line:
+class SupervisorLink:
     """The service's end of the socket to the supervisor."""
 
     def __init__(self, start: ServiceStart) -> None:
         self._socket = Wire().blocking(start.endpoint, start.identity)
 
-    def say(self, state: ServiceState) -> None:
+    def send(self, state: ServiceState) -> None:
         self._socket.send([encode(state)])
 
-    def beat_for_ever(self) -> None:
-        """Nothing is ever asked of this service here, so waiting for a frame is the pause between beats."""
+    def beat_forever(self) -> None:
+        """Sends beats.
+
+        The supervisor sends nothing to this service, so a receive with a timeout is the pause.
+        """
         while True:
             self._socket.send([encode(Beat())])
             self._socket.receive(_BEAT_SECONDS)

@@ -1,1 +1,1 @@
-"""Clip in, transcript out: speech to text as a supervised child; imports `ipc` only."""
+"""Speech to text as a supervised child process: clips in, transcripts out; imports `ipc` only."""

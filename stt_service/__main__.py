@@ -1,4 +1,4 @@
-"""`python -m stt_service`: orders on standard input, then clips until the supervisor ends it.
+"""`python -m stt_service`: reads its options from standard input, then transcribes until it is killed.
 
 SIGTERM keeps its default action, which ends the process at once even while the weights load.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stt_service.transcriber import Service
 
 _BEAT_SECONDS = 1.0
-# As of a worker: the supervisor speaks another protocol.
+# The same status as of a worker: the supervisor uses another version of the protocol.
 _EXIT_PROTOCOL = 76
 
 
@@ -36,7 +36,7 @@ def main() -> None:
 
 async def serve(start: ServiceStart) -> None:
     decoder: Decoder[ToHearing] = Decoder(ToHearing)
-    # None while it cannot work: orders are then left to the next process.
+    # None while the service cannot work: the supervisor then sends the orders to the next process.
     service: Service | None = None
 
     def receive(parts: list[bytes]) -> None:
@@ -49,31 +49,32 @@ async def serve(start: ServiceStart) -> None:
 
     socket: LoopSocket = Wire().dealer(start.endpoint, start.identity, receive)
 
-    def say(message: Message) -> None:
+    def send(message: Message) -> None:
         socket.send([encode(message)])
 
-    say(ServiceState("starting"))
+    send(ServiceState("starting"))
     try:
-        # A second of imports, behind the first word. A library that cannot be loaded is told, not a crash.
-        from stt_service import transcriber as room
+        # Imported after the first frame, because the imports take a second. A library that cannot be loaded
+        # is reported to the supervisor instead of raised.
+        from stt_service import transcriber
 
         options = msgspec.convert(start.options, Options)
         _limit_memory(options.memory_bytes_max)
-        service = room.Service(options, say)
+        service = transcriber.Service(options, send)
     except (ImportError, msgspec.ValidationError) as error:
         hint = (
             "pip install faster-whisper" if isinstance(error, ImportError) else "check [stt] in hermes.toml"
         )
-        say(ServiceState("failed", detail=sentence(f"it cannot start: {error}"), hint=hint))
-        # An exit would drop the frame that says why; the supervisor ends this process once it has read it.
+        send(ServiceState("failed", detail=sentence(f"it cannot start: {error}"), hint=hint))
+        # An exit would drop the frame with the reason; the supervisor ends this process after reading it.
         while True:
-            say(Beat())
+            send(Beat())
             await asyncio.sleep(_BEAT_SECONDS)
     await service.run()
 
 
 def _limit_memory(bytes_max: int) -> None:
-    """Only downwards: whoever started this may have set a tighter limit."""
+    """Lowers the limit only: the parent process may have set a tighter one."""
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     if bytes_max and (hard == resource.RLIM_INFINITY or bytes_max < hard):
         resource.setrlimit(resource.RLIMIT_DATA, (bytes_max, bytes_max))

@@ -1,6 +1,6 @@
-"""Bytes of a clip to samples, 16 kHz mono: limits before decoding, a cap while decoding, no way out.
+"""Decodes the bytes of a clip to 16 kHz mono samples, with limits before and during decoding.
 
-Runs in the decoder's process only: whatever a file does to FFmpeg, it does there.
+This code runs in the decoder process only, so a file that breaks FFmpeg breaks that process alone.
 """
 
 import io
@@ -11,24 +11,24 @@ import av.audio.resampler
 import av.error
 
 from stt_service.containers import ACCEPTED, Container, cut_short, sniff
-from stt_service.errors import CannotHear
+from stt_service.errors import CannotTranscribe
 from stt_service.options import Limits
 from stt_service.sound import RATE, SAMPLE_BYTES, Sound
 
-# What FFmpeg may use for a clip: these decoders, and no protocol at all (the name belongs to none).
+# FFmpeg may use these decoders for a clip, and no protocol: `none` is the name of no protocol.
 _CODECS = (
     "opus", "libopus", "vorbis", "libvorbis", "flac", "alac", "mp3", "mp3float", "mp2", "mp2float", "aac",
     "libspeex", "speex", "pcm_u8", "pcm_s16le", "pcm_s16be", "pcm_s24le", "pcm_s32le", "pcm_f32le",
     "pcm_f64le", "pcm_alaw", "pcm_mulaw", "adpcm_ms", "adpcm_ima_wav", "gsm", "gsm_ms",
 )  # fmt: skip
-# Below these a shorter end is padding or rounding, not a loss.
+# A clip that is shorter than declared by less than this has lost padding or rounding, not audio.
 _SHORTER_SECONDS = 0.5
 _SHORTER_SHARE = 0.05
 _SHORTER_SHARE_OF_A_GUESS = 0.5
 
 
 def decode(content: bytes, limits: Limits) -> Sound:
-    """The sound of a clip, or CannotHear with the reason."""
+    """Returns the sound of a clip, or raises CannotTranscribe with the reason."""
     kind = sniff(content)
     options = {
         "protocol_whitelist": "none",
@@ -43,9 +43,11 @@ def decode(content: bytes, limits: Limits) -> Sound:
         ) as container:
             sound = _decode_container(container, kind, limits)
     except MemoryError:
-        raise CannotHear("the clip needs more memory to decode than a clip may have", ACCEPTED) from None
+        raise CannotTranscribe(
+            "the clip needs more memory to decode than a clip may have", ACCEPTED
+        ) from None
     except av.error.FFmpegError as error:
-        raise CannotHear(
+        raise CannotTranscribe(
             f"the {kind.name} file cannot be read: {error.strerror}", "record it again, or convert it"
         ) from None
     return Sound(sound.samples, (*sound.cautions, *cut_short(content)))
@@ -54,26 +56,28 @@ def decode(content: bytes, limits: Limits) -> Sound:
 def _decode_container(container: av.container.InputContainer, kind: Container, limits: Limits) -> Sound:
     stream = next(iter(container.streams.audio), None)
     if stream is None:
-        raise CannotHear("the file holds no sound, only other streams", ACCEPTED)
+        raise CannotTranscribe("the file holds no sound, only other streams", ACCEPTED)
     context = stream.codec_context
     if context is None or not context.sample_rate:
-        raise CannotHear(f"the {kind.name} file cannot be read: its sound is of an unknown kind", ACCEPTED)
+        raise CannotTranscribe(
+            f"the {kind.name} file cannot be read: its sound is of an unknown kind", ACCEPTED
+        )
     _check_form(context.sample_rate, context.layout.nb_channels, limits)
     declared = _declared_seconds(container, stream)
-    if kind.tells_length and declared > limits.seconds_max:
+    if kind.states_length and declared > limits.seconds_max:
         raise _too_long(f"says it lasts {declared:,.0f} s", limits)
     context.thread_count = 1
-    tape = _Tape(limits)
+    buffer = _SampleBuffer(limits)
     damaged = 0
     for packet in container.demux(stream):
         try:
             for frame in packet.decode():
-                tape.take(frame)
+                buffer.add(frame)
         except (av.error.InvalidDataError, av.error.EOFError):
             damaged += 1
-    samples = tape.finished()
+    samples = buffer.finished()
     decoded = len(samples) / (RATE * SAMPLE_BYTES)
-    share = _SHORTER_SHARE if kind.tells_length else _SHORTER_SHARE_OF_A_GUESS
+    share = _SHORTER_SHARE if kind.states_length else _SHORTER_SHARE_OF_A_GUESS
     cautions = []
     if damaged:
         cautions.append(f"damaged parts of the file were left out: {damaged}")
@@ -82,8 +86,8 @@ def _decode_container(container: av.container.InputContainer, kind: Container, l
     return Sound(samples, tuple(cautions))
 
 
-class _Tape:
-    """Collects frames as samples of one form; the resampler is made anew when the frames change theirs."""
+class _SampleBuffer:
+    """Collects frames as samples of one format; a change of the frames' format replaces the resampler."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -92,7 +96,7 @@ class _Tape:
         self._form: tuple[str, str, int] | None = None
         self._resampler: av.audio.resampler.AudioResampler | None = None
 
-    def take(self, frame: av.AudioFrame) -> None:
+    def add(self, frame: av.AudioFrame) -> None:
         form = (frame.format.name, frame.layout.name, frame.sample_rate)
         if form != self._form:
             _check_form(frame.sample_rate, frame.layout.nb_channels, self._limits)
@@ -100,21 +104,23 @@ class _Tape:
             self._form = form
             self._resampler = av.audio.resampler.AudioResampler(format="s16", layout="mono", rate=RATE)
         assert self._resampler is not None
-        # Time stamps may jump by hours; only the samples themselves count.
+        # Timestamps may jump by hours, so the length is counted in samples only.
         frame.pts = None
-        for made in self._resampler.resample(frame):
-            self._append(made)
+        for resampled in self._resampler.resample(frame):
+            self._append(resampled)
 
     def finished(self) -> bytes:
         self._flush()
         if not self._samples:
-            raise CannotHear("no sound could be decoded from the file", "record it again, or convert it")
+            raise CannotTranscribe(
+                "no sound could be decoded from the file", "record it again, or convert it"
+            )
         return bytes(self._samples)
 
     def _flush(self) -> None:
         if self._resampler is not None:
-            for made in self._resampler.resample(None):
-                self._append(made)
+            for resampled in self._resampler.resample(None):
+                self._append(resampled)
             self._resampler = None
 
     def _append(self, frame: av.AudioFrame) -> None:
@@ -126,22 +132,24 @@ class _Tape:
 
 def _check_form(rate: int, channels: int, limits: Limits) -> None:
     if not limits.rate_min <= rate <= limits.rate_max:
-        raise CannotHear(
+        raise CannotTranscribe(
             f"the clip has {rate:,} samples a second, {limits.rate_min:,} to {limits.rate_max:,} are taken",
             "record at 16,000 or 48,000 samples a second",
         )
     if not 1 <= channels <= limits.channels_max:
-        raise CannotHear(
+        raise CannotTranscribe(
             f"the clip has {channels} channels, 1 to {limits.channels_max} are taken", "record in mono"
         )
 
 
 def _declared_seconds(container: av.container.InputContainer, stream: av.AudioStream) -> float:
-    """0 when nothing is said."""
+    """Returns 0 when the file declares no length."""
     if stream.duration is not None and stream.time_base is not None:
         return float(Fraction(stream.duration) * stream.time_base)
     return (container.duration or 0) / av.time_base
 
 
-def _too_long(what: str, limits: Limits) -> CannotHear:
-    return CannotHear(f"the clip {what}, the limit is {limits.seconds_max:,.0f} s", "send shorter parts")
+def _too_long(what: str, limits: Limits) -> CannotTranscribe:
+    return CannotTranscribe(
+        f"the clip {what}, the limit is {limits.seconds_max:,.0f} s", "send shorter parts"
+    )

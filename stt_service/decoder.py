@@ -1,7 +1,7 @@
 """`python -m stt_service.decoder PARENT_PID`: a process that decodes clips and can do nothing else.
 
-Clips come on standard input and samples go to standard output. Before the first clip it gives up the right to
-open anything, files and sockets alike, and to grow beyond its memory limit.
+Clips come on standard input and samples go to standard output. Before the first clip the process gives up the
+right to open files and sockets and to grow beyond its memory limit.
 """
 
 import io
@@ -16,7 +16,7 @@ import av.logging
 import msgspec
 
 from stt_service.audio_decoding import decode
-from stt_service.errors import CannotHear
+from stt_service.errors import CannotTranscribe
 from stt_service.options import Limits
 from stt_service.parent_death import die_with
 from stt_service.sound import PREFIX_BYTES, RATE, Decoded, Refusal, Sound, lengths, pack
@@ -27,7 +27,7 @@ def main() -> None:
     av.logging.set_level(None)
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     limits = msgspec.msgpack.decode(_read_part(requests), type=Limits)
-    # One clip before the doors close, so that nothing is left to be imported or looked up.
+    # Decodes one clip before the limits apply, so that nothing is left to be imported or looked up.
     decode(_quarter_second_of_silence(), limits)
     _close_doors(limits)
     while content := _read_part(requests):
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def _read_part(stream: BinaryIO) -> bytes:
-    """Header and body are one here: a request has only one of them. Empty at the end of the stream."""
+    """Header and body are one part here: a request has only one of them. Empty at the end of the stream."""
     prefix = stream.read(PREFIX_BYTES)
     return stream.read(sum(lengths(prefix))) if len(prefix) == PREFIX_BYTES else b""
 
@@ -43,7 +43,7 @@ def _read_part(stream: BinaryIO) -> bytes:
 def _answer(stream: BinaryIO, content: bytes, limits: Limits) -> None:
     try:
         sound = decode(content, limits)
-    except CannotHear as error:
+    except CannotTranscribe as error:
         sound = Sound(b"")
         head: Refusal | Decoded = Refusal(error.reason, error.hint)
     else:
@@ -57,7 +57,7 @@ def _close_doors(limits: Limits) -> None:
     address_space = pages * resource.getpagesize() + limits.decode_memory_bytes
     resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # Descriptors that are open stay open; no further one can be made, for a file or for a socket.
+    # Open descriptors stay open; the process can open no further file or socket.
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
 
 

@@ -1,4 +1,4 @@
-"""The decoders of this service: a file that kills or wedges one costs that clip, and no other decoder."""
+"""The decoder processes: a file that crashes or blocks a decoder fails that clip and no other."""
 
 import asyncio
 import contextlib
@@ -7,15 +7,15 @@ import os
 import msgspec
 
 from ipc import interpreter
-from stt_service.errors import CannotHear
+from stt_service.errors import CannotTranscribe
 from stt_service.options import Limits
 from stt_service.sound import PREFIX_BYTES, Decoded, Refusal, Sound, lengths, pack
 
-# One clip that is slow to decode must not hold up the next; a third would only wait for a core.
+# Two, because a clip that is slow to decode must not hold up the next; a third would wait for a core.
 _DECODERS_MAX = 2
-# A crash may come from outside (the kernel's memory killer), so a clip is tried once more.
+# A crash may have an outside cause (the kernel's OOM killer), so a clip is tried twice.
 _TRIES = 2
-# Read ahead of the reader, per decoder.
+# Read-ahead buffer of the parent, per decoder.
 _READ_BYTES = 1024 * 1024
 
 
@@ -24,7 +24,7 @@ class DecoderDied(Exception):
 
 
 class DecoderPool:
-    """Decodes clips in processes of their own, kept warm for the next clip."""
+    """Decodes clips in processes of their own, which stay warm for the next clip."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -39,11 +39,11 @@ class DecoderPool:
             await self._idle.pop().end()
 
     async def warm_up(self) -> None:
-        """A decoder that is ready before the first clip comes."""
+        """Starts a decoder before the first clip arrives."""
         self._idle.append(await _Decoder.start(self._limits))
 
     async def decode(self, content: bytes) -> Sound:
-        """The sound of a clip, or CannotHear with the reason."""
+        """Returns the sound of a clip, or raises CannotTranscribe with the reason."""
         async with self._slots:
             for _ in range(_TRIES):
                 decoder = self._idle.pop() if self._idle else await _Decoder.start(self._limits)
@@ -51,7 +51,9 @@ class DecoderPool:
                     return await self._decode_with(decoder, content)
                 except DecoderDied:
                     continue
-        raise CannotHear("the clip crashes the decoder", "convert it to another format and send it again")
+        raise CannotTranscribe(
+            "the clip crashes the decoder", "convert it to another format and send it again"
+        )
 
     async def _decode_with(self, decoder: "_Decoder", content: bytes) -> Sound:
         limit = self._limits.decode_seconds_max
@@ -60,21 +62,21 @@ class DecoderPool:
                 head, samples = await decoder.decode(content)
         except TimeoutError:
             await decoder.end()
-            raise CannotHear(
+            raise CannotTranscribe(
                 f"the clip could not be decoded within {limit:g} s", "convert it to another format"
             ) from None
         except BaseException:
-            # Forgotten or dead in the middle of a clip: what it still has to say belongs to nobody.
+            # The clip was cancelled or the decoder died: the rest of its output is of no use.
             await decoder.end()
             raise
         self._idle.append(decoder)
         if isinstance(head, Refusal):
-            raise CannotHear(head.reason, head.hint)
+            raise CannotTranscribe(head.reason, head.hint)
         return Sound(samples, head.cautions)
 
 
 class _Decoder:
-    """One process."""
+    """One decoder process."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -82,7 +84,7 @@ class _Decoder:
 
     @classmethod
     async def start(cls, limits: Limits) -> "_Decoder":
-        """Made by the main thread, whose end would end it."""
+        """Runs in the main thread: the parent-death signal follows the thread that created the process."""
         process = await asyncio.create_subprocess_exec(
             *interpreter.command("stt_service.decoder", str(os.getpid())),
             stdin=asyncio.subprocess.PIPE,
@@ -92,7 +94,7 @@ class _Decoder:
             env=interpreter.environment(),
         )
         decoder = cls(process)
-        # Dead so soon: the first clip finds it so as well, and is given to another one.
+        # A decoder that is dead already is noticed by the first clip, which goes to another one.
         with contextlib.suppress(DecoderDied):
             await decoder._send(msgspec.msgpack.encode(limits))
         return decoder
@@ -110,7 +112,7 @@ class _Decoder:
             raise DecoderDied from None
 
     async def end(self) -> None:
-        """Kills it, drops what it had still to say, and waits until nothing of it is left."""
+        """Kills the process, drops its remaining output, and waits for its exit."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         if self._process.returncode is None:

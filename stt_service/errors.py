@@ -1,8 +1,8 @@
-"""Why a clip gave no words, or the service cannot work: a sentence, its remedy, and whether to try again."""
+"""Errors of a clip or of an engine: the reason, a hint, and for a clip whether a retry can help."""
 
 
-class CannotHear(Exception):
-    """This clip gives no words; `again` says whether another try could do better."""
+class CannotTranscribe(Exception):
+    """The clip has no transcript; `again` is true when a retry may succeed."""
 
     def __init__(self, reason: str, hint: str, *, again: bool = False) -> None:
         super().__init__(reason)
@@ -12,7 +12,7 @@ class CannotHear(Exception):
 
 
 class CannotServe(Exception):
-    """An engine cannot work here; `hint` mends it."""
+    """An engine cannot work on this host; `hint` says what to do."""
 
     def __init__(self, fault: str, hint: str) -> None:
         super().__init__(fault)
@@ -20,7 +20,7 @@ class CannotServe(Exception):
         self.hint = hint
 
 
-def nothing_understood(cautions: tuple[str, ...] = ()) -> CannotHear:
-    """Silence, noise, music, or words too faint to be sure of; cautions may be the reason."""
-    reasons = ", and ".join(["no speech was found in the clip", *cautions])
-    return CannotHear(f"nothing was understood: {reasons}", "speak closer to the microphone")
+def no_words_found(cautions: tuple[str, ...] = ()) -> CannotTranscribe:
+    """For silence, noise, music, and words that are too faint; a caution may be the cause."""
+    reasons = ", and ".join(["no words were found in the clip", *cautions])
+    return CannotTranscribe(f"nothing was understood: {reasons}", "record it closer to the microphone")

@@ -1,4 +1,4 @@
-"""Two lanes to the model: one is for short clips alone, so a command never waits behind a long recording."""
+"""Two lanes to the model. One takes short clips only, so a command does not wait for a long recording."""
 
 import asyncio
 import os
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-# One window of the model: longer clips are heard in several parts.
+# One window of the model; longer clips are transcribed in several parts.
 SHORT_SECONDS = 30.0
-# A call to the model takes seconds at most. One that nobody waits for and that does not return is stuck, and
-# nothing but the end of the process frees its lane.
+# A call to the model takes seconds at most. A call that outlives its caller by this long is stuck, and only
+# the end of the process frees its lane.
 _STUCK_SECONDS = 20.0
 _EXIT_STUCK = 70
 
@@ -30,7 +30,10 @@ class Lane:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
 
     async def run(self, work: Callable[[], _Result]) -> _Result:
-        """The work's result. When the caller is cancelled the work goes on, and must end soon."""
+        """Returns the result of the work.
+
+        When the caller is cancelled the work goes on, and must end soon.
+        """
         loop = asyncio.get_running_loop()
         future = self._thread.submit(work)
         try:
@@ -43,7 +46,7 @@ class Lane:
 
 
 class Lanes:
-    """Short clips take the lane that is free first; long ones wait for the lane that takes both."""
+    """Short clips take the first free lane; long ones wait for the lane that takes both."""
 
     def __init__(self) -> None:
         self._short, self._any = Lane("short"), Lane("any")
@@ -56,28 +59,28 @@ class Lanes:
 
     @asynccontextmanager
     async def lane(self, seconds: float) -> "AsyncIterator[Lane]":
-        """A lane for a clip of that length, in order of arrival among those that may have it."""
-        turn: asyncio.Future[Lane] = asyncio.get_running_loop().create_future()
-        self._waiting.append((seconds, turn))
-        self._hand_out()
+        """Yields a lane for a clip of that length, in order of arrival among the clips that may use it."""
+        place: asyncio.Future[Lane] = asyncio.get_running_loop().create_future()
+        self._waiting.append((seconds, place))
+        self._assign_lanes()
         try:
-            yield await turn
+            yield await place
         finally:
-            if turn.done() and not turn.cancelled():
-                self._free.append(turn.result())
-            self._hand_out()
+            if place.done() and not place.cancelled():
+                self._free.append(place.result())
+            self._assign_lanes()
 
-    def _hand_out(self) -> None:
+    def _assign_lanes(self) -> None:
         kept: deque[tuple[float, asyncio.Future[Lane]]] = deque()
-        for seconds, turn in self._waiting:
-            if turn.done():
+        for seconds, place in self._waiting:
+            if place.done():
                 continue
             lane = self._lane_for(seconds)
             if lane is None:
-                kept.append((seconds, turn))
+                kept.append((seconds, place))
             else:
                 self._free.remove(lane)
-                turn.set_result(lane)
+                place.set_result(lane)
         self._waiting = kept
 
     def _lane_for(self, seconds: float) -> Lane | None:

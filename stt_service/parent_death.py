@@ -1,4 +1,4 @@
-"""The tie to the parent: no process of this service outlives the one that made it."""
+"""Ends the processes of this service together with their parent."""
 
 import ctypes
 import os
@@ -9,7 +9,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def die_with(parent_pid: int) -> None:
-    """The kernel kills this process when its parent ends; a parent that ended before is noticed here."""
+    """Lets the kernel kill this process when its parent ends, and exits if the parent has ended already."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         sys.exit(f"cannot be tied to its parent: {os.strerror(ctypes.get_errno())}")

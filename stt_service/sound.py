@@ -12,7 +12,7 @@ PREFIX_BYTES = _LENGTHS.size
 
 
 class Sound(msgspec.Struct, frozen=True):
-    """What was decoded from a clip; `cautions` are sentences about what may be missing."""
+    """The decoded sound of a clip; `cautions` are sentences about missing parts."""
 
     samples: bytes
     cautions: tuple[str, ...] = ()
@@ -36,11 +36,11 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
 
 
 def pack(head: bytes, body: bytes = b"") -> list[bytes]:
-    """One transfer through a pipe: both lengths, then both parts."""
+    """Encodes one transfer through a pipe: both lengths, then both parts."""
     return [_LENGTHS.pack(len(head), len(body)), head, body]
 
 
 def lengths(prefix: bytes) -> tuple[int, int]:
-    """Of head and body, from the first PREFIX_BYTES of a transfer."""
+    """Returns the lengths of head and body from the first PREFIX_BYTES of a transfer."""
     head, body = _LENGTHS.unpack(prefix)
     return head, body

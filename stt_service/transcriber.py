@@ -1,4 +1,4 @@
-"""The service: clips in, one answer each; a clip that cannot be heard costs itself and nothing else."""
+"""The service: one answer for each clip. A clip that cannot be transcribed fails alone."""
 
 import asyncio
 import time
@@ -13,14 +13,14 @@ from ipc.stt_messages import Forget, Heard, Hearing, NotHeard, ToHearing, Transc
 from stt_service.clip_file import read_clip
 from stt_service.containers import sniff
 from stt_service.decoder_pool import DecoderPool
-from stt_service.engines import Clip, Ears, OwnEars, Tell, Transcript
-from stt_service.errors import CannotHear, CannotServe, nothing_understood
+from stt_service.engines import Clip, LocalEngine, Report, SttEngine, Transcript
+from stt_service.errors import CannotServe, CannotTranscribe, no_words_found
 from stt_service.lanes import Lane, Lanes
 from stt_service.options import EngineName, Options
-from stt_service.remote_engine import RemoteEars
+from stt_service.remote_engine import RemoteEngine
 from stt_service.segments import Segment, cut
 from stt_service.weight_check import find_weights
-from stt_service.whisper import FasterWhisper, Wish, find_speech
+from stt_service.whisper import FasterWhisper, TranscribeOptions, find_voice
 
 _BEAT_SECONDS = 1.0
 # Clips whose sound may be in memory at once, 29 MB each at most.
@@ -28,18 +28,18 @@ _OPEN_MAX = 16
 # Clips that may wait; each is a path and a few words.
 _WAITING_MAX = 1000
 
-Say = Callable[[Message], None]
+Send = Callable[[Message], None]
 
 
 class Service:
-    """Hears clips with the engines that could be opened, in their order."""
+    """Transcribes clips with the engines that could be loaded, in their order."""
 
-    def __init__(self, options: Options, say: Say) -> None:
+    def __init__(self, options: Options, send: Send) -> None:
         self._options = options
-        self._say = say
+        self._send = send
         self._decoders = DecoderPool(options.limits)
         self._lanes = Lanes()
-        self._ears: list[Ears] = []
+        self._engines: list[SttEngine] = []
         self._open = asyncio.Semaphore(_OPEN_MAX)
         self._warm = asyncio.Event()
         self._clips: dict[str, asyncio.Task[None]] = {}
@@ -49,7 +49,7 @@ class Service:
         self._tasks = asyncio.TaskGroup()
 
     async def run(self) -> None:
-        """Until the process is ended. An error that nobody foresaw ends it too: a fresh one is the remedy."""
+        """Runs until the process is killed. An unforeseen error ends it too; the supervisor restarts it."""
         async with self._decoders, self._tasks:
             self._tasks.create_task(self._beat())
             await self._warm_up()
@@ -63,7 +63,7 @@ class Service:
         elif order.message not in self._clips:
             if len(self._clips) >= _WAITING_MAX:
                 reason = f"{_WAITING_MAX} clips are waiting already"
-                self._say(NotHeard(order.message, reason, "send it again in a while", again=True))
+                self._send(NotHeard(order.message, reason, "send it again in a while", again=True))
                 return
             task = self._tasks.create_task(self._answer(order))
             self._clips[order.message] = task
@@ -71,87 +71,87 @@ class Service:
 
     async def _beat(self) -> None:
         while True:
-            self._say(Beat())
+            self._send(Beat())
             await asyncio.sleep(_BEAT_SECONDS)
 
     async def _warm_up(self) -> None:
-        self._say(ServiceState("warming", detail=f"loading {self._options.model}"))
+        self._send(ServiceState("warming", detail=f"loading {self._options.model}"))
         await self._decoders.warm_up()
         missing: list[CannotServe] = []
         for name in self._options.engines:
             try:
-                self._ears.append(await asyncio.to_thread(_opened, name, self._options))
+                self._engines.append(await asyncio.to_thread(_load_engine, name, self._options))
             except CannotServe as error:
                 missing.append(error)
-        if not self._ears:
-            self._say(ServiceState("failed", detail=missing[0].fault, hint=missing[0].hint))
-            # The supervisor ends this process once it has read why.
+        if not self._engines:
+            self._send(ServiceState("failed", detail=missing[0].fault, hint=missing[0].hint))
+            # The supervisor ends this process after reading the reason.
             return
-        names = ", then ".join(ears.name for ears in self._ears)
+        names = ", then ".join(engine.name for engine in self._engines)
         faults = "".join(f"; {error.fault}" for error in missing)
         self._ready = ServiceState("ready", detail=names + faults, hint=missing[0].hint if missing else "")
-        self._say(self._ready)
+        self._send(self._ready)
         self._warm.set()
 
     async def _answer(self, order: Transcribe) -> None:
         await self._warm.wait()
         if self._resting:
             self._resting = False
-            self._say(self._ready)
+            self._send(self._ready)
         try:
             async with self._open:
-                answer: Message = await self._hear(order)
-        except CannotHear as error:
+                answer: Message = await self._transcribe(order)
+        except CannotTranscribe as error:
             answer = NotHeard(order.message, error.reason, error.hint, error.again)
         except MemoryError:
             answer = NotHeard(order.message, "the clip needs more memory than there is", "send shorter parts")
         self._used_at = time.monotonic()
-        self._say(answer)
+        self._send(answer)
 
-    async def _hear(self, order: Transcribe) -> Heard:
+    async def _transcribe(self, order: Transcribe) -> Heard:
         limits = self._options.limits
         content = await asyncio.to_thread(read_clip, order.path, order.bytes, limits)
         kind = sniff(content)
         sound = await self._decoders.decode(content)
         async with self._lanes.lane(sound.seconds) as lane:
             try:
-                # Only now: to wait for others is no fault of this clip.
+                # The deadline starts here: waiting for other clips does not count.
                 async with asyncio.timeout(order.deadline_seconds):
-                    transcript = await self._listen(order, Clip(content, kind, sound), lane)
+                    transcript = await self._transcribe_sound(order, Clip(content, kind, sound), lane)
             except TimeoutError:
-                raise CannotHear(
+                raise CannotTranscribe(
                     f"transcribing took longer than {order.deadline_seconds:g} s",
                     "send a shorter clip, or raise deadline under [stt]",
                 ) from None
         if not transcript.text:
-            raise nothing_understood(sound.cautions)
+            raise no_words_found(sound.cautions)
         return Heard(order.message, transcript.text, transcript.language, sound.seconds, sound.cautions)
 
-    async def _listen(self, order: Transcribe, clip: Clip, lane: Lane) -> Transcript:
+    async def _transcribe_sound(self, order: Transcribe, clip: Clip, lane: Lane) -> Transcript:
         sound = clip.sound
 
-        def tell(seconds_done: float, text: str) -> None:
-            self._say(Hearing(order.message, round(seconds_done, 2), round(sound.seconds, 2), text))
+        def report(seconds_done: float, text: str) -> None:
+            self._send(Hearing(order.message, round(seconds_done, 2), round(sound.seconds, 2), text))
 
-        tell(0.0, "")
-        segments = await lane.run(lambda: cut(sound, find_speech))
+        report(0.0, "")
+        segments = await lane.run(lambda: cut(sound, find_voice))
         if not segments:
-            raise nothing_understood(sound.cautions)
-        wish = Wish(
+            raise no_words_found(sound.cautions)
+        options = TranscribeOptions(
             order.language or self._options.language,
             order.prompt or self._options.prompt,
             order.hotwords or self._options.hotwords,
         )
-        return await self._first_that_hears(clip, segments, wish, lane, tell)
+        return await self._first_transcript(clip, segments, options, lane, report)
 
-    async def _first_that_hears(
-        self, clip: Clip, segments: list[Segment], wish: Wish, lane: Lane, tell: Tell
+    async def _first_transcript(
+        self, clip: Clip, segments: list[Segment], options: TranscribeOptions, lane: Lane, report: Report
     ) -> Transcript:
-        faults: list[CannotHear] = []
-        for ears in self._ears:
+        faults: list[CannotTranscribe] = []
+        for engine in self._engines:
             try:
-                return await ears.hear(clip, segments, wish, lane, tell)
-            except CannotHear as error:
+                return await engine.transcribe(clip, segments, options, lane, report)
+            except CannotTranscribe as error:
                 faults.append(error)
         raise faults[0]
 
@@ -162,19 +162,19 @@ class Service:
             await asyncio.sleep(max(rest, _BEAT_SECONDS))
             if rest <= 0 and not self._clips and not self._resting:
                 self._resting = True
-                for ears in self._ears:
-                    ears.release()
-                self._say(msgspec.structs.replace(self._ready, detail=f"{self._ready.detail}, resting"))
+                for engine in self._engines:
+                    engine.release()
+                self._send(msgspec.structs.replace(self._ready, detail=f"{self._ready.detail}, resting"))
 
 
-def _opened(name: EngineName, options: Options) -> Ears:
-    """Loads what the engine needs; CannotServe says what is missing."""
+def _load_engine(name: EngineName, options: Options) -> SttEngine:
+    """Loads the engine; raises CannotServe with the reason when something is missing."""
     if name == "faster-whisper":
         whisper = FasterWhisper(find_weights(Path(options.models), options.model), options.threads)
         if fault := whisper.language_fault(options.language):
             raise CannotServe(*fault)
         whisper.warm_up()
-        return OwnEars(options.model, whisper)
+        return LocalEngine(options.model, whisper)
     if options.remote is None:
         raise CannotServe("the openai engine has no server", "set base_url and model under [stt]")
-    return RemoteEars(options.remote)
+    return RemoteEngine(options.remote)

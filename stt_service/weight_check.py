@@ -1,11 +1,11 @@
-"""Whether speech weights are whole, before they are loaded: a flipped bit loads well and talks nonsense."""
+"""Checks that STT weights are complete before loading: damaged weights load and produce nonsense."""
 
 import hashlib
 from pathlib import Path
 
 from stt_service.errors import CannotServe
 
-# sha256 of the files that decide what is understood, as `hermesctl models pull` leaves them; a test compares.
+# sha256 of the files that determine the output, as `hermesctl models pull` stores them; a test compares them.
 KNOWN = {
     "tiny.en": {
         "model.bin": "1a5afae06a4db91c975c9a9d78be5cc110ee4ea022ad57d55492e4550e936b2a",
@@ -20,12 +20,12 @@ KNOWN = {
         "vocabulary.txt": "34ce3fe1c5041027b3f8d42912270993f986dbc4bb34cf27f951e34a1e453913",
     },
 }
-# Without any of these faster-whisper would look for it on the hub.
+# faster-whisper would look for a missing one of these on the hub.
 _NEEDED = ("model.bin", "config.json", "tokenizer.json")
 
 
 def find_weights(models: Path, name: str) -> Path:
-    """The folder of whole weights. Reads every byte, which takes a tenth of a second a hundred megabytes."""
+    """Returns the folder of intact weights. Reads every byte, a tenth of a second per 100 MB."""
     folder = models / name
     hint = (
         f"hermesctl models pull {name}" if name in KNOWN else f"put a CTranslate2 Whisper model into {folder}"

@@ -1,9 +1,9 @@
-"""The only place that touches faster-whisper: speech in, words out, repeatable.
+"""The only module that uses faster-whisper: samples in, text out, deterministic.
 
-There are three ways. The fast one gives the encoder as much sound as there is and a margin, instead of always
-thirty seconds, and lets the decoder write without time stamps. The full one does as the library would with
-one window: thirty seconds, a beam, and time stamps, which hold a decoder to its place in the sound. The long
-one is the library's own, window by window with the text so far. Nothing is drawn at random.
+There are three methods. The fast one gives the encoder the existing sound and a margin, instead of always
+thirty seconds, and decodes without timestamps. The full one does as the library does with one window: thirty
+seconds, a beam, and timestamps, which keep the decoder at its position in the sound. The long one is the
+library's own, window by window with the preceding text as context. None of them samples at random.
 """
 
 import os
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-# Before the import below: weights come from the disk alone, whatever a library would like to look up.
+# Set before the import below: weights come from the disk only; no library looks them up on the network.
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import ctranslate2  # type: ignore[import-untyped]
@@ -24,33 +24,33 @@ from faster_whisper.tokenizer import _LANGUAGE_CODES, Tokenizer  # type: ignore[
 from faster_whisper.vad import VadOptions, get_speech_timestamps  # type: ignore[import-untyped]
 
 from stt_service import transcript_checks
-from stt_service.errors import CannotHear
+from stt_service.errors import CannotTranscribe
 from stt_service.sound import RATE
 
 Samples = npt.NDArray[np.float32]
 
-# Two clips at once: a command need not wait behind a long recording. The weights are shared.
+# Two clips at once, so that a command does not wait for a long recording. The weights are shared.
 LANES = 2
-# What the model was trained with.
+# The window that the model was trained with.
 WINDOW_SECONDS_MAX = 30.0
 # Below these the decoder runs past the end of the sound and loops.
 _WINDOW_SECONDS_MIN = 15.0
 _MARGIN_SECONDS = 3.0
 _FRAMES_PER_SECOND = 100
-# Between two phrases; words follow each other faster.
+# Between two phrases; pauses between words are shorter.
 _PAUSE_MS_MIN = 200
 _CAREFUL_BEAM = 5
-# The fastest speech in the wordiest writing; beyond it the decoder is in a loop.
+# Above the fastest speaker in the most verbose script; a decoder that writes more is in a loop.
 _TOKENS_PER_SECOND_MAX = 20
 _TOKENS_MIN = 32
-# The decoder has 448 places. Half of them are for hints, as the model was trained.
+# The decoder has 448 positions. Half of them are for hints, as in training.
 _TOKENS_MAX = 448
 _HINT_TOKENS_MAX = 110
 
 
 @dataclass(frozen=True)
-class Wish:
-    """How to listen: `language` of None lets the model tell."""
+class TranscribeOptions:
+    """Options of one transcription; a `language` of None lets the model detect it."""
 
     language: str | None = None
     prompt: str = ""
@@ -58,37 +58,37 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Understood:
-    """What was heard. `confidence` is the mean logarithm of the words' probabilities."""
+class ModelOutput:
+    """Output of the model. `confidence` is the mean log probability of the tokens."""
 
     text: str
     language: str
     confidence: float
-    no_speech: float
-    # The library would not take this text: it packs too well, or is a guess.
+    silence_probability: float
+    # The library would reject this text: its compression ratio is too high, or it is a guess.
     has_failed: bool = False
-    # Where a piece of something longer ends.
+    # The end of this piece within a longer recording.
     until_seconds: float = 0.0
 
 
-class Engine(Protocol):
-    """Something that understands speech; safe to use from LANES threads at once."""
+class SttModel(Protocol):
+    """A speech-to-text model; safe to use from LANES threads at once."""
 
-    def listen(self, samples: Samples, wish: Wish) -> Understood:
-        """Fast, up to thirty seconds."""
+    def transcribe_fast(self, samples: Samples, options: TranscribeOptions) -> ModelOutput:
+        """Transcribes up to thirty seconds, fast."""
 
-    def listen_fully(self, samples: Samples, wish: Wish) -> Understood:
-        """Slower, up to thirty seconds, for sound whose text was doubtful."""
+    def transcribe_full(self, samples: Samples, options: TranscribeOptions) -> ModelOutput:
+        """Transcribes up to thirty seconds, slower, for sound whose first transcript is doubtful."""
 
-    def listen_long(self, samples: Samples, wish: Wish) -> Iterator[Understood]:
-        """Any length, a sentence or so at a time; a step takes at most one window of the model."""
+    def transcribe_long(self, samples: Samples, options: TranscribeOptions) -> Iterator[ModelOutput]:
+        """Transcribes any length, about a sentence a step; a step takes at most one window of the model."""
 
     def release(self) -> None:
-        """Gives its memory back until it listens again."""
+        """Frees the weights until the next call."""
 
 
-def find_speech(samples: Samples, longest_seconds: float) -> list[tuple[int, int]]:
-    """Where somebody speaks, as (first, end) of samples, without a margin; each part at most so long."""
+def find_voice(samples: Samples, longest_seconds: float) -> list[tuple[int, int]]:
+    """Returns the voiced ranges as (first, end) of samples, without a margin, each at most that long."""
     options = VadOptions(
         min_speech_duration_ms=120,
         max_speech_duration_s=longest_seconds,
@@ -99,7 +99,7 @@ def find_speech(samples: Samples, longest_seconds: float) -> list[tuple[int, int
 
 
 class FasterWhisper:
-    """A Whisper model on the CPU, in whole numbers of eight bits."""
+    """A Whisper model on the CPU, quantised to eight-bit integers."""
 
     def __init__(self, folder: Path, threads: int) -> None:
         self._whisper = WhisperModel(
@@ -111,64 +111,64 @@ class FasterWhisper:
             local_files_only=True,
         )
         self._model = self._whisper.model
-        self._memory = threading.Lock()
+        self._load_lock = threading.Lock()
 
     def warm_up(self) -> None:
-        """Once through all of it, so that the first clip finds everything read in."""
+        """Runs the whole path once, so that the first clip does not wait for pages to be read from disk."""
         hiss = np.random.default_rng(0).normal(0, 0.01, RATE).astype(np.float32)
-        find_speech(hiss, WINDOW_SECONDS_MAX)
-        self.listen(hiss, Wish("en"))
+        find_voice(hiss, WINDOW_SECONDS_MAX)
+        self.transcribe_fast(hiss, TranscribeOptions("en"))
 
     def language_fault(self, language: str | None) -> tuple[str, str] | None:
-        """Why this language cannot be understood, and the remedy."""
+        """Returns why this language is not possible, and a hint."""
         if language is None:
             return None
         if not self._model.is_multilingual and language != "en":
-            remedy = 'set model = "base" under [stt], then hermesctl models pull base'
-            return f"this speech model knows English only, not '{language}'", remedy
+            hint = 'set model = "base" under [stt], then hermesctl models pull base'
+            return f"this STT model knows English only, not '{language}'", hint
         if language not in _LANGUAGE_CODES:
             return f"there is no language '{language}'", "use a code such as en, de, fr or zh"
         return None
 
     def release(self) -> None:
-        with self._memory:
+        with self._load_lock:
             self._model.unload_model()
 
-    def listen(self, samples: Samples, wish: Wish) -> Understood:
-        """One encoding serves to tell the language, to write the words, and to write them again with care."""
+    def transcribe_fast(self, samples: Samples, options: TranscribeOptions) -> ModelOutput:
+        """Uses one encoding to detect the language, to decode, and to decode again with a beam if unsure."""
         seconds = len(samples) / RATE
         window = min(WINDOW_SECONDS_MAX, max(_WINDOW_SECONDS_MIN, seconds + _MARGIN_SECONDS))
         tokens_max = min(_TOKENS_MAX // 2, _TOKENS_MIN + int(seconds * _TOKENS_PER_SECOND_MAX))
         encoded = self._encode(samples, window)
-        tokenizer = self._tokenizer(encoded, wish.language)
-        prompt = [*_hints(tokenizer, wish), *tokenizer.sot_sequence, tokenizer.no_timestamps]
-        found = self._write(encoded, tokenizer, prompt, tokens_max, beam=1)
+        tokenizer = self._tokenizer(encoded, options.language)
+        prompt = [*_hints(tokenizer, options), *tokenizer.sot_sequence, tokenizer.no_timestamps]
+        found = self._generate(encoded, tokenizer, prompt, tokens_max, beam=1)
         if found.confidence < transcript_checks.UNSURE:
-            careful = self._write(encoded, tokenizer, prompt, tokens_max, beam=_CAREFUL_BEAM)
+            careful = self._generate(encoded, tokenizer, prompt, tokens_max, beam=_CAREFUL_BEAM)
             if careful.confidence > found.confidence:
                 found = careful
         return found
 
-    def listen_fully(self, samples: Samples, wish: Wish) -> Understood:
+    def transcribe_full(self, samples: Samples, options: TranscribeOptions) -> ModelOutput:
         encoded = self._encode(samples, WINDOW_SECONDS_MAX)
-        tokenizer = self._tokenizer(encoded, wish.language)
-        prompt = [*_hints(tokenizer, wish), *tokenizer.sot_sequence]
-        return self._write(encoded, tokenizer, prompt, _TOKENS_MAX // 2, beam=_CAREFUL_BEAM)
+        tokenizer = self._tokenizer(encoded, options.language)
+        prompt = [*_hints(tokenizer, options), *tokenizer.sot_sequence]
+        return self._generate(encoded, tokenizer, prompt, _TOKENS_MAX // 2, beam=_CAREFUL_BEAM)
 
-    def listen_long(self, samples: Samples, wish: Wish) -> Iterator[Understood]:
-        """With the library's defaults, but for the drawing at random where its first try has failed."""
+    def transcribe_long(self, samples: Samples, options: TranscribeOptions) -> Iterator[ModelOutput]:
+        """Uses the library's defaults, but does not repeat a failed try with random sampling."""
         self._load()
-        if fault := self.language_fault(wish.language):
-            raise CannotHear(*fault)
+        if fault := self.language_fault(options.language):
+            raise CannotTranscribe(*fault)
         pieces, about = self._whisper.transcribe(
             samples,
-            language=wish.language,
+            language=options.language,
             temperature=0.0,
-            initial_prompt=wish.prompt.strip() or None,
-            hotwords=wish.hotwords.strip() or None,
+            initial_prompt=options.prompt.strip() or None,
+            hotwords=options.hotwords.strip() or None,
         )
         for piece in pieces:
-            yield Understood(
+            yield ModelOutput(
                 piece.text.strip(),
                 about.language,
                 piece.avg_logprob,
@@ -179,7 +179,7 @@ class FasterWhisper:
             )
 
     def _load(self) -> None:
-        with self._memory:
+        with self._load_lock:
             if not self._model.model_is_loaded:
                 self._model.load_model()
 
@@ -193,7 +193,7 @@ class FasterWhisper:
 
     def _tokenizer(self, encoded: ctranslate2.StorageView, language: str | None) -> Tokenizer:
         if fault := self.language_fault(language):
-            raise CannotHear(*fault)
+            raise CannotTranscribe(*fault)
         tokenizer = self._whisper.hf_tokenizer
         if not self._model.is_multilingual:
             return Tokenizer(tokenizer, multilingual=False)
@@ -202,14 +202,14 @@ class FasterWhisper:
             language = likeliest.strip("<|>")
         return Tokenizer(tokenizer, multilingual=True, task="transcribe", language=language)
 
-    def _write(
+    def _generate(
         self,
         encoded: ctranslate2.StorageView,
         tokenizer: Tokenizer,
         prompt: list[int],
         tokens_max: int,
         beam: int,
-    ) -> Understood:
+    ) -> ModelOutput:
         (result,) = self._model.generate(
             encoded,
             [prompt],
@@ -219,14 +219,14 @@ class FasterWhisper:
             beam_size=beam,
         )
         text = tokenizer.decode(result.sequences_ids[0]).strip()
-        return Understood(text, tokenizer.language_code, result.scores[0], result.no_speech_prob)
+        return ModelOutput(text, tokenizer.language_code, result.scores[0], result.no_speech_prob)
 
 
-def _hints(tokenizer: Tokenizer, wish: Wish) -> list[int]:
-    """Words to expect, and the style to write in, as text that came before."""
+def _hints(tokenizer: Tokenizer, options: TranscribeOptions) -> list[int]:
+    """Returns hotwords and prompt as the text before the transcript."""
     hints: list[int] = []
-    if wish.hotwords.strip():
-        hints += tokenizer.encode(f" {wish.hotwords.strip()}")[:_HINT_TOKENS_MAX]
-    if wish.prompt.strip():
-        hints += tokenizer.encode(f" {wish.prompt.strip()}")[-_HINT_TOKENS_MAX:]
+    if options.hotwords.strip():
+        hints += tokenizer.encode(f" {options.hotwords.strip()}")[:_HINT_TOKENS_MAX]
+    if options.prompt.strip():
+        hints += tokenizer.encode(f" {options.prompt.strip()}")[-_HINT_TOKENS_MAX:]
     return [tokenizer.sot_prev, *hints] if hints else []

@@ -3,7 +3,7 @@
 import pytest
 
 from stt_service.containers import sniff
-from stt_service.errors import CannotHear
+from stt_service.errors import CannotTranscribe
 from stt_service.transcript_checks import (
     fits,
     is_invented,
@@ -40,12 +40,14 @@ def test_a_text_that_says_something_twice_is_noticed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "confidence", "no_speech"),
+    ("text", "confidence", "silence"),
     [("", -0.1, 0.0), ("...", -0.1, 0.0), ("Thank you.", -0.9, 0.1), ("you", -0.2, 0.5), ("a b c", -1.7, 0.0),
      ("words about nothing", -1.1, 0.7)],
 )  # fmt: skip
-def test_what_says_nothing_of_the_clip_is_invented(text: str, confidence: float, no_speech: float) -> None:
-    assert is_invented(text, confidence, no_speech)
+def test_what_says_nothing_of_the_clip_is_invented(
+    text: str, confidence: float, silence_probability: float
+) -> None:
+    assert is_invented(text, confidence, silence)
 
 
 def test_a_prompt_said_back_without_being_sure_is_invented() -> None:
@@ -88,5 +90,5 @@ def test_more_short_words_than_anybody_can_say_are_a_loop() -> None:
 def test_containers_are_told_by_their_bytes_alone() -> None:
     assert sniff(b"OggS" + bytes(30)).name == "ogg"
     assert sniff(b"\xff\xfb\x90\x00").name == "mp3"
-    with pytest.raises(CannotHear, match="a text"):
+    with pytest.raises(CannotTranscribe, match="a text"):
         sniff("ein Text mit Ümlauten".encode() * 40)

@@ -122,7 +122,7 @@ def test_hints_and_languages_are_taken_or_refused_by_name() -> None:
             assert "Dashwood" in answer.text
             other = await hearer.hear(clip("leisure"), language="de")
             assert isinstance(other, NotHeard)
-            assert other.reason == "this speech model knows English only, not 'de'"
+            assert other.reason == "this STT model knows English only, not 'de'"
             assert "models pull base" in other.hint
 
     run(story())

@@ -16,7 +16,7 @@ from ipc.codec import encode
 from ipc.stt_messages import Heard, NotHeard, Transcribe
 from stt_service.audio_decoding import decode
 from stt_service.decoder_pool import DecoderPool
-from stt_service.errors import CannotHear
+from stt_service.errors import CannotTranscribe
 from stt_service.options import Limits
 from tests.stt_service.conftest import Listen
 from tests.stt_service.hearer import Hearer, hearing
@@ -112,7 +112,7 @@ def test_c4_a_decoder_that_stands_still_is_killed_at_its_limit_and_the_next_clip
             await pool.decode(clip("young_man").read_bytes())
             (stopped,) = decoders()
             stopped.send_signal(signal.SIGSTOP)
-            with pytest.raises(CannotHear, match="could not be decoded within 3 s"):
+            with pytest.raises(CannotTranscribe, match="could not be decoded within 3 s"):
                 await pool.decode(clip("young_man").read_bytes())
             assert (await pool.decode(clip("young_man").read_bytes())).seconds > 2
 
@@ -124,7 +124,7 @@ def test_a_clip_that_wants_more_memory_than_allowed_is_refused_by_name() -> None
 
     async def story() -> None:
         async with DecoderPool(Limits(decode_memory_bytes=16 * 1024 * 1024)) as pool:
-            with pytest.raises(CannotHear, match=r"more memory to decode|crashes the decoder"):
+            with pytest.raises(CannotTranscribe, match=r"more memory to decode|crashes the decoder"):
                 await pool.decode(content)
             assert (await pool.decode(clip("young_man").read_bytes())).seconds > 2
 
@@ -158,11 +158,11 @@ def test_decoders_end_with_their_service() -> None:
 
 def test_limits_are_those_that_were_given() -> None:
     speech = file_of(samples_of("leisure"), "wav")
-    with pytest.raises(CannotHear, match="the limit is 5 s"):
+    with pytest.raises(CannotTranscribe, match="the limit is 5 s"):
         decode(speech, Limits(seconds_max=5.0))
-    with pytest.raises(CannotHear, match="has 16,000 samples a second, 4,000 to 8,000 are taken"):
+    with pytest.raises(CannotTranscribe, match="has 16,000 samples a second, 4,000 to 8,000 are taken"):
         decode(speech, Limits(rate_max=8_000))
-    with pytest.raises(CannotHear, match="has 2 channels, 1 to 1 are taken"):
+    with pytest.raises(CannotTranscribe, match="has 2 channels, 1 to 1 are taken"):
         decode(wave(channels=2), Limits(channels_max=1))
     until(lambda: decode(speech, Limits()).seconds > 7)
 

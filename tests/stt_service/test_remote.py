@@ -100,7 +100,7 @@ def test_a_clip_goes_to_the_server_as_it_came_and_silence_never_does() -> None:
             "the transcription server answered what is no transcript",
             False,
         ),
-        (200, {"text": "[MUSIC]"}, "nothing was understood: no speech was found in the clip", False),
+        (200, {"text": "[MUSIC]"}, "nothing was understood: no words were found in the clip", False),
     ],
 )
 def test_what_a_server_answers_instead_is_told_by_name(

@@ -77,7 +77,7 @@ def test_a_language_that_the_weights_do_not_know_is_a_failure_that_names_it() ->
     async def story() -> None:
         async with running(spec(language="de")) as watched:
             failed = await watched.seen("failed")
-            assert failed.detail.startswith("this speech model knows English only, not 'de'")
+            assert failed.detail.startswith("this STT model knows English only, not 'de'")
             assert "models pull base" in failed.hint
 
     run(story())
