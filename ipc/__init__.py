@@ -1,1 +1,1 @@
-"""The wire: all that crosses a process boundary, and the sockets that carry it; imports nothing of ours."""
+"""The protocol between processes and the sockets that carry it; imports no other package of this project."""

@@ -1,4 +1,4 @@
-"""What those who run the service ask of it: care for the journal, seats, settings, restart and end."""
+"""Requests of operators: journal maintenance, seats, settings, restart and stop."""
 
 from typing import Literal
 
@@ -7,10 +7,10 @@ from ipc.message_parts import Message
 
 
 class Care(Message, frozen=True, tag="care"):
-    """Care for the journal while the service runs. Every act answers with a Table.
+    """Maintain the journal while the service runs. Every act is answered with a Table.
 
-    `file` is where a backup goes; `session` and `after` (the `more` of the page before) are for an export;
-    `older` and `keep` are an age and a size as hermes.toml writes them, for pruning.
+    `file` is the path of a backup; `session` and `after` (the `more` of the previous page) are for an export;
+    `older` and `keep` are an age and a size in the notation of hermes.toml, for pruning.
     """
 
     act: Literal["check", "stats", "backup", "export", "prune"]
@@ -22,26 +22,26 @@ class Care(Message, frozen=True, tag="care"):
 
 
 class Reload(Message, frozen=True, tag="reload"):
-    """Read hermes.toml again. Answered with a Table: a row for each change and when it matters.
+    """Read hermes.toml again. Answered with a Table: a row for each change and when it takes effect.
 
-    A file that takes a configured model away is refused unless that is `confirmed`.
+    A file that removes a configured model is refused unless `confirmed` is true.
     """
 
     confirmed: bool = False
 
 
 class Drain(Message, frozen=True, tag="drain"):
-    """Begin no turn from now on; those that run finish, and what is said is accepted and waits."""
+    """Start no turn from now on; running turns finish, and new messages are accepted and wait."""
 
 
 class Undrain(Message, frozen=True, tag="undrain"):
-    """Begin turns again."""
+    """Start turns again."""
 
 
 class Scale(Message, frozen=True, tag="scale"):
-    """So many turns at once from now on: `seats` in all, or `per_cpu` of the CPUs there are.
+    """Set the number of turns that run at once: `seats` in all, or `per_cpu` for each CPU.
 
-    With neither, nothing changes and the answer tells how many there are.
+    With neither, nothing changes and the answer has the current number.
     """
 
     seats: Number | None = None
@@ -53,4 +53,4 @@ class HandOver(Message, frozen=True, tag="handover"):
 
 
 class Stop(Message, frozen=True, tag="stop"):
-    """End the service; running turns are left for resume."""
+    """Stop the service; running turns are resumed at the next start."""

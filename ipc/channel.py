@@ -1,12 +1,12 @@
-"""One peer on one socket of the loop: whole messages come in, whole messages go out, both within bounds.
+"""One peer on one socket of the event loop: whole messages in and out, both within bounds.
 
-Reading is fair: a wake takes one read, and no more than so many messages of it at once; what is left is
-parsed in the next round, and until then nothing more is read. While too much waits to be sent, nothing is
-read: a peer that does not take its answers cannot ask for more of them.
+Reading is fair: a wake takes one read and handles a bounded number of its messages; the rest is parsed in the
+next iteration of the loop, and nothing more is read before. While too much data waits to be sent, nothing is
+read: a peer that does not read its answers cannot request more of them.
 
-Sends are gathered and made at the end of the round, so that many small ones cost one call of the kernel. A
-message is taken whole or refused: FULL when what waits is over `unsent_bytes_max`, so one message may go over
-it.
+Sends are collected and made at the end of the iteration, so that many small ones cost one system call. A
+message is accepted whole or refused: FULL when the unsent bytes exceed `unsent_bytes_max`, so one message may
+exceed it.
 """
 
 import contextlib
@@ -20,12 +20,13 @@ from ipc.codec import FRAME_BYTES_MAX
 from ipc.message_parts import Part
 from ipc.zmtp import OPENING, Bounds, Connection, ProtocolError, Sent, State, frames
 
-# A message is a number and a frame; some more parts are answered by whoever knows what is wrong with them.
+# A message is a number and a frame. A few more parts are allowed, because the receiver can name that fault
+# better than the parser.
 MESSAGE_BOUNDS = Bounds(parts_max=8, bytes_max=FRAME_BYTES_MAX + 1024)
 _READ_BYTES = 64 * 1024
-# Messages handled in one wake before other work of the loop gets its turn.
+# Messages handled in one wake before other work of the loop runs.
 _MESSAGES_MAX = 512
-# Joined for one call of the kernel; what it does not take is held as a copy.
+# Joined for one system call; the remainder is held as a copy.
 _JOINED_BYTES = 64 * 1024
 
 CLOSED_BY_PEER = "it has closed its connection"
@@ -35,7 +36,7 @@ Receive = Callable[[list[bytes]], None]
 
 @dataclass(slots=True)
 class Budget:
-    """Memory that all channels of one listener may take together."""
+    """Memory that all channels of one listener may use together."""
 
     bytes_max: int
     used: int = 0
@@ -46,7 +47,7 @@ class Budget:
 
 
 class HandedChannel(Part, frozen=True):
-    """An open channel on its way to another image of this process: its descriptor, and what lay in it."""
+    """An open channel for the next image of this process: its descriptor and its buffered bytes."""
 
     descriptor: int
     unread: bytes
@@ -54,9 +55,9 @@ class HandedChannel(Part, frozen=True):
 
 
 class Channel:
-    """`receive` gets each message; `ended` is told once why the peer is gone, unless we closed the channel.
+    """`receive` gets each message; `ended` gets the reason once when the peer closes, not on close().
 
-    `opened` is called when the peer has introduced itself.
+    `opened` is called when the handshake of the peer is complete.
     """
 
     def __init__(
@@ -71,8 +72,8 @@ class Channel:
         budget: Budget | None = None,
         handed: HandedChannel | None = None,
     ) -> None:
-        """`peer` is connected and does not block."""
-        # Here, because hermesctl has no loop and asyncio would be half of its start-up time.
+        """`peer` is connected and non-blocking."""
+        # Imported here, because hermesctl has no loop and asyncio would be half of its start-up time.
         from asyncio import get_running_loop
 
         self._peer = peer
@@ -87,7 +88,7 @@ class Channel:
         self._unsent_bytes = 0
         self._is_reading = self._is_writing = self._flush_wanted = self._delivery_wanted = False
         self.is_closed = False
-        # When the kernel last took something, or when there was last nothing to take.
+        # When the kernel last accepted bytes, or when the buffer was last empty.
         self.moved_at = self._loop.time()
         if handed is None:
             self._connection = Connection(bounds)
@@ -107,13 +108,13 @@ class Channel:
         unsent_bytes_max: int,
         bounds: Bounds = MESSAGE_BOUNDS,
     ) -> "Channel":
-        """Goes on with a channel of an earlier image of this process."""
+        """Continues a channel of an earlier image of this process."""
         peer = socket.socket(fileno=handed.descriptor)
         peer.set_inheritable(False)
         return cls(peer, receive, ended, unsent_bytes_max, bounds, handed=handed)
 
     def hand_over(self) -> HandedChannel | None:
-        """For the next image of this process; this one hears no more of it. None when the peer is gone."""
+        """Detaches the channel for the next image of this process; None when the peer is gone."""
         if not self.is_open:
             return None
         unread, unsent = self._connection.unread(), b"".join(self._unsent)
@@ -123,7 +124,7 @@ class Channel:
 
     @property
     def is_open(self) -> bool:
-        """Whether the peer has introduced itself and is there."""
+        """True from the end of the handshake until the channel closes."""
         return self._connection.state is State.OPEN and not self.is_closed
 
     @property
@@ -135,7 +136,7 @@ class Channel:
         return self._unsent_bytes > 0
 
     def send(self, parts: list[bytes]) -> Sent:
-        """Never blocks. GONE: nobody is there. FULL: it reads too slowly; nothing of this was sent."""
+        """Never blocks. GONE: no peer is connected. FULL: the peer reads too slowly; nothing was sent."""
         if not self.is_open:
             return Sent.GONE
         if self._is_full or (self._unsent and self._budget.is_spent):
@@ -145,13 +146,13 @@ class Channel:
         return Sent.SENT
 
     def drain(self) -> None:
-        """Receives all that the peer has sent until now, up to what one message may have."""
+        """Receives everything that the peer has sent so far, up to the size of one message."""
         for _ in range(MESSAGE_BOUNDS.bytes_max // _READ_BYTES):
             if not self._is_reading or not self._read():
                 return
 
     def close(self, flush_seconds: float = 0.0) -> None:
-        """What was sent gets so long to be taken by the kernel; this waits for it."""
+        """Closes the channel after waiting at most `flush_seconds` for the kernel to accept unsent bytes."""
         if not self._loop.is_closed():
             self._flush()
         if self.is_closed:
@@ -166,7 +167,7 @@ class Channel:
     # --- in ---------------------------------------------------------------------------------------------
 
     def _read(self) -> bool:
-        """Whether anything was there."""
+        """Reads once; returns false when no data was available."""
         try:
             data = self._peer.recv(_READ_BYTES)
         except (BlockingIOError, InterruptedError):
@@ -181,7 +182,7 @@ class Channel:
         return True
 
     def _deliver(self) -> None:
-        """Hands over what was read, and reads on if that was all of it."""
+        """Delivers the parsed messages, and resumes reading if that was all of them."""
         self._delivery_wanted = False
         connection = self._connection
         try:
@@ -205,7 +206,7 @@ class Channel:
         self._post(connection.replies())
         self._charge()
         if connection.held_bytes > _READ_BYTES and self._budget.is_spent:
-            self._end("it does not end its message, and there is no more room for it")
+            self._end("it does not end its message, and the memory for unfinished messages is used up")
         else:
             self._read_on(not self._delivery_wanted and not self._is_full)
 
@@ -240,7 +241,7 @@ class Channel:
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Gives the kernel what it takes; the rest waits until the peer has read."""
+        """Writes as much as the kernel accepts; the rest waits until the peer has read."""
         self._flush_wanted = False
         while self._unsent and not self.is_closed:
             data = self._next_unsent()
@@ -307,10 +308,11 @@ class Channel:
 
 
 def connected_pair(folder: str) -> tuple[socket.socket, socket.socket]:
-    """A connection to a process that is yet to be made: our end, and the end for its ZeroMQ socket.
+    """Makes a connection to a future process: our end, and the end for its ZeroMQ socket.
 
-    libzmq cannot be given a connected socket, only one that listens. So one listens for a moment, in a folder
-    of ours; we connect, and its name is removed. It holds one connection, ours, and nobody can make another.
+    libzmq accepts no connected socket, only a listening one. So a socket listens for a moment, in a private
+    folder; this process connects, and the name is removed. The backlog holds that one connection, and no
+    other process can connect.
     """
     path = os.path.join(folder, "line.sock")
     with contextlib.ExitStack() as undone:
@@ -321,7 +323,7 @@ def connected_pair(folder: str) -> tuple[socket.socket, socket.socket]:
             os.unlink(path)
         listener.bind(path)
         try:
-            # Of a queue of length 0 the kernel lets one connection wait.
+            # With a backlog of 0 the kernel queues one connection.
             listener.listen(0)
             ours.connect(path)
         finally:

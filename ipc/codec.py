@@ -1,7 +1,7 @@
-"""Bytes to messages and back: a version byte, then MessagePack; a frame over its limit never passes.
+"""Messages to bytes and back: a version byte, then MessagePack, within the frame limit.
 
-A frame that breaks the protocol is refused in a sentence that names the field, and never quotes it: values
-of peers may be secret, and as long as a frame.
+A frame that violates the protocol is refused with a sentence that names the field and never quotes its value:
+values from peers may be secret, and as long as a frame.
 """
 
 import re
@@ -12,13 +12,13 @@ import msgspec
 from ipc.errors import FrameTooLarge, Unreadable, Unwritable, WrongVersion
 
 VERSION = 2
-# A frame holds at most one history or one tool result; both are cut far below this by whoever makes them.
+# A frame holds at most one history or one tool result; their producers cut both far below this.
 FRAME_BYTES_MAX = 8 * 1024 * 1024
 
 _PREFIX = bytes([VERSION])
 _OUT_OF_BOUNDS_HINT = "keep what is sent within the limits of docs/protocol.md"
 _UNREADABLE_HINT = "see docs/protocol.md for the messages"
-# Beginnings of msgspec's sentences, and what they say of a field.
+# Prefixes of msgspec's messages, and the fault that each means.
 _FAULTS = (
     (r"Expected `str` of length <= (\d+)", "{field} is longer than {0} characters"),
     (r"Expected `array` of length <= (\d+)", "{field} has more than {0} entries"),
@@ -36,7 +36,7 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def encode(message: msgspec.Struct, limit: int = FRAME_BYTES_MAX) -> bytes:
-    """The frame of a message; FrameTooLarge when over the limit, Unwritable when no bytes can say it."""
+    """Returns the frame of a message; raises FrameTooLarge above the limit, Unwritable for other values."""
     buffer = bytearray(_PREFIX)
     try:
         _encoder.encode_into(message, buffer, 1)
@@ -54,7 +54,7 @@ def encode(message: msgspec.Struct, limit: int = FRAME_BYTES_MAX) -> bytes:
 
 
 class Encoder(Generic[_Message]):
-    """Writes the frames of one direction and holds them to its bounds before a receiver does."""
+    """Encodes the frames of one direction and checks its bounds before a receiver does."""
 
     def __init__(self, union: type[_Message] | object) -> None:
         self._decoder: msgspec.msgpack.Decoder[_Message] = msgspec.msgpack.Decoder(union)
@@ -70,7 +70,7 @@ class Encoder(Generic[_Message]):
 
 
 class Decoder(Generic[_Message]):
-    """Reads the frames of one direction, given as a union of tagged structs."""
+    """Decodes the frames of one direction, given as a union of tagged structs."""
 
     def __init__(self, union: type[_Message] | object) -> None:
         self._decoder: msgspec.msgpack.Decoder[_Message] = msgspec.msgpack.Decoder(union)
@@ -82,7 +82,7 @@ class Decoder(Generic[_Message]):
             raise Unreadable("an empty frame arrived", "send a version byte and a message")
         if frame[0] != VERSION:
             raise WrongVersion(
-                f"the peer speaks protocol {frame[0]}, this is protocol {VERSION}",
+                f"the peer uses protocol {frame[0]}, this is protocol {VERSION}",
                 "use hermesctl and worker of the same version as the supervisor, then restart it",
             )
         try:
@@ -90,19 +90,19 @@ class Decoder(Generic[_Message]):
         except msgspec.MsgspecError as error:
             raise Unreadable(f"a frame could not be read: {_fault(str(error))}", _UNREADABLE_HINT) from None
         except (UnicodeDecodeError, RecursionError) as error:
-            # msgspec lets these two through: bytes that are no UTF-8, and values nested thousands deep.
+            # msgspec raises other errors for these two: bytes that are no UTF-8, and deeply nested values.
             raise Unreadable(f"a frame could not be read: {type(error).__name__}", _UNREADABLE_HINT) from None
 
 
 def values(message: msgspec.Struct) -> tuple[Any, ...]:
-    """The fields of a message in their order, as they are."""
+    """Returns the fields of a message in their order, unconverted."""
     return msgspec.structs.astuple(message)
 
 
 def _fault(words: str) -> str:
     at = re.search(_FIELD, words[-200:])
     field = (at and at[1]) or "the message"
-    for beginning, said in _FAULTS:
-        if found := re.match(beginning, words):
-            return said.format(*found.groups(), field=field)
+    for prefix, fault in _FAULTS:
+        if found := re.match(prefix, words):
+            return fault.format(*found.groups(), field=field)
     return "it is no message"

@@ -1,8 +1,8 @@
-"""What can be wrong with a frame or a place; every error says the fault and carries a hint that mends it."""
+"""Errors of frames, sockets and folders; each has a fault and a hint."""
 
 
 class WireError(Exception):
-    """Something about a frame, a socket or a folder is not as the protocol wants it."""
+    """A frame, a socket or a folder does not meet the protocol."""
 
     def __init__(self, fault: str, hint: str) -> None:
         super().__init__(fault)
@@ -15,7 +15,7 @@ class FrameTooLarge(WireError):
 
 
 class WrongVersion(WireError):
-    """The peer speaks another version of the protocol."""
+    """The peer uses another version of the protocol."""
 
 
 class Unreadable(WireError):
@@ -23,11 +23,11 @@ class Unreadable(WireError):
 
 
 class Unwritable(WireError):
-    """A message holds something that no frame can carry."""
+    """A message has a value that no frame can carry."""
 
 
 class BadPlace(WireError):
-    """The place after which a table is to go on was not given by a page of that table."""
+    """The place in a request for the next page was not given by a page of that table."""
 
     def __init__(self) -> None:
         super().__init__("a table cannot go on at this place", "begin it again, with an empty `after`")

@@ -1,14 +1,14 @@
-"""How an interpreter of ours is started: it runs no stranger's module, whatever it is started from.
+"""Starts interpreters that load no foreign module, whatever folder they are started from.
 
 Python takes code from more places than its own: the working directory (`-m`, `-c`), PYTHONPATH, PYTHONHOME,
-the user's site folder with its `.pth` files and `usercustomize`. An agent, or the owner of the folder one
-happens to stand in, can write to some of them. Therefore every process of this program that is an interpreter
-starts with the three flags below, in a fixed working directory, through ipc/launch.py; and the dynamic loader
-is not told to preload anything. What is left is trusted: the standard library, the packages of the
-environment, and the folder of our own packages.
+the user's site folder with its `.pth` files and `usercustomize`. An agent, or the owner of the current
+folder, can write to some of them. Therefore every interpreter process of this program starts with the three
+flags below, in a fixed working directory, through ipc/launch.py, and without preloads of the dynamic loader.
+The rest is trusted: the standard library, the packages of the environment, and the folder of our own
+packages.
 
-A `pip install --user` works: the user's site folder is then the folder of our own packages, in which modules
-are looked for; its `.pth` files are not executed.
+A `pip install --user` works: the user's site folder is then the folder of our own packages, which is searched
+for modules; its `.pth` files are not executed.
 """
 
 import os
@@ -20,34 +20,34 @@ import ipc
 
 # -P: not the working directory. -E: no PYTHON… variable. -s: not the user's site folder.
 FLAGS = ("-P", "-E", "-s")
-# A place that exists everywhere and that no agent can write to.
+# A folder that exists everywhere and that no agent can write to.
 WORKING_DIRECTORY = "/"
-# The folder our packages lie in, not resolved: a user's site folder may consist of links.
+# The folder of our packages, not resolved: a user's site folder may consist of links.
 PACKAGES = Path(ipc.__file__).absolute().parent.parent
-# What of it is ours; the folder may be a checkout, or hold everybody's packages.
+# Our packages in it; the folder may be a checkout, or contain packages of other projects.
 OURS = ("hermesctl", "ipc", "model_service", "stt_service", "supervisor", "worker")
 
-# What a program needs to run where its parent runs. No key, and no variable that names code to load, with one
-# exception: libraries of a graphics card are found through LD_LIBRARY_PATH.
+# Variables that any program needs. No key, and no variable that names code to load, with one exception:
+# libraries of a graphics card are found through LD_LIBRARY_PATH.
 _COMMON = (
     "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "TMPDIR", "TZ",
     "USER",
 )  # fmt: skip
-# Variables that make an interpreter or the dynamic loader take code from where they say.
+# Variables that make an interpreter or the dynamic loader load code from the places they name.
 _LOADS_CODE = ("PYTHON", "LD_PRELOAD", "LD_AUDIT")
 
 
 def command(
     module: str, *arguments: str, python: str = sys.executable, path: Iterable[str] = ()
 ) -> list[str]:
-    """The command line for a module of ours; `path` are further folders in which modules are looked for."""
+    """Returns the command line for one of our modules; `path` are further folders to search for modules."""
     no_bytecode = ("-B",) if sys.dont_write_bytecode else ()
     launcher = str(PACKAGES / "ipc" / "launch.py")
     return [python, *FLAGS, *no_bytecode, launcher, *(f"+{folder}" for folder in path), module, *arguments]
 
 
 def environment(*further: str) -> dict[str, str]:
-    """The environment of a child: variables every program needs, and those it needs by name or `PREFIX_*`."""
+    """Returns the environment of a child: common variables, and further ones by name or `PREFIX_*`."""
     prefixes = tuple(name.removesuffix("*") for name in further if name.endswith("*"))
     return {
         name: value
@@ -57,12 +57,12 @@ def environment(*further: str) -> dict[str, str]:
 
 
 def without_code(variables: Mapping[str, str]) -> dict[str, str]:
-    """An environment that is inherited whole, but for the variables that name code to load."""
+    """Returns the whole environment except the variables that name code to load."""
     return {name: value for name, value in variables.items() if not name.startswith(_LOADS_CODE)}
 
 
 def isolate(module: str) -> None:
-    """Replace this process by an isolated one that runs the same module, unless it is one already.
+    """Replace this process by an isolated one that runs the same module, unless it is isolated already.
 
     For entry points that people start in their own way: `python -m supervisor`, or the installed script.
     """

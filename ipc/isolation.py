@@ -1,9 +1,9 @@
-"""The known attacks on a cell in their harmless forms: what each one tries, at what, and what came of it.
+"""The known attacks on a cell in harmless forms: their targets, and the result of each.
 
 `hermesctl doctor --isolation` sends a Targets, as JSON, to the session `isolation:AGENT`. The turn that
 answers it runs the attacks inside a cell of that agent (worker/attacks) and ends with a Trial, as JSON. An
-attack changes nothing that outlives it: it connects and hangs up, opens and closes, sends signal 0, or does
-in a child of its own what would otherwise stay.
+attack changes nothing that outlives it: it connects and disconnects, opens and closes, sends signal 0, or
+runs in a child process when its effect would persist.
 """
 
 from dataclasses import dataclass
@@ -14,24 +14,24 @@ from msgspec import Meta
 from ipc.bounds import FilePath, Name, Number
 from ipc.message_parts import Part
 
-# The session of a trial is this and the name of the agent; its turns ask no model.
+# The session of a trial is this and the name of the agent; its turns call no model.
 SESSIONS = "isolation:"
-# The kind of agent that such a session has. hermes.toml cannot name it.
+# The kind of agent of such a session. hermes.toml cannot name it.
 KIND = "isolation"
 
-# Held: it was tried and refused. Open: it worked. Absent: there is nothing here to try it on. Broken: it
-# could not be tried, so nothing is known.
+# Held: the attack was tried and refused. Open: it succeeded. Absent: it has no target on this host. Broken:
+# it could not be tried, so its result is unknown.
 Verdict = Literal["held", "open", "absent", "broken"]
 Paths = Annotated[tuple[FilePath, ...], Meta(max_length=64)]
 
 
 def tried_agent(session: str) -> str:
-    """The agent whose cells are tried in this session; empty for every other session."""
+    """Returns the agent whose cells this session tries; empty for every other session."""
     return session.removeprefix(SESSIONS) if session.startswith(SESSIONS) else ""
 
 
 class Spot(Part, frozen=True):
-    """A file or folder of the host. Another file that lies at the same path in a cell is not it."""
+    """A file or folder of the host. Device and inode tell it from another file at the same path in a cell."""
 
     path: FilePath
     device: Number
@@ -39,7 +39,10 @@ class Spot(Part, frozen=True):
 
 
 class Running(Part, frozen=True):
-    """A process outside the cell. Another one that has the same pid in a cell started at another time."""
+    """A process outside the cell.
+
+    Its start time tells it from another process with the same pid in a cell.
+    """
 
     pid: Number
     started: Number
@@ -49,10 +52,10 @@ Spots = Annotated[tuple[Spot, ...], Meta(max_length=64)]
 
 
 class Targets(Part, frozen=True):
-    """What the attacks of one trial are aimed at. Whatever is empty is not tried.
+    """The targets of one trial. An empty target is not tried.
 
-    Those that a client knows, or has set up for the purpose; and from `agents` on what the supervisor and the
-    worker add.
+    A client knows the first ones, or sets them up for the trial; the supervisor and the worker add those from
+    `agents` on.
     """
 
     systemd: Paths = ()
@@ -87,7 +90,7 @@ class Targets(Part, frozen=True):
 
 
 class Result(Part, frozen=True):
-    """What came of one attack; `seen` says what was seen, in a few words."""
+    """The result of one attack; `seen` describes the observation in a few words."""
 
     name: Name
     verdict: Verdict
@@ -95,7 +98,7 @@ class Result(Part, frozen=True):
 
 
 class Trial(Part, frozen=True):
-    """All results, and the settings under which the cell was made. `level` is told by `attempt.opened`."""
+    """All results, and the settings of the cell. `attempt.opened` has its `level`."""
 
     cell: Name
     network: Name
@@ -104,7 +107,7 @@ class Trial(Part, frozen=True):
 
 @dataclass(frozen=True)
 class Attack:
-    """`row` is the incident that it repeats; `matters` is what follows where it is open."""
+    """`row` is the incident that the attack repeats; `matters` is the consequence where it is open."""
 
     name: str
     row: str

@@ -1,9 +1,9 @@
-"""`python -P -E -s ipc/launch.py [+FOLDER …] MODULE ARGUMENT…`: run a module of ours as `__main__`.
+"""`python -P -E -s ipc/launch.py [+FOLDER …] MODULE ARGUMENT…`: runs one of our modules as `__main__`.
 
-A file and not `python -m`: with these flags the interpreter looks neither into the working directory nor into
-PYTHONPATH, and our packages may lie where it does not look, in a checkout or in a user's site folder. The
-folder they lie in is put behind the standard library and in front of the installed packages; so are those
-named with a plus. No `.pth` file in any of them is executed.
+A file and not `python -m`: with these flags the interpreter searches neither the working directory nor
+PYTHONPATH, and our packages may be outside its search path, in a checkout or in a user's site folder. Their
+folder is inserted after the standard library and before the installed packages; so are those named with a
+plus. No `.pth` file in any of them is executed.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The pieces that messages are made of; none of them travels alone."""
+"""Structs that messages consist of; none is sent on its own."""
 
 from typing import Any, Literal
 
@@ -6,7 +6,7 @@ import msgspec
 
 from ipc.bounds import Tokens
 
-# What repeating a tool call would do to the world: nothing, the same again, or harm.
+# The effect of repeating a tool call: none, the same again, or harm.
 ToolClass = Literal["pure", "idempotent", "unsafe"]
 
 
@@ -15,15 +15,15 @@ Cut = Literal["", "lost", "interrupted", "failed"]
 
 
 class Message(msgspec.Struct, frozen=True, tag_field="t", omit_defaults=True):
-    """What all messages share: frozen, tagged by `t`, defaults left out."""
+    """Base of all messages: frozen, tagged by `t`, defaults left out."""
 
 
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A piece of a message that never travels alone."""
+    """A piece of a message that is never sent on its own."""
 
 
 class ModelEndpoint(Part, frozen=True):
-    """Where a worker finds the language model. One that is `away` is asked once, to see if it is back."""
+    """The address of the language model. An endpoint that is `away` is tried once, to see if it is back."""
 
     base_url: str
     name: str
@@ -31,12 +31,12 @@ class ModelEndpoint(Part, frozen=True):
     away: bool = False
 
     def __repr__(self) -> str:
-        """Without the key: a repr ends up in logs."""
+        """Leaves the key out: a repr ends up in logs."""
         return f"ModelEndpoint(base_url={self.base_url!r}, name={self.name!r})"
 
 
 class AgentSpec(Part, frozen=True):
-    """Which agent answers: its name in hermes.toml, its kind and its options."""
+    """The agent that answers: its name in hermes.toml, its kind and its options."""
 
     name: str
     kind: str
@@ -44,7 +44,7 @@ class AgentSpec(Part, frozen=True):
 
 
 class ToolTrace(Part, frozen=True):
-    """A tool call of an earlier attempt; `result` is None when nobody knows how it ended."""
+    """A tool call of an earlier attempt; `result` is None when its result is unknown."""
 
     call: str
     name: str
@@ -52,16 +52,16 @@ class ToolTrace(Part, frozen=True):
     repeat: ToolClass
     result: str | None = None
     ok: bool = False
-    # Text the attempt had spoken before the call began: it orders words and deeds.
+    # Length of the attempt's text before the call: it orders text and calls.
     offset: int = 0
 
 
 class PastAttempt(Part, frozen=True):
-    """What one attempt said and did, in order; `cut` says how it ended, if not by itself.
+    """The text and the tool calls of one attempt, in order; `cut` is how it ended, if not by itself.
 
-    It is "" when the attempt finished, and when it asked a human: then the answer is the result of its last
-    call. A "lost" one was cut off by something that is nobody's business but the host's: the next attempt
-    goes on where it stopped. An "interrupted" or "failed" one is the end of its turn.
+    It is "" when the attempt finished, and when it asked a person: then the answer is the result of its last
+    call. "lost" means that the host ended the attempt: the next attempt continues where it stopped. An
+    "interrupted" or "failed" attempt ends its turn.
     """
 
     text: str
@@ -70,14 +70,14 @@ class PastAttempt(Part, frozen=True):
 
 
 class PastTurn(Part, frozen=True):
-    """An earlier turn of the session, as the next one's history."""
+    """An earlier turn of the session, as history of the next one."""
 
     said: tuple[str, ...]
     attempts: tuple[PastAttempt, ...]
 
 
 class Killed(Part, frozen=True):
-    """The proof of a kill that is not written down yet: how many processes ended, whether all, and how."""
+    """The proof of a kill that is not in the journal yet: processes ended, whether all did, and how."""
 
     turn: str
     processes: int
@@ -94,7 +94,7 @@ class Said(Part, frozen=True):
 
 
 class Usage(Part, frozen=True):
-    """Tokens an attempt has cost so far, as the model server counted them."""
+    """Tokens that an attempt has used so far, as the model server counts them."""
 
     input_tokens: Tokens = 0
     output_tokens: Tokens = 0

@@ -27,7 +27,7 @@ from ipc.message_parts import ToolTrace as ToolTrace
 from ipc.message_parts import Usage as Usage
 
 BusyMode = Literal["interrupt", "queue", "steer", "collect"]
-# Poison are the failed ones that have cost too many workers.
+# Poison: failed turns that have cost too many workers.
 TurnState = Literal["queued", "running", "asking", "done", "failed", "interrupted", "poison"]
 
 
@@ -35,7 +35,7 @@ TurnState = Literal["queued", "running", "asking", "done", "failed", "interrupte
 
 
 class Hello(Message, frozen=True, tag="hello"):
-    """First frame of an incarnation: who it is, by the numbers it was forked with."""
+    """First frame of an incarnation: identifies it by the numbers it was forked with."""
 
     epoch: Number
     seat: Number
@@ -43,15 +43,15 @@ class Hello(Message, frozen=True, tag="hello"):
 
 
 class Ready(Message, frozen=True, tag="ready"):
-    """The worker takes an Assign now."""
+    """The worker can receive an Assign."""
 
 
 class Beat(Message, frozen=True, tag="beat"):
-    """The worker's event loop turned; sent on its own schedule, also between turns."""
+    """The worker's event loop runs; sent on its own schedule, also between turns."""
 
 
 class Delta(Message, frozen=True, tag="d"):
-    """Words as they are spoken; clients get these bytes. `offset` counts over all attempts at the turn."""
+    """Text as it is streamed; clients get these bytes. `offset` counts over all attempts at the turn."""
 
     session: Name
     turn: Id
@@ -61,7 +61,7 @@ class Delta(Message, frozen=True, tag="d"):
 
 
 class ToolStarted(Message, frozen=True, tag="tool"):
-    """Written down before the tool runs: the worker waits for the acknowledgement of this frame."""
+    """Recorded before the tool runs: the worker waits for the acknowledgement of this frame."""
 
     turn: Id
     attempt: Number
@@ -70,12 +70,12 @@ class ToolStarted(Message, frozen=True, tag="tool"):
     summary: Sentence
     arguments: Text
     repeat: ToolClass
-    offset: Number = 0  # characters that this attempt had said before
-    usage: Usage = Usage()  # what the attempt has cost until now
+    offset: Number = 0  # length of this attempt's text before the call
+    usage: Usage = Usage()  # tokens of the attempt until now
 
 
 class ToolFinished(Message, frozen=True, tag="toolend"):
-    """`exit` is the status of a command that ended by itself, `signal` the name of the one that ended it."""
+    """`exit` is the status of a command that exited, `signal` the name of the signal that ended it."""
 
     turn: Id
     attempt: Number
@@ -88,17 +88,17 @@ class ToolFinished(Message, frozen=True, tag="toolend"):
 
 
 class Noted(Message, frozen=True, tag="note"):
-    """Something to know while it happens (a retry, output of the tool call `call`): fleeting, no history."""
+    """A transient note (a retry, output of the tool call `call`); it is not part of the history."""
 
     turn: Id
     attempt: Number
     text: Sentence
     call: Id = ""
-    replaces: bool = False  # a count that grows: it stands in place of the note before it
+    replaces: bool = False  # a growing count: it replaces the previous note
 
 
 class Steered(Message, frozen=True, tag="steered"):
-    """The running agent has taken in a message that was handed to it by Steer."""
+    """The running agent has received a message that Steer delivered."""
 
     turn: Id
     attempt: Number
@@ -106,9 +106,9 @@ class Steered(Message, frozen=True, tag="steered"):
 
 
 class Asked(Message, frozen=True, tag="asked"):
-    """Only a human can answer the open tool call `call`: the attempt ends here and its seat is given back.
+    """Only a person can answer the open tool call `call`: the attempt ends and its seat becomes free.
 
-    The answer comes to a later attempt, as the result of that call.
+    The answer goes to a later attempt, as the result of that call.
     """
 
     turn: Id
@@ -120,14 +120,14 @@ class Asked(Message, frozen=True, tag="asked"):
 
 
 class Kept(Message, frozen=True, tag="kept"):
-    """The answer to Resend, behind all that was said again: what runs here; nothing by default."""
+    """The answer to Resend, after all repeated frames: the running attempt; nothing by default."""
 
     turn: Id = ""
     attempt: Number = 0
 
 
 class Finished(Message, frozen=True, tag="done"):
-    """`finish` says why the model stopped: `stop` of itself, else `length`, `content_filter`, `refusal`, …"""
+    """`finish` is why the model stopped: `stop` by itself, else `length`, `content_filter`, `refusal`, …"""
 
     turn: Id
     attempt: Number
@@ -137,16 +137,16 @@ class Finished(Message, frozen=True, tag="done"):
 
 
 class Failed(Message, frozen=True, tag="failed"):
-    """The attempt ended without an answer. `again` says whether another attempt could do better."""
+    """The attempt ended without an answer. `again` is true when another attempt may succeed."""
 
     turn: Id
     attempt: Number
     error: Sentence
     hint: Sentence
     again: bool = False
-    usage: Usage = Usage()  # what it has cost all the same
-    outage: bool = False  # the model could not be asked
-    wait_seconds: Number = 0  # for which its server asks to be left alone
+    usage: Usage = Usage()  # tokens that it has used all the same
+    outage: bool = False  # the model could not be reached
+    wait_seconds: Number = 0  # the pause that its server asks for
 
 
 FromWorker = (
@@ -179,17 +179,17 @@ class Assign(Message, frozen=True, tag="assign"):
     model: ModelEndpoint
     history: tuple[PastTurn, ...] = ()
     tried: tuple[PastAttempt, ...] = ()
-    offset: int = 0  # characters that those have said: this one goes on there
+    offset: int = 0  # length of their text: this attempt continues there
 
 
 class Ack(Message, frozen=True, tag="ack"):
-    """Every frame up to and including `frame` is safe: durable where it must be, delivered where fleeting."""
+    """Every frame up to and including `frame` is safe: durable where required, delivered where transient."""
 
     frame: int
 
 
 class Steer(Message, frozen=True, tag="steer"):
-    """A message for the running turn, to be taken in at its next tool boundary."""
+    """A message for the running turn, to be delivered at its next tool boundary."""
 
     turn: str
     attempt: int
@@ -198,7 +198,7 @@ class Steer(Message, frozen=True, tag="steer"):
 
 
 class Resend(Message, frozen=True, tag="resend"):
-    """The supervisor's image was replaced: frames up to `after` are safe, later ones are to be sent again."""
+    """The supervisor's image was replaced: frames up to `after` are safe, the worker repeats later ones."""
 
     after: int
 
@@ -210,7 +210,7 @@ ToWorker = Assign | Ack | Steer | Resend
 
 
 class Submit(Message, frozen=True, tag="submit"):
-    """Say something to a session. `key` makes it idempotent; `busy` overrides the session's mode."""
+    """Send a message to a session. `key` makes it idempotent; `busy` overrides the session's mode."""
 
     session: Name
     text: MessageText
@@ -231,7 +231,10 @@ class Interrupt(Message, frozen=True, tag="interrupt"):
 
 
 class Queue(Message, frozen=True, tag="queue"):
-    """Read or change what waits behind the running turn. `after` is the `more` of the page before."""
+    """Read or change the messages that wait behind the running turn.
+
+    `after` is the `more` of the previous page.
+    """
 
     session: Name
     act: Literal["list", "drop", "clear", "resume"] = "list"
@@ -248,7 +251,7 @@ class Respond(Message, frozen=True, tag="respond"):
 
 
 class Retry(Message, frozen=True, tag="retry"):
-    """Say again what a failed or interrupted turn was to answer; `key` makes it idempotent."""
+    """Submit the messages of a failed or interrupted turn again; `key` makes it idempotent."""
 
     turn: Id
     key: Name
@@ -257,8 +260,8 @@ class Retry(Message, frozen=True, tag="retry"):
 class Follow(Message, frozen=True, tag="follow"):
     """Send the durable events of a session (of all when None) after `after`, then live ones and deltas.
 
-    `after` of None means from now on, or, with the name of a `cursor`, behind what that name has acknowledged
-    by Seen. A follow ends when the client goes or falls too far behind.
+    `after` of None means from now on, or, with the name of a `cursor`, after the last event that this cursor
+    has acknowledged by Seen. The subscription ends when the client disconnects or falls too far behind.
     """
 
     session: Name | None
@@ -267,7 +270,10 @@ class Follow(Message, frozen=True, tag="follow"):
 
 
 class Seen(Message, frozen=True, tag="seen"):
-    """Every event of the session up to `seq` has reached whom the cursor serves. It never moves back."""
+    """Every event of the session up to `seq` has reached the user of the cursor.
+
+    A cursor never moves back.
+    """
 
     cursor: Name
     session: Name
@@ -275,16 +281,16 @@ class Seen(Message, frozen=True, tag="seen"):
 
 
 class Unfollow(Message, frozen=True, tag="unfollow"):
-    """End the follow that was started under request number `follow`."""
+    """End the subscription that was started under request number `follow`."""
 
     follow: Number
 
 
 class Show(Message, frozen=True, tag="show"):
-    """Read a table. `state` and `session` filter where the table has them; `id` is whose story is told.
+    """Read a table. `state` and `session` filter where the table has them; `id` selects a story.
 
-    `output` is what the tool call `call` of the turn `id` was given and gave back, a row for each attempt.
-    The answer has `limit` rows at most, fewer when they are long; `after` is the `more` of the page before.
+    `output` is input and output of the tool call `call` of the turn `id`, a row for each attempt. The answer
+    has `limit` rows at most, fewer when they are long; `after` is the `more` of the previous page.
     """
 
     what: Literal[
@@ -331,9 +337,9 @@ Request = (
 
 
 class Accepted(Message, frozen=True, tag="accepted"):
-    """The message is durable. `seq` is where it stands in the feed; `again` says it was known by its key.
+    """The message is durable. `seq` is its place in the events; `again` is true when its key was known.
 
-    `note` is what its sender should know about the wait ahead, when there is something to know.
+    `note` tells the sender about the wait ahead, if there is one.
     """
 
     message: str
@@ -343,10 +349,10 @@ class Accepted(Message, frozen=True, tag="accepted"):
 
 
 class Done(Message, frozen=True, tag="ok"):
-    """The request was carried out; `turns` names the turns it touched, in order.
+    """The request was carried out; `turns` names the affected turns, in order.
 
-    `more` is how many further turns it touched that do not fit the frame. `unwritten` says why an interrupt
-    is not in the journal yet, though it was carried out; `killed` are then the proofs of what ran.
+    `more` is the number of further affected turns that do not fit the frame. `unwritten` says why an
+    interrupt is not in the journal yet, though it was carried out; `killed` are then the proofs.
     """
 
     turns: tuple[str, ...] = ()
@@ -357,7 +363,7 @@ class Done(Message, frozen=True, tag="ok"):
 
 
 class Refused(Message, frozen=True, tag="refused"):
-    """Nothing was changed. `error` names the fault, `hint` the remedy."""
+    """Nothing was changed. `error` names the fault, `hint` what to do."""
 
     error: str
     hint: str
@@ -365,14 +371,14 @@ class Refused(Message, frozen=True, tag="refused"):
 
 
 class Table(Message, frozen=True, tag="table"):
-    """Rows of what was asked for, as plain mappings; `more`, if not empty, is where the next page begins."""
+    """Rows of the answer, as plain mappings; `more`, if not empty, is where the next page begins."""
 
     rows: tuple[dict[str, Any], ...]
     more: str = ""
 
 
 class Event(Message, frozen=True, tag="e"):
-    """One durable event of a session's feed."""
+    """One durable event of a session."""
 
     seq: int
     session: str
@@ -382,7 +388,7 @@ class Event(Message, frozen=True, tag="e"):
 
 
 class Following(Message, frozen=True, tag="following"):
-    """The follow stands; `seq` is the session's last durable event at this moment (0 when following all).
+    """The subscription has started; `seq` is the session's last durable event now (0 for all sessions).
 
     `after` is where it begins.
     """
@@ -392,7 +398,10 @@ class Following(Message, frozen=True, tag="following"):
 
 
 class Cut(Message, frozen=True, tag="cut"):
-    """The follow has ended: its reader is too slow, or an internal error. Follow again after the last seq."""
+    """The subscription has ended: its reader is too slow, or an internal error.
+
+    Subscribe again after the last seq.
+    """
 
     reason: str
 

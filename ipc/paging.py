@@ -1,10 +1,10 @@
 """Tables in pages that fit a frame.
 
-A table may hold ten messages of a megabyte each, or ten thousand long names. Its rows are produced one after
-the other, each with its *place*: a text from which the same producer can go on behind that row. A page ends
+A table may have ten messages of a megabyte each, or ten thousand long names. Its rows are produced one after
+the other, each with its *place*: a text from which the same producer can continue after that row. A page ends
 before the row that would make it too large, and its `more` is the place of its last row; the next request
-brings that back as `after`. So nothing is kept between two pages, and rows are neither cut off nor counted
-twice while the table stands still. A row that moves while pages are read (a session that is spoken to, say)
+sends that back as `after`. So no state is kept between two pages, and rows are neither cut off nor repeated
+while the table does not change. A row that moves while pages are read (a session that gets a message, say)
 may be missing from all of them.
 
 One row alone may be too large for a frame only if it was written before ipc/bounds.py had its bounds. Then
@@ -22,21 +22,22 @@ from ipc.errors import BadPlace
 from ipc.messages import Done, Table
 
 Row = dict[str, Any]
-# A row and the place behind it. Without a row only the place moves: so much was looked at in vain.
+# A row and the place after it. Without a row only the place moves: the producer examined rows that do not
+# match.
 Placed = tuple[Row | None, str]
 _Key = TypeVar("_Key")
 
-# A page is sent at once and encoded in one go: some milliseconds of the loop.
+# A page is sent at once and encoded in one call: some milliseconds of the loop.
 PAGE_BYTES = 1024 * 1024
 PAGE_ROWS = 1000
 # The rest of the frame is for the message around the rows.
 _ROW_BYTES_MAX = FRAME_BYTES_MAX - 64 * 1024
-# What is left of a text that is cut.
+# Remaining length of a text that is cut.
 _KEPT_CHARACTERS = 1000
 
 
 def page(found: Iterable[Placed], limit: int = PAGE_ROWS) -> Table:
-    """The next rows, `limit` at most, that fit one answer."""
+    """Returns the next rows, `limit` at most, that fit one answer."""
     rows: list[Row] = []
     size, place = 0, ""
     for row, behind in found:
@@ -52,7 +53,7 @@ def page(found: Iterable[Placed], limit: int = PAGE_ROWS) -> Table:
 
 
 def done(turns: Iterable[str], note: str = "") -> Done:
-    """An answer that names as many turns as a page holds, and counts the others."""
+    """Returns an answer that names as many turns as a page holds, and counts the others."""
     named: list[str] = []
     left, more = PAGE_BYTES, 0
     for turn in turns:
@@ -65,12 +66,12 @@ def done(turns: Iterable[str], note: str = "") -> Done:
 
 
 def place(*key: str | int | float) -> str:
-    """The place behind the row with this key."""
+    """Returns the place after the row with this key."""
     return msgspec.json.encode(key).decode()
 
 
 def key_of(place: str, kind: type[_Key], first: _Key) -> _Key:
-    """The key in a place, `first` when it is empty; a client may have written anything there."""
+    """Returns the key in a place, `first` when it is empty; checks it, because it comes from a client."""
     if not place:
         return first
     try:
@@ -80,7 +81,7 @@ def key_of(place: str, kind: type[_Key], first: _Key) -> _Key:
 
 
 def listed(rows: Iterable[Row], after: str) -> Iterator[Placed]:
-    """The rows of a short list that does not change its order, behind the place of an earlier page."""
+    """Yields the rows of a short list with a fixed order, after the place of an earlier page."""
     (skipped,) = key_of(after, tuple[Number], (0,))
     for number, row in enumerate(rows, start=1):
         if number > skipped:
@@ -88,7 +89,7 @@ def listed(rows: Iterable[Row], after: str) -> Iterator[Placed]:
 
 
 def shortened(text: str, characters: int = _KEPT_CHARACTERS) -> str:
-    """The beginning and the end of a text, and between them how much was left out."""
+    """Returns the beginning and the end of a text, with the length of the omitted middle between them."""
     if len(text) <= characters:
         return text
     half = characters // 2
@@ -96,7 +97,7 @@ def shortened(text: str, characters: int = _KEPT_CHARACTERS) -> str:
 
 
 def fitted_row(row: Row) -> Row:
-    """The same row, or one whose longest texts are cut so that a frame can hold it."""
+    """Returns the same row, or one whose longest texts are cut so that a frame can hold it."""
     return _fitted(row)[0]
 
 

@@ -1,4 +1,4 @@
-"""Where everything lies: config, state and sockets of one instance; folders are 0700 and ours alone."""
+"""The folders of one instance: config, state and sockets; each is 0700 and owned by its user."""
 
 import hashlib
 import os
@@ -25,7 +25,7 @@ class Places:
     config: Path
     state: Path
     runtime: Path
-    # How another process of ours is told of the same instance, from any working directory.
+    # The options with which another process finds the same instance, from any working directory.
     arguments: tuple[str, ...] = field(default=(), compare=False, kw_only=True)
 
     @property
@@ -34,7 +34,7 @@ class Places:
 
     @property
     def keys(self) -> Path:
-        """Of the machine's service: what systemd hands over as credentials."""
+        """Of the system service: the folder of credentials that systemd passes."""
         return self.config / "keys"
 
     @property
@@ -47,7 +47,7 @@ class Places:
 
     @property
     def reserve(self) -> Path:
-        """Room on the disk for what must be written when there is none."""
+        """Reserved disk space for records that must be written when the disk is full."""
         return self.state / "reserve"
 
     @property
@@ -60,7 +60,7 @@ class Places:
 
     @property
     def workspaces(self) -> Path:
-        """A folder for each session, which its agent finds as its home."""
+        """A folder for each session, which is its agent's home folder."""
         return self.state / "workspaces"
 
     @property
@@ -76,7 +76,7 @@ class Places:
         return str(self.runtime / "services.sock")
 
 
-# Where the service of the whole machine lies, if its unit is installed.
+# The folders of the system service, if its unit is installed.
 SYSTEM = Places(
     Path("/etc/hermes-supervisor"),
     Path("/var/lib/hermes-supervisor"),
@@ -89,7 +89,7 @@ SYSTEM_UNIT = Path("/etc/systemd/system/hermes-supervisor.service")
 def find_places(home: str | None) -> Places:
     """`home`, else HERMES_SUPERVISOR_HOME, puts all under one folder; otherwise the XDG folders.
 
-    Root, and the user it runs as, mean the service of the whole machine where that is installed.
+    For root, and for the user of the system service, the result is the system service where it is installed.
     """
     chosen = home or os.environ.get("HERMES_SUPERVISOR_HOME")
     if chosen:
@@ -109,7 +109,7 @@ def find_places(home: str | None) -> Places:
 
 
 def add_options(parser: "argparse.ArgumentParser") -> None:
-    """The options of a program of ours that say which instance it is for; `Places.arguments` are such."""
+    """Adds the options that select an instance; `Places.arguments` has their values."""
     parser.add_argument("--home", metavar="DIR", help="config, state and sockets of the instance are in DIR")
     parser.add_argument("--system", action="store_true", help="the service of the whole machine")
 
@@ -119,19 +119,19 @@ def chosen_places(options: "argparse.Namespace") -> Places:
 
 
 def _xdg(name: str) -> Path | None:
-    """A relative path is ignored, as the specification says: it means another folder to each process."""
+    """Ignores a relative path, as the specification says: it means another folder to each process."""
     value = os.environ.get(name, "")
     return Path(value) if os.path.isabs(value) else None
 
 
 def credentials() -> tuple[Path, ...]:
-    """Where systemd has put the keys of this service. Who runs as its user could read them: cells hide it."""
+    """The folder of this service's credentials from systemd. Its user can read them, so cells hide it."""
     folder = os.environ.get("CREDENTIALS_DIRECTORY")
     return (Path(folder),) if folder else ()
 
 
 def make_private(folder: Path) -> None:
-    """Makes the folder 0700, or refuses one that belongs to somebody else."""
+    """Makes the folder 0700, or refuses one of another user."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if folder.stat().st_uid != os.geteuid():
@@ -144,13 +144,13 @@ def make_private(folder: Path) -> None:
 
 
 def remove_stand_in(runtime: Path) -> None:
-    """Removes a runtime folder that stands in for another among temporary files; leaves any other alone."""
+    """Removes a substitute runtime folder among temporary files; leaves any other folder alone."""
     if runtime.parent == Path(tempfile.gettempdir()) and runtime.name.startswith(_stand_in()):
         shutil.rmtree(runtime, ignore_errors=True)
 
 
 def is_listening(path: str) -> bool:
-    """Whether a process accepts connections there (a socket file may outlive its process)."""
+    """True when a process accepts connections there (a socket file may outlive its process)."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(path)
@@ -160,7 +160,7 @@ def is_listening(path: str) -> bool:
 
 
 def _refuse_undecodable(folder: Path) -> None:
-    """The path is told to clients and to workers, in frames that carry UTF-8 only."""
+    """Refuses such a path: it is sent to clients and workers in frames that carry UTF-8 only."""
     try:
         str(folder).encode()
     except UnicodeEncodeError:
@@ -176,7 +176,7 @@ def _owner(folder: Path) -> int | None:
 
 
 def _short(runtime: Path) -> Path:
-    """The folder itself, or a short private stand-in where its path is too long for a socket."""
+    """Returns the folder itself, or a short private substitute where its path is too long for a socket."""
     if len(os.fsencode(runtime)) <= _RUNTIME_PATH_MAX:
         return runtime
     name = hashlib.blake2b(os.fsencode(runtime), digest_size=6).hexdigest()
@@ -184,5 +184,5 @@ def _short(runtime: Path) -> Path:
 
 
 def _stand_in() -> str:
-    """How the names of stand-ins of this user begin."""
+    """The prefix of this user's substitute folders."""
     return f"hermes-supervisor-{os.geteuid()}-"

@@ -1,13 +1,13 @@
-"""A listening socket and the peers that have connected to it, each known by its identity.
+"""A listening socket and its connected peers, each known by its identity.
 
-A connection costs a descriptor before its peer has said anything, so their number is bounded. When all places
-are taken, whoever holds most of them gives one up: first one that has not introduced itself, then the newest.
-A process that connects a thousand times so takes places from itself, and others are still let in. Processes
-are told apart by the pid that the kernel noted when they connected.
+A connection costs a descriptor before its peer has sent anything, so their number is bounded. When the limit
+is reached, the process with the most connections loses one: first one without a completed handshake, then the
+newest. A process that connects a thousand times therefore displaces itself, and others can still connect.
+Processes are told apart by the pid that the kernel recorded when they connected.
 
-A peer that does not introduce itself in time is dropped, and so is one that takes nothing of what is sent to
-it for half a minute. Of two peers with one identity the first one is served. New connections are taken at a
-bounded pace, so that even refusing them is cheap.
+A peer that does not complete its handshake in time is dropped, and so is one that reads nothing for half a
+minute. Of two peers with one identity the first one is served. New connections are accepted at a bounded
+rate, so that even refusing them is cheap.
 """
 
 import contextlib
@@ -22,24 +22,24 @@ from ipc.channel import Budget, Channel, Receive
 from ipc.errors import PlaceError
 from ipc.zmtp import Sent
 
-# Every client of this host, and room for as many again; a supervisor may open 1,024 descriptors or more.
+# Every client of this host, and as many again; a supervisor may open 1,024 descriptors or more.
 CONNECTIONS_MAX = 256
 # To one peer, before it counts as full: some seconds of a fast stream.
 UNSENT_BYTES_MAX = 1024 * 1024
-# Of all peers together: unfinished messages, and what waits for slow readers.
+# Of all peers together: unfinished messages, and unsent data for slow readers.
 MEMORY_BYTES_MAX = 64 * 1024 * 1024
-# libzmq introduces itself within a millisecond; this is for a machine without any time to spare.
+# libzmq completes its handshake within a millisecond; this is for a machine under full load.
 _INTRODUCTION_SECONDS_MAX = 10.0
-# A reader that takes nothing for so long has stopped reading.
+# A reader that reads nothing for this long has stopped reading.
 UNREAD_SECONDS_MAX = 30.0
 _LOOK_SECONDS = 1.0
-# Connections taken in one round, and the pause after it.
+# Connections accepted in one iteration, and the pause after it.
 _ACCEPTED_MAX = 64
 _ACCEPT_PAUSE_SECONDS = 0.01
 
 
 class Server:
-    """`receive` gets each message with the identity of its sender in front; `left` is told who is gone."""
+    """`receive` gets messages with the sender's identity first; `left` gets the identity of a lost peer."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Server:
         left: Callable[[bytes], None] = lambda identity: None,
         connections_max: int = CONNECTIONS_MAX,
     ) -> None:
-        # Here, because hermesctl has no loop and asyncio would be half of its start-up time.
+        # Imported here, because hermesctl has no loop and asyncio would be half of its start-up time.
         from asyncio import get_running_loop
 
         self._path = path
@@ -58,8 +58,8 @@ class Server:
         self._connections_max = connections_max
         self._loop = get_running_loop()
         self._budget = Budget(MEMORY_BYTES_MAX)
-        self._peers: dict[_Peer, None] = {}  # in the order in which they came
-        self._held: Counter[int] = Counter()  # how many of them each process has
+        self._peers: dict[_Peer, None] = {}  # in order of arrival
+        self._held: Counter[int] = Counter()  # connections of each process
         self._known: dict[bytes, _Peer] = {}
         self._named = 0
         self._is_closed = False
@@ -76,12 +76,12 @@ class Server:
         self._looking = self._loop.call_later(_LOOK_SECONDS, self._look)
 
     def send(self, parts: list[bytes]) -> Sent:
-        """To the peer whose identity is the first part; never blocks."""
+        """Sends to the peer whose identity is the first part; never blocks."""
         peer = self._known.get(parts[0])
         return Sent.GONE if peer is None else peer.channel.send(parts[1:])
 
     def close(self, flush_seconds: float = 0.0) -> None:
-        """Drops every peer; the kernel gets so long to take what was sent, and this waits for it."""
+        """Drops every peer, after waiting at most `flush_seconds` for the kernel to accept unsent bytes."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -104,7 +104,7 @@ class Server:
             except BlockingIOError:
                 return
             except OSError:
-                break  # it has gone again, or there is no descriptor left: later
+                break  # the peer is gone again, or no descriptor is left: later
             self._let_in(connected)
         self._loop.remove_reader(self._listener)
         self._loop.call_later(_ACCEPT_PAUSE_SECONDS, self._accept_again)
@@ -132,7 +132,7 @@ class Server:
         )
 
     def _make_room(self, process: int) -> bool:
-        """False when nobody holds more places than the newcomer would: then there is none for it."""
+        """Returns false when no process holds more connections than the new peer would."""
         most, count = self._held.most_common(1)[0]
         if self._held[process] >= count:
             return False
@@ -142,7 +142,7 @@ class Server:
         return True
 
     def _look(self) -> None:
-        """Drops who has not introduced itself, and who has stopped reading."""
+        """Drops peers without a completed handshake and peers that have stopped reading."""
         self._looking = self._loop.call_later(_LOOK_SECONDS, self._look)
         now = self._loop.time()
         count = len(self._peers)
@@ -158,7 +158,7 @@ class Server:
     def _introduce(self, peer: "_Peer") -> None:
         identity = peer.channel.identity
         if not identity:
-            # As libzmq does for a peer without a name; one that it gives itself cannot begin so.
+            # As libzmq does for a peer without an identity; one that a peer chooses cannot begin so.
             self._named += 1
             identity = b"\0" + self._named.to_bytes(8)
         if identity in self._known:
@@ -173,7 +173,7 @@ class Server:
 
     def _forget(self, peer: "_Peer") -> None:
         if peer not in self._peers:
-            return  # closing its channel has found it gone
+            return  # closing the channel has found the peer gone
         del self._peers[peer]
         self._held[peer.process] -= 1
         if not self._held[peer.process]:
@@ -184,7 +184,7 @@ class Server:
 
 
 class _Peer:
-    """One connection, and what it is called."""
+    """One connection and its identity."""
 
     __slots__ = ("_server", "came_at", "channel", "identity", "process")
 
@@ -207,7 +207,7 @@ class _Peer:
 
 
 def _process_of(connected: socket.socket) -> int:
-    """The pid of the process that has connected."""
+    """Returns the pid of the process that has connected."""
     size = struct.calcsize("3i")
     found: tuple[int, int, int] = struct.unpack(
         "3i", connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
@@ -216,7 +216,7 @@ def _process_of(connected: socket.socket) -> int:
 
 
 def _bind_private(listener: socket.socket, path: str) -> None:
-    """Binds so that the socket file is 0600 from its first instant; what another process has left goes."""
+    """Binds so that the socket file is 0600 from the start; replaces a file that another process has left."""
     before = os.umask(0o177)
     try:
         with contextlib.suppress(FileNotFoundError):
@@ -227,6 +227,6 @@ def _bind_private(listener: socket.socket, path: str) -> None:
 
 
 def _give_back_memory() -> None:
-    """What those that were dropped had not read lay in many pieces, which the C library keeps for itself."""
+    """Returns heap to the kernel: unsent data of dropped peers is fragmented, and the C library keeps it."""
     with contextlib.suppress(AttributeError):  # only glibc has it
         ctypes.CDLL(None).malloc_trim(0)

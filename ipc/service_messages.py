@@ -1,4 +1,4 @@
-"""What the supervisor and its children other than workers say to each other: services, and the zygote."""
+"""Messages between the supervisor and its children other than workers: the services and the zygote."""
 
 from typing import Any, Literal
 
@@ -10,23 +10,23 @@ from ipc.messages import Beat, Message
 
 
 class ServiceStart(Message, frozen=True, tag="start"):
-    """First line on a service's standard input: what it is to be. The key never touches argv or environ."""
+    """First line on a service's standard input. It has keys, which must not be in argv or environ."""
 
     name: str
     incarnation: int
     endpoint: str
     identity: str
     options: dict[str, Any]
-    # The child compares it with its real parent, so that a supervisor that died meanwhile is noticed.
+    # The child compares it with its real parent, to detect that the supervisor has died meanwhile.
     parent_pid: int
 
     def __repr__(self) -> str:
-        """Without identity and options, which hold keys: a repr ends up in logs."""
+        """Leaves out identity and options, which hold keys: a repr ends up in logs."""
         return f"ServiceStart(name={self.name!r}, incarnation={self.incarnation})"
 
 
 class ServiceState(Message, frozen=True, tag="state"):
-    """Where the service stands; `address` once it serves; `hint` when it cannot."""
+    """The state of the service; `address` once it serves; `hint` when it cannot."""
 
     state: Literal["starting", "warming", "ready", "failed"]
     detail: Sentence = ""
@@ -54,9 +54,9 @@ class Sandbox(Part, frozen=True):
 
 
 class CellSpec(Part, frozen=True):
-    """How a worker and all it starts are held; `hide` are folders and files that it sees at no level.
+    """How a worker and its processes are held; `hide` are folders and files that it sees at no level.
 
-    `cgroup` is the one that holds it, or for a cell of namespaces what the path of a new one begins with.
+    `cgroup` is the existing one, or for a cell of namespaces the prefix of a new one's path.
     """
 
     kind: Literal["pidns", "cgroup", "sweep"]
@@ -69,18 +69,17 @@ class CellSpec(Part, frozen=True):
 
 
 class User(Part, frozen=True):
-    """Numbers as the supervisor sees them; inside of a cell they are the same."""
+    """Numeric ids as the supervisor sees them; inside a cell they are the same."""
 
     uid: int
     gid: int
 
 
 class Boundary(Part, frozen=True):
-    """What is the same for all cells of a supervisor.
+    """Properties that all cells of a supervisor share.
 
-    `user` is whom their processes belong to, None for the supervisor's own user. `home` is the home folder of
-    the supervisor's user, `workspaces` the folder of the sessions' workspaces. The filter is a seccomp
-    program.
+    `user` owns their processes, None for the supervisor's own user. `home` is the home folder of the
+    supervisor's user, `workspaces` the folder of the sessions' workspaces. The filter is a seccomp program.
     """
 
     user: User | None = None
@@ -90,18 +89,18 @@ class Boundary(Part, frozen=True):
 
 
 class Prepare(Message, frozen=True, tag="prepare"):
-    """First message to a zygote: what its cells are like. It tries one and says whether that works here."""
+    """First message to a zygote: its cells. The zygote tries one and reports whether it works here."""
 
     cell: CellSpec
     boundary: Boundary
 
 
 class Fork(Message, frozen=True, tag="fork"):
-    """Make a worker. Its log and its two lines to the supervisor travel with this datagram as descriptors.
+    """Make a worker. Its log and its two channels to the supervisor are passed as descriptors.
 
-    So nothing of the three has to be found by a path in the cell. `frames` and `pulse` are the numbers that
-    the descriptors of the lines have in the worker, which writes them down when it takes the order.
-    `tools_filter` is a seccomp program for the tools of an agent that are to have no network.
+    So none of the three has to be found by a path in the cell. `frames` and `pulse` are the numbers of the
+    channels' descriptors in the worker, which sets them when it receives the order. `tools_filter` is a
+    seccomp program for the tools of an agent that get no network.
     """
 
     epoch: int
@@ -143,20 +142,23 @@ class Warm(Message, frozen=True, tag="warm"):
 
 
 class Forked(Message, frozen=True, tag="forked"):
-    """The cell's first process exists; its pidfd travels with this datagram. `leaf` is its cgroup, if any."""
+    """The cell's first process exists; its pidfd is passed with this datagram.
+
+    `leaf` is its cgroup, if any.
+    """
 
     incarnation: Number
     leaf: FilePath = ""
 
 
 class Running(Message, frozen=True, tag="running"):
-    """Sent by the worker itself when it has taken its order; its pidfd travels with this datagram."""
+    """Sent by the worker itself when it has its order; its pidfd is passed with this datagram."""
 
     incarnation: Number
 
 
 class Bound(Message, frozen=True, tag="bound"):
-    """The workspace is in its place, or why it is not."""
+    """The workspace is mounted, or the reason why it is not."""
 
     incarnation: Number
     error: Sentence = ""

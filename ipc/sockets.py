@@ -1,9 +1,9 @@
-"""The only place that touches libzmq: the sockets of workers, services and clients.
+"""The only module that uses libzmq: the sockets of workers, services and clients.
 
 The supervisor's ends are in ipc/channel.py and ipc/server.py.
 
 ZeroMQ's file descriptor is edge-triggered: it wakes once for any number of frames, and a send may swallow the
-wake. So every wake drains until nothing is left, and every send asks for one more drain.
+wake. So every wake drains until nothing is left, and every send requests one more drain.
 """
 
 from collections.abc import Callable
@@ -18,10 +18,10 @@ from ipc.zmtp import Sent
 SEND_FRAMES_MAX = 4096
 # Frames waiting to be read from one peer; beyond it the peer's own sends wait.
 RECEIVE_FRAMES_MAX = 4096
-# Frames handled in one wake before other work of the loop gets its turn.
+# Frames handled in one wake before other work of the loop runs.
 _DRAIN_MAX = 512
 _INTRODUCTION_MILLISECONDS_MAX = 10_000
-# Plain numbers: joining two of the library's flags costs more than handing a part over.
+# Plain integers: combining two of the library's flags costs more than sending a part.
 _NOW = int(zmq.NOBLOCK)
 _NOW_AND_MORE = int(zmq.NOBLOCK | zmq.SNDMORE)
 
@@ -37,7 +37,7 @@ class Wire:
         self._sockets: list[LoopSocket | BlockingSocket] = []
 
     def line(self, descriptor: int, receive: Receive) -> "LoopSocket":
-        """A DEALER whose one peer has connected already: what it gets must listen, see `connected_pair`."""
+        """A DEALER with one connected peer; the descriptor must be listening, see `connected_pair`."""
         return self._kept(LoopSocket(self._line(descriptor), receive))
 
     def dealer(self, path: str, identity: str, receive: Receive) -> "LoopSocket":
@@ -48,9 +48,9 @@ class Wire:
         return self._kept(BlockingSocket(self._dealer(path, identity)))
 
     def echo(self, descriptor: int, begins: Callable[[], None]) -> None:
-        """Sends back what arrives on a line, without the interpreter lock. Blocks: for a daemon thread.
+        """Sends back every frame of a channel, without the interpreter lock. Blocks: for a daemon thread.
 
-        `begins` is called when nothing is left to do that needs the lock.
+        `begins` is called after the last step that needs the lock.
         """
         try:
             with self._line(descriptor) as socket:
@@ -60,7 +60,7 @@ class Wire:
             return
 
     def close(self) -> None:
-        """Drops every socket at once; what was not delivered is not waited for.
+        """Drops every socket at once, without waiting for undelivered frames.
 
         An echo's socket belongs to its thread and must be closed there: ending the context tells it to.
         """
@@ -78,7 +78,8 @@ class Wire:
         socket.set(zmq.LINGER, 0)
         socket.set(zmq.SNDHWM, SEND_FRAMES_MAX)
         socket.set(zmq.RCVHWM, RECEIVE_FRAMES_MAX)
-        # The second line of defence: the codec refuses earlier and by name, this drops who ignores it.
+        # A second check: the codec refuses large frames earlier and with a reason, this drops peers that
+        # bypass it.
         socket.set(zmq.MAXMSGSIZE, FRAME_BYTES_MAX + 1024)
         return socket
 
@@ -91,9 +92,9 @@ class Wire:
     def _line(self, descriptor: int) -> "zmq.Socket[bytes]":
         socket = self._socket(zmq.DEALER)
         socket.set(zmq.USE_FD, descriptor)
-        # The address is not looked at, but it has to be one.
+        # The address is unused, but it has to be valid.
         socket.bind("ipc:///line")
-        # The peer has introduced itself before; until libzmq knows, nothing can be sent.
+        # The handshake of the peer is complete; nothing can be sent until libzmq has processed it.
         socket.poll(_INTRODUCTION_MILLISECONDS_MAX, zmq.POLLOUT)
         return socket
 
@@ -102,7 +103,7 @@ class LoopSocket:
     """A socket whose frames reach `receive` as soon as the loop is free."""
 
     def __init__(self, socket: "zmq.Socket[bytes]", receive: Receive) -> None:
-        # Here, because hermesctl has no loop and asyncio would be half of its start-up time.
+        # Imported here, because hermesctl has no loop and asyncio would be half of its start-up time.
         from asyncio import get_running_loop
 
         self._socket = socket
@@ -117,7 +118,7 @@ class LoopSocket:
     def send(self, parts: list[bytes]) -> Sent:
         """Never blocks. FULL: the peer reads too slowly, or is gone; nothing of this frame was sent."""
         try:
-            # Only the first part can be refused: once that is taken, so are the others.
+            # Only the first part can be refused: once it is accepted, so are the others.
             for part in parts[:-1]:
                 self._socket.send(part, _NOW_AND_MORE)
             self._socket.send(parts[-1], _NOW)
@@ -164,12 +165,12 @@ class BlockingSocket:
         self._socket.send_multipart(parts)
 
     def receive(self, timeout_seconds: float | None) -> list[bytes] | None:
-        """The next frame, or None when the time is over."""
+        """Returns the next frame, or None after the time limit."""
         timeout = -1 if timeout_seconds is None else max(0, int(timeout_seconds * 1000))
         return self._socket.recv_multipart() if self._socket.poll(timeout) else None
 
     def fileno(self) -> int:
-        """Readable at most once per arrival: after it wakes, call `receive(0)` until it gives None."""
+        """Readable at most once per arrival: after it wakes, call `receive(0)` until it returns None."""
         return int(self._socket.get(zmq.FD))
 
     def close(self) -> None:

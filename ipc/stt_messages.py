@@ -1,4 +1,4 @@
-"""What the supervisor and the STT service say to each other beyond states and beats; audio never travels.
+"""Messages between the supervisor and the STT service beyond states and beats; they carry no audio.
 
 A clip is named by the path of its file. One Heard or NotHeard answers each Transcribe that is not forgotten.
 """
@@ -10,10 +10,10 @@ from ipc.messages import Message
 
 
 class Transcribe(Message, frozen=True, tag="transcribe"):
-    """Write down what is said in the file at `path`, which has `bytes` bytes.
+    """Transcribe the file at `path`, which has `bytes` bytes.
 
     The deadline counts from the moment the service begins with the clip. Empty strings and a language of None
-    mean what the service was started with.
+    mean the options that the service was started with.
     """
 
     message: str
@@ -26,7 +26,7 @@ class Transcribe(Message, frozen=True, tag="transcribe"):
 
 
 class Forget(Message, frozen=True, tag="forget"):
-    """Nobody waits for this clip any more: it leaves the queue, or stops after the part being heard."""
+    """The transcript is no longer needed: the clip leaves the queue, or stops after its current part."""
 
     message: str
 
@@ -38,7 +38,7 @@ ToHearing = Transcribe | Forget
 
 
 class Hearing(Message, frozen=True, tag="hearing"):
-    """How far a clip is and what was understood so far; the first, with nothing done, says it has begun."""
+    """Progress of a clip and its text so far; the first one, with nothing done, reports the start."""
 
     message: Id
     seconds_done: Amount
@@ -47,7 +47,7 @@ class Hearing(Message, frozen=True, tag="hearing"):
 
 
 class Heard(Message, frozen=True, tag="heard"):
-    """The words of a clip. `cautions` are sentences about what may be missing."""
+    """The transcript of a clip. `cautions` are sentences about missing parts."""
 
     message: Id
     text: Text
@@ -57,7 +57,7 @@ class Heard(Message, frozen=True, tag="heard"):
 
 
 class NotHeard(Message, frozen=True, tag="notheard"):
-    """The clip gave no words. `again` says whether another try could do better."""
+    """The clip has no transcript. `again` is true when a retry may succeed."""
 
     message: Id
     reason: Sentence

@@ -2,8 +2,8 @@
 
 libzmq trusts its peers with memory: it accepts any number of connections, keeps the parts of a message that
 never ends without any bound, and counts what waits in messages, however large. The supervisor's peers are
-agents and clients, so it speaks the protocol itself and bounds each step before it costs memory. The peers
-are ordinary DEALER sockets of libzmq and notice nothing.
+agents and clients, so it implements the protocol itself and bounds each step before it costs memory. The
+peers are ordinary DEALER sockets of libzmq and notice nothing.
 
     connection = Connection(bounds)
     send(OPENING)                         # greeting and READY, without waiting for the peer's
@@ -45,12 +45,12 @@ _IDENTITY_BYTES_MAX = 255
 _GROWN_BYTES_MAX = 64 * 1024
 _COPIED_BYTES_MAX = 4 * 1024
 _GREETING = b"\xff" + bytes(7) + b"\x01\x7f" + b"\x03\x01" + b"NULL".ljust(20, b"\0") + bytes(32)
-# By flags and length: making them anew would cost more than the rest of a small frame.
+# By flags and length: building them each time would cost more than the rest of a small frame.
 _SHORT = {flags: [bytes((flags, length)) for length in range(256)] for flags in (0, _MORE, _COMMAND)}
 
 
 class Sent(enum.Enum):
-    """What became of a send."""
+    """Result of a send."""
 
     SENT = "sent"
     GONE = "gone"
@@ -58,7 +58,7 @@ class Sent(enum.Enum):
 
 
 class ProtocolError(Exception):
-    """The peer does not keep to the protocol or its bounds; the sentence speaks of the peer as "it"."""
+    """The peer violates the protocol or its bounds; the sentence refers to the peer as "it"."""
 
 
 class State(enum.Enum):
@@ -69,23 +69,23 @@ class State(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Of one message: how many parts, and how many bytes all of them have together."""
+    """Limits of one message: the number of parts, and the sum of their bytes."""
 
     parts_max: int
     bytes_max: int
 
 
 class Connection:
-    """One peer. `identity` is the name that it has given itself, empty when it has given none."""
+    """One peer. `identity` is the name that it has chosen, empty when it has chosen none."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
         self.state = State.GREETING
         self.identity = b""
-        # What was read, and how far it is parsed.
+        # The bytes that were read, and the position of the parser.
         self._data = b""
         self._at = 0
-        # The frame whose end has not arrived: its flags, its body so far, and how much is missing.
+        # The incomplete frame: its flags, its body so far, and the number of missing bytes.
         self._flags = 0
         self._body: bytearray | mmap.mmap = bytearray()
         self._filled = 0
@@ -97,7 +97,7 @@ class Connection:
 
     @classmethod
     def resumed(cls, bounds: Bounds, unread: bytes) -> "Connection":
-        """Goes on with an open connection of another process."""
+        """Continues an open connection of another process."""
         connection = cls(bounds)
         connection.state = State.OPEN
         connection.receive(unread)
@@ -105,22 +105,23 @@ class Connection:
 
     @property
     def held_bytes(self) -> int:
-        """Memory that this peer's unfinished message, or what is not parsed yet, takes."""
+        """Memory used by this peer's unfinished message and unparsed bytes."""
         return len(self._data) - self._at + self._filled + self._parts_bytes
 
     def receive(self, data: bytes) -> None:
-        """Takes what was read; `next` parses it."""
+        """Stores the bytes; `next` parses them."""
         self._data = self._data[self._at :] + data
         self._at = 0
 
     def next(self) -> list[bytes] | None:
-        """The next whole message, or None when more bytes are needed for one."""
+        """Returns the next whole message, or None when it needs more bytes."""
         while True:
             if self.state is State.GREETING and not self._greeted():
                 return None
             frame = self._frame()
             if frame is None:
-                # Or the bytes of a whole read would be kept for the few that begin the next frame.
+                # Otherwise the buffer of a whole read would be kept for the few bytes that begin the next
+                # frame.
                 self._data, self._at = self._data[self._at :], 0
                 return None
             flags = self._flags
@@ -138,20 +139,20 @@ class Connection:
             return parts
 
     def replies(self) -> bytes:
-        """What the protocol itself has to answer to what was parsed until now."""
+        """Returns the protocol's own answers to the bytes parsed so far."""
         replies = b"".join(self._replies)
         self._replies.clear()
         return replies
 
     def unread(self) -> bytes:
-        """All that `next` has not returned, as it came."""
+        """Returns all bytes that `next` has not returned, unchanged."""
         pieces = [_header(_MORE, len(part)) + part for part in self._parts]
         if self._missing:
             pieces += [_header(self._flags, self._filled + self._missing), bytes(self._body[: self._filled])]
         return b"".join([*pieces, self._data[self._at :]])
 
     def discard(self) -> None:
-        """Frees what was not returned: whoever holds this connection may do so for a while after its end."""
+        """Frees the buffers: the owner may keep this connection for a while after its end."""
         self._data, self._at = b"", 0
         self._body, self._filled, self._missing = bytearray(), 0, 0
         self._parts, self._parts_bytes = [], 0
@@ -160,11 +161,11 @@ class Connection:
         signature = self._data[:_SIGNATURE_BYTES]
         is_whole = len(signature) == _SIGNATURE_BYTES
         if signature[:1] not in (b"", b"\xff") or (is_whole and not signature[-1] & 1):
-            raise ProtocolError("it does not speak ZeroMQ")
+            raise ProtocolError("it does not use ZeroMQ")
         if len(self._data) < _GREETING_BYTES:
             return False
         if self._data[_SIGNATURE_BYTES] < 3:
-            raise ProtocolError("it speaks an older version of ZeroMQ than 3.0")
+            raise ProtocolError("it uses an older version of ZeroMQ than 3.0")
         if self._data[12:32].rstrip(b"\0") != b"NULL":
             raise ProtocolError("it asks for another security mechanism than NULL")
         self._at = _GREETING_BYTES
@@ -172,7 +173,7 @@ class Connection:
         return True
 
     def _frame(self) -> bytes | None:
-        """The body of the next frame, whose flags are then in `_flags`; None when it is not all there."""
+        """Returns the body of the next frame and sets `_flags`; None when it is incomplete."""
         data, at = self._data, self._at
         if self._missing:
             self._fill(data, at)
@@ -197,13 +198,13 @@ class Connection:
         if end <= len(data):
             self._at = end
             return data[begin:end]
-        self._body = _room_for(length)
+        self._body = _body_buffer(length)
         self._missing = length
         self._fill(data, begin)
         return None
 
     def _fill(self, data: bytes, at: int) -> None:
-        """Adds to the body of a frame what has arrived of it."""
+        """Adds the bytes that have arrived to the body of a frame."""
         end = min(len(data), at + self._missing)
         filled = self._filled + end - at
         self._body[self._filled : filled] = data[at:end]
@@ -211,7 +212,7 @@ class Connection:
         self._at, self._filled = end, filled
 
     def _check(self, flags: int, length: int) -> None:
-        """Before a byte of the frame is kept."""
+        """Checks the bounds before a byte of the frame is kept."""
         if self.state is State.READYING:
             if not flags & _COMMAND or length > _READY_BYTES_MAX:
                 raise ProtocolError("it did not introduce itself as ZeroMQ asks for")
@@ -233,7 +234,7 @@ class Connection:
         if self.state is State.READYING:
             self._ready(name, rest)
         elif name == b"PING":
-            # Two bytes say how long the peer waits; what follows is sent back.
+            # The first two bytes are the peer's time limit; the rest is sent back.
             self._replies.append(_command(b"PONG", rest[2 : 2 + _PING_CONTEXT_BYTES_MAX]))
 
     def _ready(self, name: bytes, rest: bytes) -> None:
@@ -242,12 +243,12 @@ class Connection:
             raise ProtocolError("it is no DEALER socket of ZeroMQ")
         self.identity = properties.get(b"identity", b"")
         if len(self.identity) > _IDENTITY_BYTES_MAX or self.identity[:1] == b"\0":
-            raise ProtocolError("it gave itself a name that ZeroMQ does not allow")
+            raise ProtocolError("its identity is one that ZeroMQ does not allow")
         self.state = State.OPEN
 
 
 def frames(parts: list[bytes]) -> list[bytes]:
-    """A message as it travels, in pieces; a large part is a piece of its own, and is not copied."""
+    """Encodes a message as pieces; a large part is a piece of its own, and is not copied."""
     last = len(parts) - 1
     pieces: list[bytes] = []
     small: list[bytes] = []
@@ -263,11 +264,11 @@ def frames(parts: list[bytes]) -> list[bytes]:
     return pieces
 
 
-def _room_for(length: int) -> bytearray | mmap.mmap:
-    """For a body that comes in pieces.
+def _body_buffer(length: int) -> bytearray | mmap.mmap:
+    """Allocates the buffer of a body that arrives in pieces.
 
-    Large bodies that grow side by side would leave the heap full of holes. In pages of its own a body takes
-    those that have arrived, and the kernel has all of them back at its end.
+    Large bodies that grow side by side would fragment the heap. In pages of its own a body uses those that
+    have arrived, and the kernel gets all of them back at its end.
     """
     if length <= _GROWN_BYTES_MAX:
         return bytearray()
@@ -288,7 +289,7 @@ def _command(name: bytes, rest: bytes) -> bytes:
 
 
 def _properties(data: bytes) -> dict[bytes, bytes]:
-    """Of READY: a byte of length and a name, whose case does not count; four bytes of length and a value."""
+    """Parses READY: a length byte and a case-insensitive name; four length bytes and a value."""
     found: dict[bytes, bytes] = {}
     at = 0
     while at < len(data):
@@ -305,5 +306,5 @@ def _property(name: bytes, value: bytes) -> bytes:
     return bytes((len(name),)) + name + len(value).to_bytes(4) + value
 
 
-# What the supervisor says first; it is the same to every peer.
+# The supervisor's first bytes to every peer.
 OPENING = _GREETING + _command(b"READY", _property(b"Socket-Type", b"ROUTER") + _property(b"Identity", b""))

@@ -176,7 +176,7 @@ ENDLESS = b"\x01\x01x" * 1000
 @pytest.mark.parametrize(
     ("line", "sent", "reason"),
     [
-        ("frames", b"GET / HTTP/1.1\r\n", "it does not speak ZeroMQ"),
+        ("frames", b"GET / HTTP/1.1\r\n", "it does not use ZeroMQ"),
         ("frames", OPENING[:64] + READY + ENDLESS, "it sent a message of more than 8 parts"),
         (
             "frames",

@@ -112,7 +112,7 @@ def test_a_false_length_takes_no_memory() -> None:
 
 @given(values(messages.Request.__args__[0]), st.integers(0, 255).filter(lambda byte: byte != VERSION))
 def test_another_version_is_refused_by_its_number(message: msgspec.Struct, version: int) -> None:
-    with pytest.raises(WrongVersion, match=f"speaks protocol {version}, this is protocol {VERSION}"):
+    with pytest.raises(WrongVersion, match=f"uses protocol {version}, this is protocol {VERSION}"):
         Decoder(messages.Request).decode(bytes([version]) + encode(message)[1:])
 
 

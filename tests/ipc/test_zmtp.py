@@ -126,8 +126,8 @@ def test_a_ping_of_libzmq_is_answered() -> None:
 @pytest.mark.parametrize(
     ("data", "fault"),
     [
-        (b"GET / HTTP/1.1\r\n", "does not speak ZeroMQ"),
-        (b"\xff" + bytes(9), "does not speak ZeroMQ"),
+        (b"GET / HTTP/1.1\r\n", "does not use ZeroMQ"),
+        (b"\xff" + bytes(9), "does not use ZeroMQ"),
         (OPENING[:10] + b"\x02" + OPENING[11:], "older version"),
         (OPENING[:12] + b"PLAIN" + OPENING[17:], "mechanism"),
         (OPENING, "no DEALER"),

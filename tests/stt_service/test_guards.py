@@ -44,9 +44,7 @@ def test_a_text_that_says_something_twice_is_noticed() -> None:
     [("", -0.1, 0.0), ("...", -0.1, 0.0), ("Thank you.", -0.9, 0.1), ("you", -0.2, 0.5), ("a b c", -1.7, 0.0),
      ("words about nothing", -1.1, 0.7)],
 )  # fmt: skip
-def test_what_says_nothing_of_the_clip_is_invented(
-    text: str, confidence: float, silence_probability: float
-) -> None:
+def test_what_says_nothing_of_the_clip_is_invented(text: str, confidence: float, silence: float) -> None:
     assert is_invented(text, confidence, silence)
 
 
