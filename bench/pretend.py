@@ -22,6 +22,7 @@ from supervisor.core.events import Event, WorkerAlive, WorkerDied, WorkerStarted
 from supervisor.core.state import Proof, Who
 from supervisor.handoff.carried_workers import HandedProcesses
 from supervisor.journal.journal import Journal
+from supervisor.processes.survivors import Survivor
 from supervisor.processes.usage import Reading
 from supervisor.processes.worker_processes import Connected
 from tests.waiting import DEADLINE_SECONDS, until
@@ -72,8 +73,9 @@ class PretendProcesses:
         # The other ends of pulses, which nobody answers: `_live` speaks for everybody.
         self._pulses: dict[int, socket.socket] = {}
 
-    async def open(self, handed: HandedProcesses | None = None) -> None:
+    async def open(self, handed: HandedProcesses | None = None) -> tuple[Survivor, ...]:
         self._live()
+        return ()
 
     async def hand_over(self, staying: Collection[int], deadline_seconds: float) -> HandedProcesses:
         return HandedProcesses()
@@ -137,7 +139,7 @@ def pretend_service(home: Path, seats: int, spares: int = 0) -> Iterator[tuple[P
     home.mkdir(exist_ok=True)
     (home / "hermes.toml").write_text(SETTINGS.format(seats=seats, spares=spares))
     places = find_places(str(home))
-    with (home / "supervisor.log").open("wb") as log:
+    with (home / "supervisor.telemetry.log").open("wb") as log:
         process = subprocess.Popen([sys.executable, "-m", "bench.pretend", str(home)], stdout=log, stderr=log)
     try:
         until(lambda: is_listening(places.control))

@@ -54,7 +54,8 @@ def proof(fields: _Fields) -> str:
     killed = fields.get("killed") or {}
     count = killed.get("processes") or 0
     if not count:
-        return "nothing of it was running"
+        is_sure = killed.get("all_dead", True)
+        return "nothing of it was running" if is_sure else "what an earlier life left of it is still there"
     noun = "process" if count == 1 else "processes"
     how = killed.get("how", "?")
     left = "some may be left"

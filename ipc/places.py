@@ -75,6 +75,11 @@ class Places:
     def services(self) -> str:
         return str(self.runtime / "services.sock")
 
+    @property
+    def processes(self) -> Path:
+        """The record of processes that must not outlive the service."""
+        return self.runtime / "processes"
+
 
 # The folders of the system service, if its unit is installed.
 SYSTEM = Places(

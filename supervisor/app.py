@@ -53,7 +53,7 @@ from supervisor.upkeep import Upkeep
 from supervisor.workers.assignment import Assignment
 from supervisor.workers.briefing import Briefing
 from supervisor.workers.router import Switchboard
-from supervisor.workers.workspaces import Workspaces
+from supervisor.workers.workspaces import Workspaces, sessions_of
 
 # Time to send the last answers to connected clients.
 _FLUSH_SECONDS = 0.1
@@ -276,18 +276,19 @@ class App:
 
     async def _open(self) -> None:
         self._folders.take(self._handed.folders if self._handed else None)
-        loop = asyncio.get_running_loop()
-        loop.set_default_executor(threads.executor())
+        (loop := asyncio.get_running_loop()).set_default_executor(threads.executor())
         await asyncio.to_thread(self._workspaces.take_over)
         loop.set_exception_handler(self._broke)
         signals.listen(self._asked_to_stop, lambda: self._reload_asked(lambda answer: None))
         self._switchboard.open(self._engine)
         handed = self._handed
-        await self._processes.open(handed.processes if handed else None)
+        survivors = await self._processes.open(handed.processes if handed else None)
         for worker in handed.workers if handed else ():
             self._switchboard.recall(*worker)
-        recovered = events.Recovered(handed.kept, handed.incarnations) if handed else events.Recovered()
-        self._engine.post(recovered, self._recovered)
+        sessions = sessions_of([each.workspace for each in survivors], self._journal.read)
+        left = tuple(each.leftover(sessions.get(each.workspace)) for each in survivors)
+        kept = (handed.kept, handed.incarnations) if handed else ((), 0)
+        self._engine.post(events.Recovered(*kept, left), self._recovered)
         self._model.open()
 
     def _recovered(self, answer: Answer) -> None:
@@ -393,6 +394,7 @@ class App:
         if self._clients is not None:
             self._clients.close(_FLUSH_SECONDS)
         if self.leaving is None:
-            remove_stand_in(self._places.runtime)  # while the journal's lock excludes other supervisors
+            if not self._places.processes.exists():
+                remove_stand_in(self._places.runtime)  # while the journal's lock keeps others from using it
             self._journal.close()
         self._log.write("service.stopped")

@@ -3,6 +3,7 @@
 Wake, decide, commit, act, put to rest. Whatever must hold is checked after every step.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from supervisor.core import events
@@ -21,7 +22,7 @@ from supervisor.core.effects import (
 from supervisor.core.inbox import put_to_rest
 from supervisor.core.policy import Policy
 from supervisor.core.records import AttemptOpened, TurnOpened
-from supervisor.core.state import ModelState, Who
+from supervisor.core.state import Leftover, ModelState, Who
 from supervisor.journal.memory import MemoryJournal
 from supervisor.journal.snapshot import durable
 from tests.pretend_processes import Process, is_echo
@@ -169,13 +170,19 @@ class Clockwork:
         if self.model.state is not ModelState.WAITING:
             self.tell(self.model)
 
-    def _begin_next_life(self) -> None:
+    def _begin_next_life(self, stuck: Sequence[Process] = ()) -> None:
+        """Of the processes that are `stuck` something is left, and known by another fence from now on."""
         for process in self.processes.values():
             process.is_dead = True
         self.ears.clear()
         self.journal.new_life()
         self.state = self.journal.load(self.policy)
-        self._begin()
+        left = []
+        for seat, process in enumerate(stuck):
+            who = Who(self.state.epoch, seat, seat + 1)
+            self.processes[who] = Process(who, process.agent, process.session, is_killed=True)
+            left.append(Leftover(seat, seat + 1, process.session, 1, "it waits in the kernel"))
+        self._begin(events.Recovered(left=tuple(left)))
 
     def _make_true(self, event: events.Event) -> None:
         """What a report says has happened, whatever the supervisor makes of it."""

@@ -213,10 +213,13 @@ class World(Clockwork):
         self.model = events.ModelChanged(ModelState(state), error, hint)
         self.tell(self.model)
 
-    def crash(self, away: float = 1.0) -> None:
-        """The supervisor is killed and comes back `away` seconds later; its workers die with it."""
+    def crash(self, away: float = 1.0, stuck: int | None = None) -> None:
+        """The supervisor is killed and comes back `away` seconds later; its workers die with it.
+
+        The kernel cannot end the one in the seat `stuck` yet.
+        """
         self.now += away
-        self._begin_next_life()
+        self._begin_next_life([] if stuck is None else [self.process(stuck)])
 
     def restart_in_place(self, away: float = 1.0) -> None:
         """The image of the supervisor is replaced: workers with a running turn live on, the others do not."""

@@ -67,9 +67,7 @@ def leftovers(around: Surroundings) -> Finding:
     """The runtime folder keeps a record of processes that must not outlive the service."""
     if around.status is not None:
         return good("leftovers", "the service ended them when it started")
-    alive = [
-        pid for pid, started in _recorded(around.places.runtime / "processes") if _started(pid) == started
-    ]
+    alive = [pid for pid, started in _recorded(around.places.processes) if _started(pid) == started]
     if alive:
         pids = " ".join(map(str, alive))
         return bad(
@@ -126,8 +124,9 @@ def _recorded(file: Path) -> list[tuple[int, str]]:
         return []
     if where != f"{boot} {os.readlink('/proc/self/ns/pid')}":
         return []
-    pairs = [line.split() for line in lines]
-    return [(int(pair[0]), pair[1]) for pair in pairs if len(pair) == 2 and all(map(str.isdecimal, pair))]
+    found = [line.split() for line in lines]
+    # Behind the numbers of a worker stands its workspace.
+    return [(int(each[0]), each[1]) for each in found if len(each) > 1 and all(map(str.isdecimal, each[:2]))]
 
 
 def _started(pid: int) -> str:

@@ -130,7 +130,9 @@ class Interrupts:
         turn = found.turn if found else None
         if turn is None:
             return "", 0
-        incarnation = turn.attempt.who.incarnation if turn.attempt else 0
+        who = turn.attempt.who if turn.attempt else None
+        # Numbers of an earlier life are others' in this one.
+        incarnation = who.incarnation if who and who.epoch == self._engine.state.epoch else 0
         return turn.id, incarnation if self._engine.has_its_turn(incarnation) else 0
 
     def _post(self, asked: _Asked) -> None:

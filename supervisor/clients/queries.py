@@ -235,7 +235,8 @@ class Views:
         turn = session.turn if session else None
         if turn is None or turn.id != turn_id or turn.attempt is None:
             return {"worker": None, "pid": None}
-        worker = self._state.workers[turn.attempt.who.seat]
+        # Not the seat that the attempt was opened in: what an earlier life left has another one.
+        worker = self._state.workers[self._state.seat_of[session_name]]
         return {"worker": worker.seat, "pid": worker.pid or None}
 
     def _story(self, wanted: str, after: str) -> Iterator[Placed]:

@@ -3,18 +3,16 @@
 from dataclasses import dataclass
 
 from supervisor.core.policy import Policy
-from supervisor.core.state import BusyMode, Kept, ModelState, Proof, Who
+from supervisor.core.state import BusyMode, Kept, Leftover, ModelState, Proof, Who
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The journal was loaded and the orphans of an earlier run have been swept.
+    """The journal was loaded; what an earlier life left running is swept away, but for `kept` and `left`."""
 
-    After a handoff `kept` are the workers that continue; `incarnations` is the last number used.
-    """
-
-    kept: tuple[Kept, ...] = ()
-    incarnations: int = 0
+    kept: tuple[Kept, ...] = ()  # after a restart in place, workers that go on
+    incarnations: int = 0  # then, the last number that was given
+    left: tuple[Leftover, ...] = ()  # what cannot be ended yet
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ process is `resting`, or `failed` after too many failed starts in a row; it is s
 | --- | --- | --- | --- |
 | - | pool.fit | resting | a seat is made |
 | - | kept_turns._go_on | busy | a worker is kept across a handoff |
+| - | recovery._hold | dying | an orphan of its session cannot be ended yet |
 | resting, failed | pool.start | starting | the seat gets a process |
 | starting | pool._take_in | idle | its start is reported, and it is ready |
 | idle | turns.open_attempt | busy | it gets a turn |

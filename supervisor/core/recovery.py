@@ -5,10 +5,10 @@ from supervisor.core.decision import Ledger
 from supervisor.core.effects import Carried
 from supervisor.core.events import Recovered
 from supervisor.core.policy import Policy
-from supervisor.core.records import MessageDropped
-from supervisor.core.state import Intake, Proof, Session, Turn
+from supervisor.core.records import AttemptStuck, MessageDropped
+from supervisor.core.state import Intake, Leftover, Proof, Session, Turn, Worker, WorkerState
 
-# The start has swept every process of the last epoch; they were not counted.
+# The start has swept away every process that the session had in the life before; nobody counted them.
 _SWEPT = Proof(processes=0, all_dead=True, ms=0.0, how="restart")
 _ENDED = "the supervisor ended while it ran"
 # `by` of a message that is dropped because it waited too long while the service was away.
@@ -19,6 +19,8 @@ def recovered(ledger: Ledger, event: Recovered) -> None:
     """The first event of an epoch, before the control socket is open."""
     ledger.state.waiting = sum(len(session.waiting) for session in ledger.state.sessions.values())
     going_on = kept_turns.take_back(ledger, event)
+    for leftover in event.left:
+        _hold(ledger, leftover)
     for session in list(ledger.state.sessions.values()):
         if session.turn is not None and session.name not in going_on:
             _settle(ledger, session, session.turn)
@@ -30,9 +32,30 @@ def recovered(ledger: Ledger, event: Recovered) -> None:
     ledger.answer = Carried(note="recovered")
 
 
+def _hold(ledger: Ledger, leftover: Leftover) -> None:
+    """A seat beyond the number stands for what is left: its session has no other worker until it is gone."""
+    state, name = ledger.state, leftover.session
+    worker = Worker(leftover.seat, leftover.incarnation, WorkerState.DYING, session=name)
+    worker.since = worker.stuck_since = ledger.now
+    worker.words = leftover.words
+    state.workers[worker.seat] = worker
+    state.incarnations = max(state.incarnations, worker.incarnation)
+    pool.index(state, worker)
+    if name is None:
+        return
+    state.seat_of[name] = worker.seat
+    session = state.sessions.get(name)
+    if session and session.turn and session.turn.attempt:
+        told = {"processes": leftover.processes, "words": leftover.words}
+        number = session.turn.attempt.number
+        ledger.tell(session, AttemptStuck, turn=session.turn.id, attempt=number, **told)
+
+
 def _settle(ledger: Ledger, session: Session, turn: Turn) -> None:
     if turn.attempt is not None and turn.attempt.verdict is not None:
-        turns.close(ledger, session, turn, turn.attempt.verdict, _SWEPT)
+        # What is left of the session holds it, and brings the proof when it is gone.
+        if session.name not in ledger.state.seat_of:
+            turns.close(ledger, session, turn, turn.attempt.verdict, _SWEPT)
         return
     if turn.question is not None:
         return  # it waits again, with the same question

@@ -277,6 +277,17 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
+class Leftover:
+    """Processes of an earlier life that the kernel cannot end yet, and the session that they served."""
+
+    seat: int
+    incarnation: int
+    session: str | None
+    processes: int
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """The state of the language model; a failed one has an error and a hint."""
 

@@ -35,6 +35,7 @@ order: each attempt continues where the lost one stopped.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import takewhile
 
 from supervisor.core import backoff, line, pool, tool_calls
@@ -271,7 +272,10 @@ def interrupt(ledger: Ledger, session: Session, by: str) -> str | None:
     if turn is None or (turn.attempt and turn.attempt.verdict):
         return None
     if turn.attempt is None:
-        close(ledger, session, turn, Verdict(TurnState.INTERRUPTED, by=by), NOTHING_TO_KILL)
+        # What an earlier life left of the turn may still be there: then nothing was seen to end.
+        is_left = turn.has_begun and ledger.state.seat_of.get(session.name) in ledger.state.stuck
+        proof = replace(NOTHING_TO_KILL, all_dead=not is_left)
+        close(ledger, session, turn, Verdict(TurnState.INTERRUPTED, by=by), proof)
     else:
         stop(ledger, session, turn, Verdict(TurnState.INTERRUPTED, by=by), "interrupt")
     return turn.id

@@ -31,6 +31,7 @@ class HandedWorker(Part, frozen=True):
     memory_bytes_max: int
     sandbox: Sandbox = Sandbox()
     leaf: str = ""
+    workspace: str = ""
 
 
 class HandedProcesses(Part, frozen=True):

@@ -4,9 +4,11 @@ The kernel ends such a process as soon as its wait ends. Until then it has open 
 waits for may still be carried out: its seat and its session must not be reused.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from supervisor.processes.cells import Cell, Held
+from supervisor.processes.procfs import Status
 
 # Named in the sentence; the others usually wait for the same thing.
 _NAMED_MAX = 3
@@ -19,11 +21,14 @@ def left(cell: Cell, held: Held) -> tuple[int, str]:
     found = list(cell.members(held, _COUNT_MAX))
     # The first process of a namespace waits for the others; alone, it is itself stuck.
     others = [status for status in found if status.process != held.keeper] or found
-    if not others:
-        return 0, _UNSEEN
-    named = ", ".join(_described(status.process.pid, status.state) for status in others[:_NAMED_MAX])
-    more = f" and {len(others) - _NAMED_MAX} more" if len(others) > _NAMED_MAX else ""
-    return len(others), f"{named}{more}"
+    return (len(others), named(others)) if others else (0, _UNSEEN)
+
+
+def named(found: Sequence[Status]) -> str:
+    """Which they are and what they wait for, in one sentence."""
+    first = ", ".join(_described(status.process.pid, status.state) for status in found[:_NAMED_MAX])
+    more = f" and {len(found) - _NAMED_MAX} more" if len(found) > _NAMED_MAX else ""
+    return f"{first}{more}"
 
 
 def _described(pid: int, state: str) -> str:

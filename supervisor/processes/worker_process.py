@@ -44,6 +44,7 @@ class Worker:
     phase: Phase = Phase.WAITING
     held: Held | None = None
     pid: int = 0
+    workspace: str = ""  # the name of its session's folder, once it has one
     status: int | None = None
     kill_asked_at: float | None = None
     kill_words: str = "killed by the supervisor"
@@ -82,6 +83,7 @@ class Worker:
             self.memory_bytes_max,
             self.sandbox,
             self.held.leaf,
+            self.workspace,
         )
 
     @classmethod
@@ -99,5 +101,5 @@ class Worker:
         )
         worker.phase = Phase.HELD
         worker.held = Held(handed.incarnation, keeper, handed.keeper_pidfd, handed.leaf)
-        worker.pid = handed.pid
+        worker.pid, worker.workspace = handed.pid, handed.workspace
         return worker

@@ -24,9 +24,10 @@ from supervisor.processes import agent_user, procfs
 from supervisor.processes.cells import CellUnavailable, Held, Limits, own_cgroup
 from supervisor.processes.exit_reason import how_it_ended, sentence, too_large
 from supervisor.processes.link_sockets import NextLink
-from supervisor.processes.orphans import Record, sweep_leftovers
+from supervisor.processes.orphans import Record
 from supervisor.processes.spawner import Nursery, NurseryState, Wishes
 from supervisor.processes.stuck_processes import left
+from supervisor.processes.survivors import Survivor, Survivors
 from supervisor.processes.usage import Reading
 from supervisor.processes.visibility import boundary, hidden
 from supervisor.processes.watch import Watch
@@ -83,10 +84,10 @@ class Processes:
         self._waiting: deque[Worker] = deque()
         self._next_link = NextLink(str(places.runtime))
         self._endings: set[asyncio.Task[None]] = set()
-        self._bindings = Bindings()
         self._watch = Watch(self._workers, self.kill)
-        self._record_file = places.runtime / "processes"
-        self._record = Record(self._record_file)
+        self._record = Record(places.processes)
+        self._bindings = Bindings(self._record)
+        self._survivors = Survivors(self._record, lambda died: self._report(died))
         wishes = self._wishes = Wishes(
             cell=cell,
             limits=limits,
@@ -108,16 +109,15 @@ class Processes:
         nursery = Nursery(wishes, self._places.logs / "zygote.log", self._record, self._heard, lost)
         return nursery
 
-    async def open(self, handed: HandedProcesses | None = None) -> None:
-        """End the orphans of an earlier run, and start the zygote where cells are available."""
+    async def open(self, handed: HandedProcesses | None = None) -> tuple[Survivor, ...]:
+        """Ends what an earlier life left, as far as it can, and starts the zygote where cells can be had."""
         for folder in (self._places.runtime, self._places.logs, self._places.workspaces):
             make_private(folder)
-        if handed is None:
-            sweep_leftovers(self._record_file)
-        else:
-            self._take_over(handed)
+        survivors = self._survivors.sweep() if handed is None else ()
+        self._take_over(handed or HandedProcesses())
         await self._nursery.open()
         self._watch.start()
+        return survivors
 
     def start(self, seat: int, incarnation: int, agent: str = DEFAULT_AGENT) -> None:
         """Never blocks. WorkerStarted is reported, or WorkerDied when it cannot start."""
@@ -200,7 +200,7 @@ class Processes:
             ending.cancel()
         for worker in list(self._workers.values()):
             self._forget(worker)
-        self._next_link.close()
+        self._survivors.close()
         self._record.close()
 
     # --- from one image of the supervisor to the next
@@ -230,9 +230,8 @@ class Processes:
             worker = Worker.take_over(each, by_guard[each.guard])
             assert worker.held is not None
             self._workers[worker.incarnation] = worker
-            self._record.add(worker.held.keeper)
-            loop = asyncio.get_running_loop()
-            loop.add_reader(worker.held.pidfd, self._keeper_gone, worker, worker.held)
+            self._record.add(worker.held.keeper, worker.workspace)
+            asyncio.get_running_loop().add_reader(worker.held.pidfd, self._keeper_gone, worker, worker.held)
         self._end_unused()
 
     def _end_unused(self) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ipc.service_messages import Bind, Bound
+from supervisor.processes.orphans import Record
 from supervisor.processes.worker_process import Phase, Worker
 
 # Receives the fault, "" when there is none.
@@ -13,13 +14,17 @@ Done = Callable[[str], None]
 class Bindings:
     """Never blocks. Each callback is called once, also when the worker or its zygote ends before."""
 
-    def __init__(self) -> None:
+    def __init__(self, record: Record) -> None:
+        self._record = record
         self._waiting: dict[int, Done] = {}
 
     def ask(self, worker: Worker | None, workspace: Path, done: Done) -> None:
-        if worker is None or worker.phase is not Phase.HELD:
+        if worker is None or worker.phase is not Phase.HELD or worker.held is None:
             done("it has ended")
-        elif not worker.nursery.cell.has_view:
+            return
+        worker.workspace = workspace.name
+        self._record.add(worker.held.keeper, worker.workspace)
+        if not worker.nursery.cell.has_view:
             done("")
         elif worker.nursery.bind(Bind(worker.incarnation, workspace.name)):
             self._waiting[worker.incarnation] = done

@@ -27,7 +27,7 @@ from supervisor.containment import Containment, Fault
 from supervisor.core.events import Event, Failed, WorkerUnreachable
 from supervisor.core.state import State, Who
 from supervisor.telemetry.log import Log
-from supervisor.workers.workspaces import Workspaces, folder_name, session_of_folder
+from supervisor.workers.workspaces import Workspaces, sessions_of
 
 _PAUSE_SECONDS = 2.0
 _PAUSES_A_LOOK = 20.0
@@ -36,8 +36,6 @@ _DEPTH_MAX = 200
 # Prefix of folders that are being removed; no workspace's name begins so.
 _GONE = ".gone-"
 _BLOCK_BYTES = 512
-# A byte is written as three characters at most, and a character has four bytes: shorter names are not cut.
-_LONG_MIN = 16
 _HINT = "remove what is not needed from the workspace, or raise [sandbox] quota in hermes.toml"
 
 
@@ -142,7 +140,7 @@ class WorkspaceCare:
     def _remove(self, names: list[str]) -> None:
         """Runs in the loop: no turn can be bound to a workspace between the check and the rename."""
         removed = 0
-        for session in self._sessions(names):
+        for session in sessions_of(names, self._known).values():
             state = self._engine.state
             is_live = session in state.sessions or session in state.seat_of
             if not is_live and self._known.is_forgotten(session):
@@ -159,18 +157,6 @@ class WorkspaceCare:
 
     def _gone(self) -> Path:
         return self._workspaces.folder / f"{_GONE}{secrets.token_hex(8)}"
-
-    def _sessions(self, names: Iterable[str]) -> Iterable[str]:
-        """Return the sessions of these folders. A long name is cut in the folder's: it is searched."""
-        long: dict[str, str] | None = None
-        for name in names:
-            session = session_of_folder(name)
-            if session is None and "~" in name:
-                if long is None:
-                    long = {folder_name(each): each for each in self._known.long_names(_LONG_MIN)}
-                session = long.get(name)
-            if session is not None:
-                yield session
 
 
 def _running(state: State) -> Iterable[_Running]:

@@ -11,9 +11,10 @@ either.
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import unquote_to_bytes
 
 from ipc.errors import PlaceError
@@ -23,6 +24,8 @@ _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 # The limit of a folder name is 255 bytes on every file system in use here.
 _NAME_BYTES_MAX = 200
 _DIGEST_BYTES = 16
+# A byte is written as three characters at most, and a character has four bytes: shorter names are not cut.
+_LONG_MIN = 16
 
 
 def folder_name(session: str) -> str:
@@ -43,6 +46,27 @@ def session_of_folder(name: str) -> str | None:
         session = "" if name == "%" else unquote_to_bytes(name).decode()
         return session if folder_name(session) == name else None
     return None
+
+
+class Known(Protocol):
+    """The names of sessions that have so many characters or more."""
+
+    def long_names(self, characters_min: int) -> list[str]: ...
+
+
+def sessions_of(names: Iterable[str], known: Known) -> dict[str, str]:
+    """Whose folders these are. A long name is not in the folder's: it is found among those there are."""
+    long: dict[str, str] | None = None
+    sessions = {}
+    for name in names:
+        session = session_of_folder(name)
+        if session is None and "~" in name:
+            if long is None:
+                long = {folder_name(each): each for each in known.long_names(_LONG_MIN)}
+            session = long.get(name)
+        if session is not None:
+            sessions[name] = session
+    return sessions
 
 
 class Workspaces:

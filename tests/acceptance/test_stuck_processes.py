@@ -88,3 +88,69 @@ def test_h18_a_process_that_cannot_be_ended_holds_its_session_and_nobody_else(
     check_one_owner(listener.events)
     until(lambda: len(service.show("workers")) == 1)
     assert service.status()["late"] == []
+
+
+def held_after_a_start(service: Service, reader: int) -> None:
+    """What the service before has left is visible, another session is answered, and this one waits."""
+    (late,) = [each for each in service.status()["late"] if "session held is held" in each["detail"]]
+    assert f"cat (pid {reader}) waits in the kernel" in late["detail"]
+    (row,) = [row for row in service.show("workers") if row["session"] == "held"]
+    assert (row["state"], row["turn"]) == ("dying", None)
+    service.say("other", "hello")
+    assert service.listen("other").ending("other/1").type == "turn.done"
+    assert alive([reader]) == {reader}
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+def test_h18_what_an_earlier_service_left_holds_its_session(
+    make_service: Callable[..., Service], disk: StuckDisk, tmp_path: Path, how: str
+) -> None:
+    file = tmp_path / "shown" / "disk" / "file"
+    service = make_service(workers="count = 1\nspares = 0", sandbox=f'read = ["{tmp_path}/shown"]')
+    service.say("held", shell(f"cat {file}"))
+    assert disk.was_asked.wait(30)
+    reader = reader_of(service, file)
+    service.kill() if how == "killed" else service.stop()
+    service.start()
+    held_after_a_start(service, reader)
+    # Whatever happens to this service, the next one knows it, too.
+    service.kill()
+    service.start()
+    held_after_a_start(service, reader)
+
+    listener = service.listen("held")
+    listener.until(lambda: "attempt.lost" in listener.types())
+    assert len(listener.of_type("attempt.opened")) == 1
+    disk.let_go()
+    assert listener.ending("held/1").type == "turn.done"
+    assert alive([reader]) == set()
+    check_one_owner(listener.events)
+    until(lambda: len(service.show("workers")) == 1)
+    assert service.status()["late"] == []
+
+
+@pytest.mark.timeout(120)
+def test_h18_an_interrupted_turn_that_an_earlier_service_left_ends_with_its_last_process(
+    make_service: Callable[..., Service], disk: StuckDisk, tmp_path: Path
+) -> None:
+    file = tmp_path / "shown" / "disk" / "file"
+    service = make_service(workers="count = 1\nspares = 0", sandbox=f'read = ["{tmp_path}/shown"]')
+    service.say("held", shell(f"cat {file}"))
+    assert disk.was_asked.wait(30)
+    reader = reader_of(service, file)
+    assert service.hermesctl("interrupt", "held").returncode == 5
+    service.kill()
+    service.start()
+    held_after_a_start(service, reader)
+    (turn,) = service.show("turns", session="held")
+    assert turn["state"] == "running"
+
+    listener = service.listen("held")
+    listener.until(lambda: len(listener.of_type("attempt.stuck")) == 2)
+    assert listener.of_type("turn.interrupted") == []
+    disk.let_go()
+    ended = listener.ending("held/1")
+    assert ended.type == "turn.interrupted"
+    assert (ended.fields["killed"]["all_dead"], ended.fields["killed"]["how"]) == (True, "restart")
+    assert alive([reader]) == set()

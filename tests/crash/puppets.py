@@ -35,6 +35,7 @@ from ipc.sockets import Wire
 from supervisor.core.events import Event, WorkerDied, WorkerStarted
 from supervisor.core.state import Proof
 from supervisor.handoff.carried_workers import HandedProcesses
+from supervisor.processes.survivors import Survivor
 from supervisor.processes.usage import Reading
 from supervisor.processes.worker_processes import Connected
 from worker.outbox import Outbox
@@ -62,8 +63,9 @@ class PuppetRoom:
         self._wire = Wire()
         self._puppets: dict[int, tuple[int, Puppet]] = {}
 
-    async def open(self, handed: HandedProcesses | None = None) -> None:
-        """There is nothing to prepare."""
+    async def open(self, handed: HandedProcesses | None = None) -> tuple[Survivor, ...]:
+        """There is nothing to prepare, and nothing is left."""
+        return ()
 
     async def hand_over(self, staying: Collection[int], deadline_seconds: float) -> HandedProcesses:
         return HandedProcesses()

@@ -221,6 +221,14 @@ class Cruelty(People):
     def crashes(self, seconds: float) -> None:
         self.world.crash(seconds)
 
+    @precondition(lambda self: self._processes())
+    @rule(data=st.data(), seconds=SECONDS, is_stopped=st.booleans())
+    def ends_and_leaves_a_process(self, data: st.DataObject, seconds: float, is_stopped: bool) -> None:
+        left = data.draw(st.sampled_from(self._processes()))
+        if is_stopped:
+            self.world.stops()
+        self.world.crash(seconds, stuck=left.who.seat)
+
     @rule(data=st.data(), session=SESSIONS, busy=BUSY)
     def crashes_before_the_commit(self, data: st.DataObject, session: str, busy: str) -> None:
         self.world.tell_then_crash_uncommitted(self._anything(data, session, busy))
