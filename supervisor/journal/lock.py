@@ -1,5 +1,6 @@
 """The lock of the journal: an flock held by one process until it ends, with its pid in the locked file."""
 
+import errno
 import fcntl
 import os
 from pathlib import Path
@@ -13,8 +14,11 @@ _PID_BYTES_MAX = 32
 def take(path: Path) -> int:
     """Take the lock or name its holder. The returned descriptor is the lock: closing it releases it."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            fault = f"the lock {path} is a symbolic link, and what it points to would be overwritten"
+            raise JournalUnwritable(fault, "remove the link, then start again") from error
         fault = f"the lock {path} cannot be opened ({error.strerror})"
         raise JournalUnwritable(fault, "look at the rights on its folder") from error
     try:

@@ -9,8 +9,15 @@ import pytest
 
 from supervisor.core.policy import Policy
 from supervisor.core.records import Record, TurnFailed, TurnOpened
-from supervisor.journal import load, reader, tables
-from supervisor.journal.errors import JournalDamaged, JournalError, JournalLocked, JournalTooNew
+from supervisor.journal import load, tables
+from supervisor.journal import reader
+from supervisor.journal.errors import (
+    JournalDamaged,
+    JournalError,
+    JournalLocked,
+    JournalTooNew,
+    JournalUnwritable,
+)
 from supervisor.journal.journal import Journal
 from supervisor.journal.migrate import steps
 from tests.journal.conftest import open_in
@@ -65,6 +72,17 @@ def test_the_lock_is_taken_before_the_file_is_touched(tmp_path: Path) -> None:
         Journal.open(tmp_path / "other.db", tmp_path / "supervisor.lock")
     assert not (tmp_path / "other.db").exists()
     journal.close()
+
+
+def test_a_link_in_place_of_the_lock_is_refused_and_not_followed(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("not ours\n")
+    (tmp_path / "supervisor.lock").symlink_to(other)
+    with pytest.raises(JournalUnwritable, match="is a symbolic link") as refusal:
+        open_in(tmp_path)
+    assert refusal.value.hint == "remove the link, then start again"
+    assert other.read_text() == "not ours\n"
+    assert not (tmp_path / "journal.db").exists()
 
 
 def test_a_newer_schema_is_refused_by_name_and_left_alone(tmp_path: Path) -> None:
