@@ -1,0 +1,1 @@
+"""Walks: which files somebody opens who follows one message through the code, counted from a trace."""
