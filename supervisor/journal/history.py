@@ -7,14 +7,13 @@ earlier ones. Rows are read newest first and reading ends with the budget, so th
 
 import json
 from collections import deque
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from sqlite3 import Row
 
 from ipc.message_parts import Cut
 from supervisor.journal import budget as budgets
 from supervisor.journal.budget import Budget, told_within
 from supervisor.journal.load import TAKEN, said
-from supervisor.journal.past import AttemptPast, ToolPast, TurnPast
 from supervisor.journal.rows import Rows
 
 ENDED_BEFORE = """
@@ -34,6 +33,41 @@ _CUTS: dict[str, Cut] = {
 }  # fmt: skip
 # Turns are read in pages of this size, so that a small budget does not read a long past.
 _PAGE_TURNS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPast:
+    """A tool call; `result` is None when its end is unknown. `offset` orders it within the text."""
+
+    call: str
+    name: str
+    arguments: str
+    repeat: str
+    result: str | None
+    ok: bool
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptPast:
+    """The text and the tool calls of one attempt; `cut` says how it ended, "" if by itself.
+
+    The reason is for people only: it names signals, addresses and log lines, which do not belong in a prompt.
+    """
+
+    text: str
+    tools: tuple[ToolPast, ...]
+    cut: Cut
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPast:
+    """An ended turn: the messages it answered and the attempts that count."""
+
+    id: str
+    number: int
+    said: tuple[str, ...]
+    attempts: tuple[AttemptPast, ...]
 
 
 def history(

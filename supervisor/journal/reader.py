@@ -11,9 +11,8 @@ from typing import Any
 
 from supervisor.core.events import Known
 from supervisor.core.state import session_of, turn_number
-from supervisor.journal.history import history, tried
+from supervisor.journal.history import AttemptPast, TurnPast, history, tried
 from supervisor.journal.load import TAKEN
-from supervisor.journal.past import AttemptPast, TurnPast
 from supervisor.journal.rows import Rows
 
 # A page of events ends early after this many characters, because events may carry long texts.

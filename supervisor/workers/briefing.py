@@ -14,7 +14,7 @@ from ipc import messages as wire
 from supervisor.config.live import Live
 from supervisor.core.effects import AssignTurn
 from supervisor.journal.budget import Budget, told_within
-from supervisor.journal.past import AttemptPast, ToolPast, TurnPast
+from supervisor.journal.history import AttemptPast, ToolPast, TurnPast
 from supervisor.workers import isolation_sessions
 
 _MIB = 1024 * 1024

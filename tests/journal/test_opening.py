@@ -9,8 +9,7 @@ import pytest
 
 from supervisor.core.policy import Policy
 from supervisor.core.records import Record, TurnFailed, TurnOpened
-from supervisor.journal import load, tables
-from supervisor.journal import reader
+from supervisor.journal import load, reader, tables
 from supervisor.journal.errors import (
     JournalDamaged,
     JournalError,

@@ -3,8 +3,8 @@
 import pytest
 
 from ipc.messages import TurnState
+from supervisor.journal.history import AttemptPast, ToolPast
 from supervisor.journal.journal import Journal
-from supervisor.journal.past import AttemptPast, ToolPast
 from tests.journal.lives import accepted, listed
 from tests.journal.test_round_trip import live_through_everything
 
