@@ -50,8 +50,7 @@ from supervisor.telemetry.log import Log
 from supervisor.telemetry.metrics import Metrics
 from supervisor.telemetry.systemd_notify import Notifier, Watch
 from supervisor.upkeep import Upkeep
-from supervisor.workers.assignment import Assignment
-from supervisor.workers.briefing import Briefing
+from supervisor.workers.assignment import Assignment, Briefing
 from supervisor.workers.router import Switchboard
 from supervisor.workers.workspaces import Workspaces, sessions_of
 

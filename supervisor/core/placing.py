@@ -31,7 +31,7 @@ from supervisor.core.state import (
 )
 
 # Limit of characters that one turn answers together. A character has four bytes at most, so they fit the
-# Assign of the turn (supervisor/workers/briefing.py), and no message is cut.
+# Assign of the turn (supervisor/workers/assignment.py), and no message is cut.
 _TOGETHER_CHARACTERS_MAX = 1_000_000
 
 

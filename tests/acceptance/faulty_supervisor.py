@@ -17,7 +17,7 @@ from supervisor.core.state import session_of
 from supervisor.journal import maintenance as journal_care
 from supervisor.services.service import Service
 from supervisor.stt.transcription import Hearing
-from supervisor.workers.briefing import Briefing
+from supervisor.workers.assignment import Briefing
 from supervisor.workers.router import Switchboard
 
 SECRET = "the words of a person"

@@ -16,7 +16,7 @@ from supervisor.core.policy import Policy
 from supervisor.core.state import BusyMode, Message, Who
 from supervisor.journal.budget import Budget, cut, told_within
 from supervisor.journal.journal import Journal
-from supervisor.workers.briefing import HISTORY_BYTES_MAX, SAY_BYTES_MAX, TRIED_BYTES_MAX, Briefing
+from supervisor.workers.assignment import HISTORY_BYTES_MAX, SAY_BYTES_MAX, TRIED_BYTES_MAX, Briefing
 from tests.journal.lives import Life
 
 MIB = 1024 * 1024
