@@ -231,10 +231,7 @@ class Interrupt(Message, frozen=True, tag="interrupt"):
 
 
 class Queue(Message, frozen=True, tag="queue"):
-    """Read or change the messages that wait behind the running turn.
-
-    `after` is the `more` of the previous page.
-    """
+    """Read or change the messages that wait; `after` is the `more` of the previous page."""
 
     session: Name
     act: Literal["list", "drop", "clear", "resume"] = "list"
@@ -270,10 +267,7 @@ class Follow(Message, frozen=True, tag="follow"):
 
 
 class Seen(Message, frozen=True, tag="seen"):
-    """Every event of the session up to `seq` has reached the user of the cursor.
-
-    A cursor never moves back.
-    """
+    """Acknowledges every event of the session up to `seq`. A cursor never moves back."""
 
     cursor: Name
     session: Name
@@ -398,10 +392,7 @@ class Following(Message, frozen=True, tag="following"):
 
 
 class Cut(Message, frozen=True, tag="cut"):
-    """The subscription has ended: its reader is too slow, or an internal error.
-
-    Subscribe again after the last seq.
-    """
+    """The subscription has ended: a slow reader or an internal error. Follow again after the last seq."""
 
     reason: str
 

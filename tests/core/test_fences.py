@@ -125,3 +125,17 @@ def test_a_worker_at_work_that_calls_itself_ready_gets_no_second_turn(world: Wor
     world.ready(0)
     assert world.state.workers[0].state is WorkerState.BUSY
     assert world.state.workers[0].turn == "s/1"
+
+
+def test_a_worker_is_not_ready_because_the_one_before_it_was() -> None:
+    """The one before was ready before its start was reported, and died before that report."""
+    world = World(Policy(busy_seats=1, spares=0))
+    world.ready(0)
+    dead = world.process(0).who
+    world.dies(0)
+    world.passes(1.0)
+    assert world.process(0).who.incarnation > dead.incarnation
+    world.starts(0)
+    assert world.state.workers[0].state is WorkerState.STARTING
+    world.ready(0)
+    assert world.state.workers[0].state is WorkerState.IDLE

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulation.hunt import learned
 from tests.simulation.mutant import MUTANTS, Mutant, source_of
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
@@ -72,3 +73,8 @@ def test_the_guard_is_where_the_mutant_says(mutant: Mutant) -> None:
 
 def test_a_mutant_has_one_name() -> None:
     assert len({each.name for each in MUTANTS}) == len(MUTANTS)
+
+
+def test_each_mutant_has_the_test_that_noticed_it() -> None:
+    noticed = {name for name, test in learned().items() if test}
+    assert noticed == {each.name for each in MUTANTS}
