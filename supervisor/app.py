@@ -38,6 +38,7 @@ from supervisor.journal.errors import JournalError
 from supervisor.journal.journal import Journal
 from supervisor.llm.model_source import NAME as MODEL
 from supervisor.llm.model_source import ModelSource
+from supervisor.performer import Performer
 from supervisor.processes.agent_user import choose
 from supervisor.processes.contract import ProcessRoom
 from supervisor.processes.worker_processes import Processes
@@ -73,9 +74,8 @@ class App:
         handed: Handover | None = None,
     ) -> None:
         """`handed` is the handover of an earlier image of this process."""
-        self._handed = handed
+        self._handed, self._places = handed, places
         self.leaving: Handover | None = None
-        self._places = places
         self._live = Live(settings)
         self._journal = journal
         self._make_processes = make_processes
@@ -84,10 +84,7 @@ class App:
         self._clock = Clock(not_before=max((journal.read.newest_at(), *contents)))
         self._log = Log(self._clock, form=lambda: self._live.settings.log.format)
         self._model = ModelSource(
-            model_endpoint(settings),
-            places.models,
-            self._post,
-            handed.model_key if handed else "",
+            model_endpoint(settings), places.models, self._post, handed.model_key if handed else ""
         )
         self._metrics = Metrics(self._clock, lambda: self._model.name, lambda: prices(self._live.settings))
         self._contain = Containment(self._log, self._clock.now, self._metrics.contained.add)
@@ -131,10 +128,7 @@ class App:
         assignment = Assignment(
             self._workspaces, self._processes.bind, self._switchboard, self._post, self._contain
         )
-        self._engine = Engine(
-            state,
-            clock=self._clock,
-            journal=self._journal,
+        performer = Performer(
             processes=self._processes,
             switchboard=self._switchboard,
             assignment=assignment,
@@ -143,13 +137,20 @@ class App:
             log=self._log,
             meter=self._metrics,
             contain=self._contain,
+            post=self._post,
+        )
+        self._engine = Engine(
+            state,
+            clock=self._clock,
+            journal=self._journal,
+            outputs=performer,
+            contain=self._contain,
             passing=self._storage.passing,
             fatal=self._fatal,
         )
         self._storage.open(self._engine)
         self._watch = Watch(self._notifier, self._engine, lambda: in_short(state))
-        observe = self._metrics.lag.observe
-        self._health = Health(self._engine, self._clock, services, observe, self._contain)
+        self._health = Health(self._engine, self._clock, services, self._metrics.lag.observe, self._contain)
         self._interrupts = Interrupts(self._engine, self._processes.kill, self._log)
         self._make_upkeep()
         self._make_control()

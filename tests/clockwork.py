@@ -1,14 +1,22 @@
-"""The engine of a world: the real rules and a journal in memory, in the engine's order, on a pretend clock.
+"""The engine of a simulated world: the production decider and rules, a journal in memory, a pretend clock.
 
-Wake, decide, commit, act, put to rest. Whatever must hold is checked after every step.
+What `supervisor/engine.py` does with an event loop is done here by hand, one batch at a time: take,
+commit, perform. The decider's outputs end in pretend processes. Whatever must hold is checked after every
+decision, at every effect and after every batch.
+
+What happens is true from the moment it is decided, not from the moment it is posted. So within a batch every
+decision is judged by what was true then, though nothing of the batch is performed yet.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
+from supervisor.containment import Containment
 from supervisor.core import events
 from supervisor.core.decide import decide
 from supervisor.core.effects import (
+    Answer,
     AssignTurn,
     BindWorker,
     Decision,
@@ -19,25 +27,29 @@ from supervisor.core.effects import (
     SteerTurn,
     Transcribe,
 )
-from supervisor.core.inbox import put_to_rest
 from supervisor.core.policy import Policy
-from supervisor.core.records import AttemptOpened, TurnOpened
-from supervisor.core.state import Leftover, ModelState, Who
+from supervisor.core.records import AttemptOpened, Record, TurnOpened
+from supervisor.core.state import Leftover, ModelState, State, Who
+from supervisor.decider import RETRY_SECONDS, Decided, Decider
 from supervisor.journal.memory import MemoryJournal
 from supervisor.journal.snapshot import durable
 from tests.pretend_processes import Process, is_echo
-from tests.witness import Witness, check_clip, check_effect, check_state, check_workers, named
-
-_ABOUT_SESSIONS = (
-    events.TextArrived,
-    events.VoiceArrived,
-    events.InterruptAsked,
-    events.DropAsked,
-    events.ResumeAsked,
-    events.EventsSeen,
+from tests.witness import (
+    Witness,
+    check_clip,
+    check_effect,
+    check_named,
+    check_owner,
+    check_state,
+    check_workers,
+    named,
 )
+
+# Small, so that what gathers needs several batches.
+_BATCH_MAX = 4
 # How a life begins in which no process of the one before is left.
 _SWEPT = events.Recovered()
+_E = TypeVar("_E", bound=events.Event)
 
 
 @dataclass(frozen=True)
@@ -51,60 +63,160 @@ class Step:
 class Clockwork:
     """Lets events happen; `processes` is what the machine knows of them, whatever the supervisor believes."""
 
+    _batch: list[Decision]
+    _answers: list[Answer]
+    # Processes and clips that came to their end within the batch: its effects may be too late for them.
+    _late: set[Who | str]
+
     def __init__(self, policy: Policy | None = None) -> None:
         self.policy = policy or Policy()
         self.journal = MemoryJournal()
         self.now = 1000.0
         self.witness = Witness()
         self.steps: list[Step] = []
+        self.batches: list[int] = []  # how many steps each had
         self.processes: dict[Who, Process] = {}
         self.ears: set[str] = set()  # messages whose clips this life has given to be transcribed
         self.model = events.ModelChanged(ModelState.READY)
         self._messages = 0
         self._calls = 0
-        self.state = self.journal.load(self.policy)
+        self._load()
         self._begin()
 
+    # --- the driver -----------------------------------------------------------------------------------------
+
     def tell(self, event: events.Event) -> Decision:
-        """Let something happen. An echo must change nothing at all."""
-        if not (is_echo(event, self.state.epoch, self.processes) or self.witness.is_old_news(event)):
-            self._make_true(event)
-            return self._step(event)
-        self._step(events.Ticked())  # What is due anyway is not the echo's doing.
-        before = repr(self.state)
-        decision = self._step(event)
-        assert decision == Decision((), (), None), f"{event} is an echo, yet {decision}"
-        assert repr(self.state) == before, f"{event} is an echo, yet the state changed"
-        return decision
+        """Let one thing happen, in a batch of its own."""
+        self.tell_together(event)
+        return self.steps[-1].decision
 
-    def tell_then_crash_uncommitted(self, event: events.Event) -> None:
+    def tell_together(self, *happened: events.Event) -> None:
+        """Let several things happen before the supervisor looks."""
+        self.post(*happened)
+        self.step()
+
+    def step(self) -> None:
+        """Decide, commit and perform until nothing urgent is left; with nothing posted, time has passed."""
+        self._commit(self._take())
+        self._written()
+        while self.is_urgent:
+            self._commit(self._take())
+            self._written()
+
+    def tell_while_the_disk_is_full(
+        self, first: events.Event, seconds: float, meanwhile: Sequence[events.Event]
+    ) -> None:
+        """The commit is refused until so many seconds have passed; the rest happens in that time."""
+        self.post(first)
+        records = self._take()
+        if records:
+            until, before = self.now + seconds, repr(self.state)
+            while self.now < until:
+                self._decider.refused("the disk is full", "make room")
+                self.post(*meanwhile)
+                meanwhile = ()
+                self._pulse_in_vain()
+                self.now += RETRY_SECONDS
+            assert repr(self.state) == before, "something was decided while a commit was refused"
+            assert self._decider.trouble is not None
+        self._commit(records)
+        self._written()
+        assert self._decider.trouble is None
+        self.post(*meanwhile)
+        self.step()
+
+    def _pulse_in_vain(self) -> None:
+        """Signs of life that come while nothing is decided are dropped: they may be many."""
+        for who in list(self.processes):
+            self._decider.post(events.WorkerAlive(who, "pulse"))
+
+    def tell_then_crash_uncommitted(self, *happened: events.Event) -> None:
         """The supervisor dies between decision and commit: nobody was told anything."""
-        self._decide(event)
+        self.post(*happened)
+        self._take()
         self._begin_next_life()
 
-    def tell_then_crash_unperformed(self, event: events.Event) -> None:
+    def tell_then_crash_unperformed(self, *happened: events.Event) -> None:
         """The supervisor dies right after the commit: what it would have done is never done."""
-        self._make_true(event)
-        decision = self._decide(event)
-        self._commit(decision)
+        self.post(*happened)
+        self._commit(self._take())
         self._begin_next_life()
 
-    def _step(self, event: events.Event) -> Decision:
-        decision = self._decide(event)
-        self._commit(decision)
-        for effect in decision.effects:
-            self._perform(effect)
+    @property
+    def is_urgent(self) -> bool:
+        return self._decider.is_urgent
+
+    def post(self, *happened: events.Event) -> None:
+        """By the ways of the engine: words are held, an interrupt is asked late what it is."""
+        if any(map(self._is_echo, happened)) and self._is_resting:
+            self.step()  # What is due anyway is not the echo's doing.
+        for event in happened:
+            assert not isinstance(event, events.Ticked | events.StoodStill), "the decider makes these itself"
+            is_dropped = self._decider.trouble and isinstance(event, events.WorkerAlive | events.HostRead)
+            self._pending += not is_dropped
+            match event:
+                case events.Spoke():
+                    self._decider.hold(_giving(event))
+                case events.InterruptAsked():
+                    self._decider.post(_giving(event), self._answered)
+                case _:
+                    self._decider.post(event, self._answered)
+
+    def _take(self) -> list[Record]:
+        self._batch, self._late = [], set()
+        self._is_resting, self._is_committed = False, False
+        records = self._decider.take()
+        assert len(self._batch) <= _BATCH_MAX + 1, "a batch without bound"  # one more for a stall
+        assert records == [record for decision in self._batch for record in decision.records]
+        return records
+
+    def _commit(self, records: Sequence[Record]) -> None:
+        if records:
+            self.journal.commit_now(records)
+        gone = self.witness.dropped | self.witness.refused
+        for decision in self._batch:
+            self.witness.saw(decision.records, self.processes)
+        self._late |= (self.witness.dropped | self.witness.refused) - gone
+        self._is_committed = True
+
+    def _written(self) -> None:
+        self._answers = []
+        self._decider.written()
+        self._is_resting = True
         assert self.ears == self.witness.transcribing, "a clip that nobody transcribes, or for nobody"
-        put_to_rest(self.state, {record.session for record in decision.records} | _asked_about(event))
-        self.steps.append(Step(event, decision))
-        self._check_nothing_starts_in_vain(decision)
         check_state(self.state)
         check_workers(self.state, self.processes)
         remembered = self.journal.load(self.policy)
         assert durable(self.state) == durable(remembered), "the journal remembers otherwise"
         for name, session in self.state.sessions.items():
             assert session.seq == self.witness.seqs[name]
+
+    # --- the rules, watched ---------------------------------------------------------------------------------
+
+    def _decide(self, state: State, event: events.Event, now: float) -> Decision:
+        """An echo must change nothing at all."""
+        self._pending -= not isinstance(event, events.Ticked | events.StoodStill)
+        is_old = self._is_echo(event)
+        before = repr(state) if is_old else ""
+        if not is_old:
+            self._make_true(event)
+        decision = decide(state, event, now)
+        if is_old:
+            assert decision == Decision((), (), None), f"{event} is an echo, yet {decision}"
+            assert repr(state) == before, f"{event} is an echo, yet the state changed"
+        self._check_nothing_starts_in_vain(decision)
+        for record in decision.records:
+            if isinstance(record, AttemptOpened):
+                check_owner(record, self.processes)
+        for effect in decision.effects:
+            check_named(state, effect)
+            if isinstance(effect, BindWorker):
+                self.processes[effect.who].promised = effect.session
+        self._batch.append(decision)
         return decision
+
+    def _is_echo(self, event: events.Event) -> bool:
+        return is_echo(event, self.state.epoch, self.processes) or self.witness.is_old_news(event)
 
     def _check_nothing_starts_in_vain(self, decision: Decision) -> None:
         begun = {type(record) for record in decision.records} & {TurnOpened, AttemptOpened}
@@ -126,35 +238,47 @@ class Clockwork:
                     assert outage.probe == (effect.turn, effect.attempt), f"{effect}, {outage}"
                     assert outage.probe_at <= self.now, f"{effect} is early: {outage}"
 
-    def _decide(self, event: events.Event) -> Decision:
-        for name in _asked_about(event):
-            session = self.journal.wake(name) if name not in self.state.sessions else None
-            if session is not None:
-                self.state.sessions[name] = session
-        if isinstance(event, events.TextArrived | events.VoiceArrived):
-            event = replace(event, known=self.journal.known(event.message))
-        elif isinstance(event, events.EventsSeen):
-            cursors = self.journal.cursors(event.session)
-            event = replace(event, stands_at=cursors.get(event.cursor, 0), cursors=len(cursors))
-        return decide(self.state, event, self.now)
+    # --- the outputs of the decider -------------------------------------------------------------------------
 
-    def _commit(self, decision: Decision) -> None:
-        if decision.records:
-            self.journal.commit_now(decision.records)
-        self.witness.saw(decision.records, self.processes)
+    def all_taken(self) -> None:
+        assert not self._pending, "workers would be told that a frame is safe which was not decided"
 
-    def _perform(self, effect: Effect) -> None:
+    def committed(self, seconds: float, count: int) -> None:
+        assert self._is_committed
+        assert count
+        assert seconds >= 0
+
+    def _answered(self, answer: Answer) -> None:
+        assert self._is_committed, f"{answer} before the commit"
+        self._answers.append(answer)
+
+    def publish(self, records: Sequence[Record]) -> None:
+        """Everybody who asked has been answered by then."""
+        assert self._is_committed, "published before the commit"
+        assert self._answers == [each.answer for each in self._batch if each.answer is not None]
+
+    def acknowledge(self) -> None:
+        assert self._is_committed, "acknowledged before the commit"
+
+    def decided(self, batch: Decided) -> None:
+        assert [decision for _, decision, _ in batch] == self._batch
+        self.batches.append(len(batch))
+        self.steps += [Step(event, decision) for event, decision, _ in batch]
+
+    def act(self, effect: Effect) -> None:
+        assert self._is_committed, f"{effect} before the commit"
         if isinstance(effect, Transcribe | ForgetClip):
-            check_clip(effect, self.witness, self.ears)
-            self.ears ^= {effect.message}
+            check_clip(effect, self.witness, self.ears, self._late)
+            (self.ears.add if isinstance(effect, Transcribe) else self.ears.discard)(effect.message)
             return
-        check_effect(self.state, effect, self.witness, self.processes)
+        check_effect(self.state, effect, self.witness, self.processes, self._late)
         who = named(self.state, effect)
         match effect:
             case StartWorker():
                 self.processes[who] = Process(who, effect.agent)
             case KillWorker():
                 self.processes[who].is_killed = True
+                self._late.add(who)
             case BindWorker():
                 self.processes[who].session = effect.session
             case AssignTurn():
@@ -164,6 +288,24 @@ class Clockwork:
                 process.jobs.append(effect)
             case SteerTurn():
                 self.processes[who].offers.append(effect)
+
+    # --- lives ----------------------------------------------------------------------------------------------
+
+    def _load(self) -> None:
+        """What the next life, or the next image, finds on disk; nothing has happened in it."""
+        self.state = self.journal.load(self.policy)
+        self._pending = 0  # events that were posted and are not decided
+        self._batch, self._answers, self._late = [], [], set()
+        self._is_resting, self._is_committed = True, False
+        self._decider = Decider(
+            self.state,
+            now=lambda: self.now,
+            journal=self.journal,
+            outputs=self,
+            contain=Containment(_Log(), lambda: self.now, _not_contained),
+            rules=self._decide,
+            batch_max=_BATCH_MAX,
+        )
 
     def _begin(self, recovered: events.Recovered = _SWEPT) -> None:
         self.tell(recovered)
@@ -176,7 +318,7 @@ class Clockwork:
             process.is_dead = True
         self.ears.clear()
         self.journal.new_life()
-        self.state = self.journal.load(self.policy)
+        self._load()
         left = []
         for seat, process in enumerate(stuck):
             who = Who(self.state.epoch, seat, seat + 1)
@@ -188,10 +330,12 @@ class Clockwork:
         """What a report says has happened, whatever the supervisor makes of it."""
         match event:
             case events.WorkerDied():
-                process = self.processes[Who(self.state.epoch, event.seat, event.incarnation)]
-                process.is_dead, process.is_ready = True, False
+                who = Who(self.state.epoch, event.seat, event.incarnation)
+                self.processes[who].is_dead, self.processes[who].is_ready = True, False
+                self._late.add(who)
             case events.Transcribed() | events.NotTranscribed():
                 self.ears.discard(event.message)
+                self._late.add(event.message)
             case events.WorkerReady():
                 self.processes[event.who].is_ready = self.processes[event.who].job is None
             case events.ToolStarted():
@@ -200,7 +344,19 @@ class Clockwork:
                 self.processes[event.who].calls.discard(event.call)
             case events.Finished() | events.Failed() | events.Asked():
                 self.processes[event.who].job = None
+                self._late.add(event.who)
 
 
-def _asked_about(event: events.Event) -> set[str]:
-    return {event.session} if isinstance(event, _ABOUT_SESSIONS) else set()
+class _Log:
+    """Nothing is contained here, so nothing is logged."""
+
+    def write(self, verb: str, **fields: Any) -> None:
+        raise AssertionError(f"{verb}: {fields}")
+
+
+def _not_contained(place: str) -> None:
+    raise AssertionError(f"an exception was contained as `{place}`")
+
+
+def _giving(event: _E) -> Callable[[], _E]:
+    return lambda: event

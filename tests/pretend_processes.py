@@ -25,6 +25,7 @@ class Process:
     who: Who
     agent: str = DEFAULT_AGENT
     session: str | None = None  # the one whose workspace its cell has
+    promised: str | None = None  # the one whose workspace it is to have once the decision is committed
     is_ready: bool = False
     is_killed: bool = False
     is_dead: bool = False

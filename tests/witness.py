@@ -190,8 +190,13 @@ class Witness:
         process = processes[record.who]
         assert process.session in (None, record.session), f"{record} by {process}, which served another one"
         assert process.agent == self.agents[record.turn], f"{record} by {process}, which is another agent's"
-        owners = [each for each in processes.values() if each.session == record.session and not each.is_dead]
-        assert owners in ([], [process]), f"{record} while {owners} live"
+
+
+def check_owner(record: AttemptOpened, processes: dict[Who, Process]) -> None:
+    """When an attempt is opened no other process of its session lives, nor one that is yet to be bound."""
+    living = [each for each in processes.values() if not each.is_dead]
+    owners = [each for each in living if record.session in (each.session, each.promised)]
+    assert owners in ([], [processes[record.who]]), f"{record} while {owners} live"
 
 
 def check_state(state: State) -> None:
@@ -297,12 +302,18 @@ def _has_words(message: str, records: list[Record]) -> bool:
     return any(isinstance(record, TranscriptReady) and record.message == message for record in records)
 
 
-def check_clip(effect: Transcribe | ForgetClip, witness: Witness, ears: set[str]) -> None:
-    """A clip is given once in a life to whoever transcribes it, and taken back only from there."""
+def check_clip(
+    effect: Transcribe | ForgetClip, witness: Witness, ears: set[str], late: set[Who | str]
+) -> None:
+    """A clip is given once in a life to whoever transcribes it, and taken back only from there.
+
+    Within the batch it may have been dropped, or its words may have come.
+    """
     if isinstance(effect, ForgetClip):
-        assert effect.message in ears, f"{effect} takes back what nobody has"
+        assert effect.message in ears or effect.message in late, f"{effect} takes back what nobody has"
         return
-    assert effect.message in witness.transcribing, f"{effect} though nobody waits for its words"
+    is_waited_for = effect.message in witness.transcribing or effect.message in late
+    assert is_waited_for, f"{effect} though nobody waits for its words"
     assert effect.message not in ears, f"{effect} for the second time"
     assert effect.session == witness.accepted[effect.message]
 
@@ -313,11 +324,22 @@ def _is_queued(state: State, name: str) -> bool:
     return found is not None and found.state is TurnState.QUEUED
 
 
-def check_effect(state: State, effect: Effect, witness: Witness, processes: dict[Who, Process]) -> None:
-    """An effect names the current process of its seat, and one that can do what is asked."""
+def check_named(state: State, effect: Effect) -> None:
+    """When it is decided, an effect names the current process of its seat."""
+    if not isinstance(effect, Transcribe | ForgetClip):
+        who = named(state, effect)
+        assert who.epoch == state.epoch, f"{effect} names another life"
+        assert state.workers[who.seat].incarnation == who.incarnation, f"{effect} names another process"
+
+
+def check_effect(
+    state: State, effect: Effect, witness: Witness, processes: dict[Who, Process], late: set[Who | str]
+) -> None:
+    """When it is performed, an effect names a process that can do what is asked.
+
+    Unless that was killed, died or ended its turn within the batch: then the effect comes too late.
+    """
     who = named(state, effect)
-    assert who.epoch == state.epoch, f"{effect} names another life"
-    assert state.workers[who.seat].incarnation == who.incarnation, f"{effect} names another process"
     process = processes.get(who)
     if isinstance(effect, StartWorker):
         assert process is None, f"{effect} uses an incarnation again"
@@ -325,20 +347,19 @@ def check_effect(state: State, effect: Effect, witness: Witness, processes: dict
         assert not others, f"{effect} while {others} live in the seat"
         return
     assert process is not None, f"{effect} names a process that never was"
-    assert not process.is_dead, f"{effect} names a dead process"
+    assert not process.is_dead or who in late, f"{effect} names a dead process"
     match effect:
         case KillWorker():
             assert not process.is_killed, f"{effect} kills what is being killed"
         case BindWorker():
             assert process.session is None, f"{effect} to {process}"
-            assert process.is_heard, f"{effect} to {process}"
+            assert process.is_heard or who in late, f"{effect} to {process}"
         case AssignTurn():
             assert process.session == effect.session, f"{effect} to {process}"
             assert process.agent == effect.agent == witness.agents[effect.turn], f"{effect} to {process}"
-            assert process.is_ready, f"{effect} to {process}"
-            assert process.is_heard, f"{effect} to {process}"
-            assert effect.turn not in witness.ended, f"{effect} of a closed turn"
-        case SteerTurn():
+            assert (process.is_ready and process.is_heard) or who in late, f"{effect} to {process}"
+            assert effect.turn not in witness.ended or who in late, f"{effect} of a closed turn"
+        case SteerTurn() if who not in late:
             job = process.job
             assert job is not None, f"{effect} to {process}"
             assert (effect.turn, effect.attempt) == (job.turn, job.attempt), f"{effect} to {process}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from supervisor.core import events
 from supervisor.core.decide import next_deadline
@@ -99,6 +100,11 @@ class World(Clockwork):
         endpoint_of = lambda agent: known.get(agent, "model")  # noqa: E731
         self.policy = replace(self.policy, endpoint_of=endpoint_of)
         self.tell(events.PolicyChanged(replace(self.state.policy, endpoint_of=endpoint_of)))
+
+    def settings_are(self, **settings: Any) -> None:
+        """The settings are read again, and the policy has other values."""
+        self.policy = replace(self.policy, **settings)
+        self.tell(events.PolicyChanged(replace(self.state.policy, **settings)))
 
     def host_has(self, free: int, cpu: float | None = None) -> None:
         """What the host has left: free memory in MiB, and the pressure on its CPUs in percent."""
@@ -230,7 +236,7 @@ class World(Clockwork):
             process.is_dead = process.is_dead or process.who not in staying
         self.ears.clear()
         self.now += away
-        self.state = self.journal.load(self.policy)
+        self._load()
         self._begin(events.Recovered(kept, incarnations))
         for who in staying:
             job = self.processes[who].job
@@ -249,11 +255,17 @@ class World(Clockwork):
                 break
             self._beat_before(at)
             self.now = max(self.now, at)
-            self.tell(events.Ticked())
+            self.step()
         else:
             raise AssertionError("reminders beget reminders without end")
         self.now = until
-        self.tell(events.Ticked())
+        self.step()
+
+    def stands_still(self, seconds: float) -> None:
+        """The host itself cannot act for so long, as the decider finds out."""
+        self.now += seconds
+        self.step()
+        assert any(isinstance(step.event, events.StoodStill) for step in self.steps[-2:]), "nothing was late"
 
     def _beat_before(self, at: float) -> None:
         """Signs of life come a moment before anybody looks for them."""

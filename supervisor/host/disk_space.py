@@ -21,7 +21,8 @@ from pathlib import Path
 from ipc.places import Places
 from supervisor.clock import Clock
 from supervisor.containment import Containment
-from supervisor.engine import Engine, Trouble
+from supervisor.decider import Trouble
+from supervisor.engine import Engine
 from supervisor.host.folder_identity import FolderReplaced, Folders
 from supervisor.journal.errors import JournalUnwritable
 from supervisor.telemetry.log import Log

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Protocol
 
 from supervisor.clients.queries import Reading
-from supervisor.engine import Processes as Workers
 from supervisor.handoff.carried_workers import HandedProcesses
+from supervisor.performer import Processes as Workers
 from supervisor.processes.cells import Limits
 from supervisor.processes.survivors import Survivor
 from supervisor.workers.router import Known

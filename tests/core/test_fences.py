@@ -98,7 +98,7 @@ def test_a_dead_process_does_not_speak_for_the_next_one_in_its_seat(world: World
     world.tell(WorkerReady(dead))
     world.tell(WorkerDied(0, dead.incarnation, Proof(1, True, 1.0, "late"), "late"))
     world.tell(WorkerStarted(0, dead.incarnation, 4711))
-    assert world.state.workers[0].state is WorkerState.STARTING
+    assert [worker.state for worker in world.state.workers.values()] == [WorkerState.STARTING]
     assert world.state.workers[0].pid == 0
 
 
@@ -136,6 +136,6 @@ def test_a_worker_is_not_ready_because_the_one_before_it_was() -> None:
     world.passes(1.0)
     assert world.process(0).who.incarnation > dead.incarnation
     world.starts(0)
-    assert world.state.workers[0].state is WorkerState.STARTING
+    assert [worker.state for worker in world.state.workers.values()] == [WorkerState.STARTING]
     world.ready(0)
-    assert world.state.workers[0].state is WorkerState.IDLE
+    assert [worker.state for worker in world.state.workers.values()] == [WorkerState.IDLE]

@@ -1,6 +1,5 @@
 """What the stories do not print: since when a limit is passed, and how demand fades."""
 
-from supervisor.core.events import StoodStill
 from supervisor.core.policy import Policy
 from tests.world import World
 
@@ -63,8 +62,7 @@ def test_a_host_that_stood_still_was_not_missing_workers() -> None:
     world.worker_ready()
     world.says("s", "one")
     world.interrupts("s")
-    world.now += 500
-    world.tell(StoodStill(500))
+    world.stands_still(500)
     world.dies(0)
     world.worker_ready()
     assert world.state.spares_more == 0

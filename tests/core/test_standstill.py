@@ -2,7 +2,7 @@
 
 from supervisor.core.decide import decide
 from supervisor.core.effects import KillWorker, SteerTurn
-from supervisor.core.events import Steered, StoodStill, Ticked
+from supervisor.core.events import Steered, StoodStill, TextArrived, Ticked
 from supervisor.core.policy import Policy
 from supervisor.core.state import BusyMode
 from supervisor.journal.memory import MemoryJournal
@@ -39,8 +39,7 @@ def test_the_wait_for_a_model_does_not_count_a_standstill() -> None:
     world.cannot_ask("s/1", asked=60)
     world.ready(0)
     world.says("t", "hello")
-    world.now += 500.0
-    world.tell(StoodStill(500.0))
+    world.stands_still(500.0)
     assert set(world.state.resting) | set(world.state.queued) == {"s", "t"}
     world.passes(59.0)
     assert not world.state.busy
@@ -62,9 +61,8 @@ def test_a_wait_that_began_before_a_standstill_is_as_long_as_any() -> None:
     world.notes("t/1")
     world.cannot_ask("s/1", asked=60)
     world.ready(0)
-    world.says("u", "hello")
-    world.now += 3.0
-    world.tell(StoodStill(3.0))
+    hello = TextArrived("u", "m3", "key-m3", "hello", BusyMode.QUEUE)
+    world.tell_while_the_disk_is_full(hello, 3.0, meanwhile=[])
     world.passes(4.5)
     assert not world.witness.ended
     world.passes(0.2)
@@ -79,8 +77,7 @@ def test_a_turn_refused_after_a_standstill_has_not_waited_for_that_time() -> Non
     world.says("s", "hello")
     world.cannot_ask("s/1")
     world.ready(0)
-    world.now += 500.0
-    world.tell(StoodStill(500.0))
+    world.stands_still(500.0)
     world.passes(2.0)
     world.cannot_ask("s/1")
     assert not world.witness.ended

@@ -19,15 +19,17 @@ from typing import Any
 import uvloop
 
 from ipc.places import find_places, make_private
-from supervisor import app, engine
+from supervisor import app
 from supervisor.clients.subscriptions import Feed
 from supervisor.config.settings import load
 from supervisor.core import backoff
 from supervisor.core.effects import Answer
 from supervisor.core.events import Event
 from supervisor.core.records import Record
-from supervisor.core.state import State
+from supervisor.decider import GiveAnswer
+from supervisor.engine import Engine
 from supervisor.journal import group_commit, journal, statements, writer
+from supervisor.performer import Performer
 from supervisor.services import service, service_spec
 from supervisor.telemetry.systemd_notify import Notifier
 from tests.crash import points
@@ -122,17 +124,18 @@ def watch(doom: Doom) -> None:
     def connect(database: str) -> Any:
         return WatchedConnection(plain_connect(database), doom, lambda: latest[0])
 
-    class WatchedEngine(engine.Engine):
-        def __init__(self, state: State, **parts: Any) -> None:
+    class WatchedPerformer(Performer):
+        def __init__(self, **parts: Any) -> None:
             for room in points.ROOMS:
                 name = room.__name__.lower()
                 parts[name] = Watched(parts[name], room, doom)
-            super().__init__(state, **parts)
+            super().__init__(**parts)
 
-        def post(self, event: Event, answer: engine.GiveAnswer | None = None) -> None:
+    class WatchedEngine(Engine):
+        def post(self, event: Event, answer: GiveAnswer | None = None) -> None:
             super().post(event, answer and self._watched(answer))
 
-        def _watched(self, give: engine.GiveAnswer) -> engine.GiveAnswer:
+        def _watched(self, give: GiveAnswer) -> GiveAnswer:
             def watched(answer: Answer) -> None:
                 with doom.around(points.answer_point(type(answer))):
                     give(answer)
@@ -154,6 +157,7 @@ def watch(doom: Doom) -> None:
         (writer, "parameters", parameters),
         (journal, "connect", connect),
         (app, "Engine", WatchedEngine),
+        (app, "Performer", WatchedPerformer),
         (app, "Feed", WatchedFeed),
         (app, "Notifier", WatchedNotifier),
         (service, "Child", PuppetEars),

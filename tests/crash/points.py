@@ -4,21 +4,20 @@ import inspect
 from functools import cache
 from typing import get_args
 
-from supervisor import engine
+from supervisor import performer
 from supervisor.core import effects
 from supervisor.core.records import Record
 from supervisor.journal.fused_insert import BEGUN, EVENTS_BEGUN, FIRST_BEGUN, NEXT_BEGUN
 from supervisor.journal.migrate import steps
 from supervisor.journal.statements import EVENT, FIRST_TOLD, NEXT_TOLD, STATEMENTS, Statement, Sweep
 
-# What the engine asks of the journal is seen closer, statement by statement; its log is for people; what
-# contains its exceptions acts on nothing.
-_NO_ROOMS = (engine.Journal, engine.DecisionLog, engine.Containment, engine.Fault)
-# The rooms the engine acts on: every other protocol that it declares.
+# Its log is for people. What the engine asks of the journal is seen closer, statement by statement.
+_NO_ROOMS = (performer.DecisionLog,)
+# The rooms that the performer acts on: every other protocol that it declares.
 ROOMS = tuple(
     each
-    for each in vars(engine).values()
-    if getattr(each, "_is_protocol", False) and each.__module__ == engine.__name__
+    for each in vars(performer).values()
+    if getattr(each, "_is_protocol", False) and each.__module__ == performer.__name__
     if each not in _NO_ROOMS
 )
 # By which act an effect is performed.

@@ -12,18 +12,22 @@ from supervisor.core.events import (
     AnswerArrived,
     Asked,
     DrainAsked,
+    DropAsked,
     Event,
+    EventsSeen,
     Failed,
     Finished,
     InterruptAsked,
     Noted,
+    ResumeAsked,
+    ScaleAsked,
     Spoke,
     Steered,
     TextArrived,
-    Ticked,
     ToolFinished,
     ToolStarted,
     Transcribed,
+    UndrainAsked,
     VoiceArrived,
     WorkerAlive,
     WorkerDied,
@@ -52,6 +56,7 @@ POLICIES = st.builds(
     waiting_max=st.sampled_from([2, 5, 100]),
     queue_max=st.sampled_from([3, 100]),
     memory_free_bytes_min=st.just(100 * 1024 * 1024),
+    cpu_pressure_max=st.sampled_from([None, 90]),
     resume=st.sampled_from(["auto", "auto", "never", "ask"]),
     freshness_seconds=st.sampled_from([50.0, 3600.0]),
     outage_seconds_max=st.sampled_from([5.3, 3600.0]),
@@ -211,7 +216,7 @@ class Cruelty(People):
     def jumps(self, seconds: float) -> None:
         """The host slept: every deadline is late at once, and no sign of life came in between."""
         self.world.now += seconds
-        self.world.tell(Ticked())
+        self.world.step()
 
     @rule(state=MODELS)
     def model_changes(self, state: str) -> None:
@@ -229,13 +234,23 @@ class Cruelty(People):
             self.world.stops()
         self.world.crash(seconds, stuck=left.who.seat)
 
-    @rule(data=st.data(), session=SESSIONS, busy=BUSY)
-    def crashes_before_the_commit(self, data: st.DataObject, session: str, busy: str) -> None:
-        self.world.tell_then_crash_uncommitted(self._anything(data, session, busy))
+    @rule(data=st.data(), count=st.integers(1, 3))
+    def crashes_before_the_commit(self, data: st.DataObject, count: int) -> None:
+        self.world.tell_then_crash_uncommitted(*self._several(data, count))
 
-    @rule(data=st.data(), session=SESSIONS, busy=BUSY)
-    def crashes_before_the_effects(self, data: st.DataObject, session: str, busy: str) -> None:
-        self.world.tell_then_crash_unperformed(self._anything(data, session, busy))
+    @rule(data=st.data(), count=st.integers(1, 3))
+    def crashes_before_the_effects(self, data: st.DataObject, count: int) -> None:
+        self.world.tell_then_crash_unperformed(*self._several(data, count))
+
+    # More than one batch takes.
+    @rule(data=st.data(), count=st.integers(2, 6))
+    def much_happens_at_once(self, data: st.DataObject, count: int) -> None:
+        self.world.tell_together(*self._several(data, count))
+
+    @rule(data=st.data(), count=st.integers(0, 5), seconds=SECONDS)
+    def the_disk_is_full_for_a_while(self, data: st.DataObject, count: int, seconds: float) -> None:
+        [first], meanwhile = self._several(data, 1), self._several(data, count)
+        self.world.tell_while_the_disk_is_full(first, seconds, meanwhile)
 
     @rule(seconds=SECONDS)
     def stops_and_starts(self, seconds: float) -> None:
@@ -246,29 +261,54 @@ class Cruelty(People):
     def restarts_in_place(self, seconds: float) -> None:
         self.world.restart_in_place(seconds)
 
-    def _anything(self, data: st.DataObject, session: str, busy: str) -> Event:
-        """Something true to happen in the last moment of a life."""
-        message = f"last-words-{len(self.world.steps)}"
+    def _several(self, data: st.DataObject, count: int) -> list[Event]:
+        """Things that may happen now, each true by itself; the first may make others impossible."""
+        return [
+            data.draw(st.sampled_from(self._possible(data.draw(SESSIONS), data.draw(BUSY))))
+            for _ in range(count)
+        ]
+
+    def _possible(self, session: str, busy: str) -> list[Event]:
+        """A message has the same key until the world has moved on: the second one is known by it."""
+        key = f"{session}-{len(self.world.steps)}"
         events: list[Event] = [
-            TextArrived(session, message, message, "words", BusyMode(busy)),
-            VoiceArrived(session, f"{message}-spoken", message, "clip", BusyMode(busy)),
+            TextArrived(session, key, key, "words", BusyMode(busy)),
+            VoiceArrived(session, f"{key}-spoken", f"{key}-spoken", "clip", BusyMode(busy)),
             InterruptAsked(session, "someone"),
+            DropAsked(session, None, "someone"),
+            ResumeAsked(session),
+            EventsSeen(session, "bridge", max(1, self.world.witness.seqs[session])),
             DrainAsked(),
+            UndrainAsked(),
+            ScaleAsked(1),
+            ScaleAsked(3),
         ]
         for spoken in sorted(self.world.ears):
             events.append(Transcribed(self.world.witness.accepted[spoken], spoken, "words"))
+            events.append(DropAsked(self.world.witness.accepted[spoken], spoken, "someone"))
         for question in self.world.witness.questions.values():
             events.append(AnswerArrived(session_of(question), question, "yes", "someone"))
         for process in self._processes():
-            proof = Proof(1, True, 1.0, "pretend")
-            events.append(WorkerDied(process.who.seat, process.who.incarnation, proof, "words"))
-            if process.job is not None and process.is_heard:
-                events += _frames(process.who, process.job.turn, process.job.attempt)
-        return data.draw(st.sampled_from(events))
+            events += _reports(process)
+        return events
 
     @rule()
     def is_kind_for_once(self) -> None:
         be_kind(self.world)
+
+
+def _reports(process: Process) -> list[Event]:
+    """What can be heard of a living process and from it."""
+    who, proof = process.who, Proof(1, True, 1.0, "pretend")
+    reports: list[Event] = [WorkerDied(who.seat, who.incarnation, proof, "words")]
+    if not process.is_heard:
+        return reports
+    reports += [WorkerAlive(who, "pulse"), WorkerUnreachable(who, "its queue is full")]
+    if process.job is not None:
+        reports += _frames(who, process.job.turn, process.job.attempt)
+    elif not process.is_ready:
+        reports += [WorkerStarted(who.seat, who.incarnation, process.pid), WorkerReady(who)]
+    return reports
 
 
 def _frames(who: Who, turn: str, attempt: int) -> list[Any]:

@@ -1,17 +1,38 @@
 """People in the simulation: they speak, interrupt, drop, answer, drain, scale and reload."""
 
+from typing import Any
+
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from supervisor.core.decide import decide
 from supervisor.core.effects import Carried, Decision, Denied, Taken
-from supervisor.core.events import RenewalAsked, Ticked, Transcribed
+from supervisor.core.events import RenewalAsked, Transcribed
 from supervisor.core.records import MessageAccepted
 from supervisor.core.state import BusyMode
 from tests.world import World
 
 SESSIONS = st.sampled_from(["s", "t", "u"])
 BUSY = st.sampled_from([mode.value for mode in BusyMode])
+# Reminders that were made before are judged by the new values.
+SETTINGS = st.fixed_dictionaries(
+    {},
+    optional={
+        "busy_seats": st.integers(1, 3),
+        "spares": st.integers(0, 2),
+        "turns_per_worker_max": st.sampled_from([1, 200]),
+        "attempts_max": st.integers(1, 3),
+        "queue_max": st.sampled_from([1, 100]),
+        "cpu_pressure_max": st.sampled_from([None, 10, 90]),
+        "resume": st.sampled_from(["auto", "never", "ask"]),
+        "freshness_seconds": st.sampled_from([50.0, 3600.0]),
+        "outage_seconds_max": st.sampled_from([5.3, 3600.0]),
+        "deadline_seconds": st.sampled_from([7.0, 100.0]),
+        "silence_seconds": st.sampled_from([3.1, 30.3]),
+        "start_seconds": st.sampled_from([2.0, 10.1]),
+        "pulse_seconds": st.sampled_from([2.0, 5.7]),
+    },
+)
 ANSWERS = st.sampled_from(["yes", " Yes\n", "no", "words"])
 
 
@@ -73,7 +94,7 @@ class People(RuleBasedStateMachine):
         session = data.draw(st.sampled_from([accepted[message], accepted[message], "s", "elsewhere"]))
         heard = data.draw(st.booleans())
         if session != accepted[message]:
-            self.world.tell(Ticked())
+            self.world.step()
             before = repr(self.world.state)
             decided = decide(self.world.state, Transcribed(session, message, "words"), self.world.now)
             assert decided == Decision((), (), None)
@@ -158,6 +179,13 @@ class People(RuleBasedStateMachine):
         self.world.scales(seats)
         assert set(self.world.state.busy) >= busy_before
 
-    @rule(free=st.sampled_from([50, 200]))
-    def host_has(self, free: int) -> None:
-        self.world.host_has(free)
+    @rule(free=st.sampled_from([50, 200]), cpu=st.sampled_from([None, 20.0, 95.0]))
+    def host_has(self, free: int, cpu: float | None) -> None:
+        self.world.host_has(free, cpu)
+
+    @rule(changed=SETTINGS)
+    def settings_change(self, changed: dict[str, Any]) -> None:
+        """Nobody who works is touched, and no process that lives is forgotten."""
+        busy_before = set(self.world.state.busy)
+        self.world.settings_are(**changed)
+        assert set(self.world.state.busy) >= busy_before

@@ -1,0 +1,144 @@
+"""Carries a committed batch out: each effect goes to the part of the supervisor that performs it.
+
+The decider says what is done and in which order; this module says by whom. It declares what is asked of each
+part, and knows nothing else of them. Outcomes come back as events.
+
+An exception while a worker is started or killed is not contained, because a process would be out of sight: it
+ends the supervisor (engine.py). One in the handling of a clip costs the clip (containment.py).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, assert_never
+
+from supervisor.core.effects import (
+    AssignTurn,
+    BindWorker,
+    Decision,
+    Effect,
+    ForgetClip,
+    KillWorker,
+    StartWorker,
+    SteerTurn,
+    Transcribe,
+)
+from supervisor.core.events import Event, NotTranscribed
+from supervisor.core.records import Record
+from supervisor.decider import Containment, Decided, Fault
+
+
+class Processes(Protocol):
+    """Starts and kills worker processes."""
+
+    def start(self, seat: int, incarnation: int, agent: str) -> None: ...
+    def kill(self, incarnation: int) -> None: ...
+
+
+class Switchboard(Protocol):
+    """The sockets of the workers: tells them which of their frames are safe."""
+
+    def all_taken(self) -> None: ...
+    def acknowledge(self) -> None: ...
+
+
+class Assignment(Protocol):
+    """Brings turns to their workers."""
+
+    def bind(self, effect: BindWorker) -> None: ...
+    def assign(self, effect: AssignTurn) -> None: ...
+    def steer(self, effect: SteerTurn) -> None: ...
+
+
+class Hearing(Protocol):
+    """Has clips transcribed."""
+
+    def transcribe(self, effect: Transcribe) -> None: ...
+    def forget(self, effect: ForgetClip) -> None: ...
+
+
+class Feed(Protocol):
+    """Shows committed records to the clients that follow a session."""
+
+    def publish(self, records: Sequence[Record]) -> None: ...
+
+
+class DecisionLog(Protocol):
+    """Writes decisions for people to read."""
+
+    def decided(self, decisions: Iterable[Decision]) -> None: ...
+
+
+class Meter(Protocol):
+    """Counts decisions and commits."""
+
+    def decided(self, event: Event, decision: Decision) -> None: ...
+    def committed(self, seconds: float, count: int) -> None: ...
+
+
+class Performer:
+    """The outputs of the decider. `post` takes what could not be done."""
+
+    def __init__(
+        self,
+        *,
+        processes: Processes,
+        switchboard: Switchboard,
+        assignment: Assignment,
+        hearing: Hearing,
+        feed: Feed,
+        log: DecisionLog,
+        meter: Meter,
+        contain: Containment,
+        post: Callable[[Event], None],
+    ) -> None:
+        self._processes = processes
+        self._switchboard = switchboard
+        self._assignment = assignment
+        self._feed = feed
+        self._log = log
+        self._meter = meter
+        self._post = post
+        self._transcribe = contain.around("clip", hearing.transcribe, self._not_transcribed)
+        self._forget = contain.around("clip", hearing.forget, _not_forgotten)
+
+    def all_taken(self) -> None:
+        self._switchboard.all_taken()
+
+    def committed(self, seconds: float, count: int) -> None:
+        self._meter.committed(seconds, count)
+
+    def act(self, effect: Effect) -> None:
+        match effect:
+            case BindWorker():
+                self._assignment.bind(effect)
+            case AssignTurn():
+                self._assignment.assign(effect)
+            case SteerTurn():
+                self._assignment.steer(effect)
+            case KillWorker():
+                self._processes.kill(effect.incarnation)
+            case StartWorker():
+                self._processes.start(effect.seat, effect.incarnation, effect.agent)
+            case Transcribe():
+                self._transcribe(effect)
+            case ForgetClip():
+                self._forget(effect)
+            case _:
+                assert_never(effect)
+
+    def publish(self, records: Sequence[Record]) -> None:
+        self._feed.publish(records)
+
+    def acknowledge(self) -> None:
+        self._switchboard.acknowledge()
+
+    def decided(self, batch: Decided) -> None:
+        for event, decision, _ in batch:
+            self._meter.decided(event, decision)
+        self._log.decided(decision for _, decision, _ in batch)
+
+    def _not_transcribed(self, fault: Fault, effect: Transcribe) -> None:
+        self._post(NotTranscribed(effect.session, effect.message, fault.error, fault.hint))
+
+
+def _not_forgotten(fault: Fault, effect: ForgetClip) -> None:
+    """A clip that is not forgotten is transcribed and its answer is ignored."""
