@@ -42,6 +42,7 @@ from supervisor.performer import Performer
 from supervisor.processes.agent_user import choose
 from supervisor.processes.contract import ProcessRoom
 from supervisor.processes.worker_processes import Processes
+from supervisor.services.service import ServiceChanged
 from supervisor.services.services import Services
 from supervisor.stt import stt_spec
 from supervisor.stt.transcription import Hearing
@@ -330,7 +331,7 @@ class App:
         if isinstance(event, events.WorkerDied):
             self._interrupts.worker_died(event)
 
-    def _service_changed(self, changed: events.ServiceChanged) -> None:
+    def _service_changed(self, changed: ServiceChanged) -> None:
         self._log.write("service.changed", service=changed.service, state=changed.state)
         if changed.service == stt_spec.NAME:
             self._hearing.service_changed(changed)

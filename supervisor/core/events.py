@@ -287,17 +287,6 @@ class ModelChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceChanged:
-    """A service has a new state; `app` translates the model's into ModelChanged."""
-
-    service: str
-    state: str
-    address: str
-    detail: str
-    hint: str
-
-
-@dataclass(frozen=True, slots=True)
 class DrainAsked:
     """Begin no new turns."""
 

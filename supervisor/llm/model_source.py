@@ -8,6 +8,7 @@ from ipc.messages import ModelEndpoint
 from supervisor.core import events
 from supervisor.core.state import ModelState
 from supervisor.llm.embedded import EmbeddedModel, embedded_model
+from supervisor.services.service import ServiceChanged
 from supervisor.services.service_spec import ServiceSpec
 
 NAME = "model"
@@ -60,8 +61,8 @@ class ModelSource:
         self._take(endpoint)
         self._change(events.ModelChanged(ModelState.READY if endpoint else ModelState.WAITING))
 
-    def service_changed(self, changed: events.ServiceChanged) -> None:
-        """Translate the state of the embedded model's service for the core."""
+    def service_changed(self, changed: ServiceChanged) -> None:
+        """What the state of the embedded model's service means for turns."""
         embedded = self._embedded
         if embedded is None:
             return

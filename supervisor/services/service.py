@@ -20,7 +20,6 @@ from ipc.errors import PlaceError
 from ipc.messages import Beat
 from ipc.service_messages import ServiceStart, ServiceState
 from supervisor.clock import monotonic
-from supervisor.core.events import ServiceChanged
 from supervisor.handoff.carried_services import HandedService
 from supervisor.services.child import Child
 from supervisor.services.service_spec import ServiceSpec
@@ -29,6 +28,17 @@ from supervisor.services.service_spec import ServiceSpec
 _NEEDED_SECONDS = 1.0
 # Checks per silence limit; they bound how late a silence is noticed.
 _LOOKS_PER_SILENCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceChanged:
+    """A service has a new state. What that means for turns is for those who use the service."""
+
+    service: str
+    state: str
+    address: str
+    detail: str
+    hint: str
 
 
 @dataclass(frozen=True)

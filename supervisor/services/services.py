@@ -13,10 +13,9 @@ from ipc.service_messages import FromService
 from ipc.time_budgets import SERVICE_OWN_END_SECONDS
 from ipc.zmtp import Sent
 from supervisor.containment import Containment, Fault
-from supervisor.core.events import ServiceChanged
 from supervisor.handoff.carried_services import HandedService
 from supervisor.services.child import Child
-from supervisor.services.service import Service
+from supervisor.services.service import Service, ServiceChanged
 from supervisor.services.service_spec import ServiceSpec
 
 Report = Callable[[ServiceChanged], None]

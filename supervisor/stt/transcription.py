@@ -16,6 +16,7 @@ from ipc.zmtp import Sent
 from supervisor.config.live import Live
 from supervisor.core import events
 from supervisor.core.effects import ForgetClip, Transcribe
+from supervisor.services.service import ServiceChanged
 from supervisor.stt import stt_spec
 
 # A clip that has ended two processes would end every further one.
@@ -99,8 +100,8 @@ class Hearing:
         if clip is not None and clip.is_sent:
             self._services.send(stt_spec.NAME, encode(wire.Forget(clip.message)))
 
-    def service_changed(self, changed: events.ServiceChanged) -> None:
-        """Ready: send everything that waits. Gone: retry its clip once. Failed: end all clips.
+    def service_changed(self, changed: ServiceChanged) -> None:
+        """Ready: everything that waits is sent. Gone: what it was at is tried once more. Failed: all end.
 
         A service that waits for weights counts as failed here: a person must fetch them first.
 

@@ -9,8 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from supervisor.core.events import ServiceChanged
-from supervisor.services import RestartPolicy, Services, ServiceSpec
+from supervisor.services import RestartPolicy, ServiceChanged, Services, ServiceSpec
 from tests.no_containment import uncontained
 
 # A ceiling for one wait on a busy machine, not an expectation.

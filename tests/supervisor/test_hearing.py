@@ -14,8 +14,8 @@ from stt_service.options import Limits, Options
 from supervisor.config.live import Live
 from supervisor.config.settings import Settings, Stt
 from supervisor.core.effects import ForgetClip, Transcribe
-from supervisor.core.events import Event, NotTranscribed, ServiceChanged, Transcribed
-from supervisor.services import Services, ServiceSpec
+from supervisor.core.events import Event, NotTranscribed, Transcribed
+from supervisor.services import ServiceChanged, Services, ServiceSpec
 from supervisor.stt import clip_store, stt_spec, transcription
 from supervisor.stt.transcription import Hearing
 from tests.no_containment import uncontained
