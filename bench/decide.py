@@ -17,6 +17,7 @@ from supervisor.core.events import (
     WorkerStarted,
 )
 from supervisor.core.policy import Policy
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import BusyMode, ModelState, Proof, State, Who
 
 SIZES = (10, 1_000, 10_000)
@@ -73,7 +74,7 @@ class House:
                 self._happens(WorkerStarted(effect.seat, effect.incarnation, pid=1))
                 self._happens(WorkerReady(Who(self._state.epoch, effect.seat, effect.incarnation)))
             elif isinstance(effect, KillWorker):
-                self._happens(WorkerDied(effect.seat, effect.incarnation, _PROOF, "killed"))
+                self._happens(WorkerDied(effect.seat, effect.incarnation, _PROOF, Reason(EndReason.KILLED)))
 
 
 def measure(rounds: int) -> list[Outcome]:

@@ -19,6 +19,7 @@ from ipc.places import Places, find_places, is_listening, make_private
 from supervisor.app import App
 from supervisor.config.settings import load
 from supervisor.core.events import Event, WorkerAlive, WorkerDied, WorkerStarted
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import Proof, Who
 from supervisor.handoff.carried_workers import HandedProcesses
 from supervisor.journal.journal import Journal
@@ -102,7 +103,8 @@ class PretendProcesses:
         self._unlisten(incarnation)
         if incarnation in self._pulses:
             self._pulses.pop(incarnation).close()
-        self._report(WorkerDied(seat, incarnation, Proof(1, True, 0.0, self.cell_name), "killed"))
+        proof = Proof(1, True, 0.0, self.cell_name)
+        self._report(WorkerDied(seat, incarnation, proof, Reason(EndReason.KILLED)))
 
     def is_known(self, incarnation: int) -> bool:
         return incarnation in self._seats

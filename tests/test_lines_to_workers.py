@@ -102,7 +102,7 @@ class Stage:
     def reasons(self) -> list[str]:
         unreachable = [event for event in self.posts.events if isinstance(event, events.WorkerUnreachable)]
         assert all(event.who == WHO for event in unreachable)
-        return [event.reason for event in unreachable]
+        return [str(event.reason) for event in unreachable]
 
 
 async def reasons(folder: Path, connected: bool, frames: int) -> list[str]:

@@ -9,6 +9,7 @@ from supervisor.core.decide import next_deadline
 from supervisor.core.effects import Answer
 from supervisor.core.kept_turns import keepable
 from supervisor.core.policy import DEFAULT_AGENT
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import BusyMode, ModelState, Proof, Who, session_of
 from tests.clockwork import Clockwork
 from tests.pretend_processes import Process
@@ -137,7 +138,7 @@ class World(Clockwork):
         """The process in the seat is gone, by itself or because it was killed."""
         who = self.process(seat).who
         proof = Proof(processes=2, all_dead=all_dead, ms=4.0, how="pretend")
-        self.tell(events.WorkerDied(seat, who.incarnation, proof, words))
+        self.tell(events.WorkerDied(seat, who.incarnation, proof, Reason(EndReason.EXITED, words)))
 
     def sticks(self, seat: int) -> None:
         """The process in the seat was killed, and the kernel cannot end it yet."""
@@ -150,7 +151,7 @@ class World(Clockwork):
         self.tell(events.WorkerAlive(self.process(seat).who, kind))
 
     def unreachable(self, seat: int) -> None:
-        self.tell(events.WorkerUnreachable(self.process(seat).who, "its queue is full"))
+        self.tell(events.WorkerUnreachable(self.process(seat).who, Reason(EndReason.NOT_READING)))
 
     # --- what workers say -----------------------------------------------------------------------------------
 

@@ -283,7 +283,7 @@ class Views:
 
     def _words(self, worker: Worker) -> str:
         if worker.stuck_since is None:
-            return worker.words or worker.why
+            return worker.words or str(worker.why or "")
         seconds = self._clock.now() - worker.stuck_since
         return f"killed, and still there after {seconds:.0f} s: {worker.words}"
 

@@ -194,7 +194,7 @@ def _worker_ended(ledger: Ledger, event: WorkerDied | WorkerStuck) -> None:
         turns.worker_stuck(ledger, worker, event)
         pool.stuck(ledger, worker, event)
     else:
-        turns.worker_gone(ledger, worker, event.proof, event.words)
+        turns.worker_gone(ledger, worker, event.proof, event.reason)
         pool.emptied(ledger, worker, event)
 
 

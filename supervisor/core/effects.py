@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from supervisor.core.reasons import Reason
 from supervisor.core.records import Record
 from supervisor.core.state import Message, Who
 
@@ -21,7 +22,7 @@ class KillWorker:
 
     seat: int
     incarnation: int
-    why: str
+    why: Reason
     turn: str = ""
 
 

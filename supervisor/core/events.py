@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from supervisor.core.policy import Policy
-from supervisor.core.state import BusyMode, Kept, Leftover, ModelState, Proof, Who
+from supervisor.core.reasons import Reason
+from supervisor.core.state import BusyMode, Kept, ModelState, Proof, Who
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ class WorkerDied:
     seat: int
     incarnation: int
     proof: Proof
-    words: str
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +177,10 @@ class WorkerKept:
 
 @dataclass(frozen=True, slots=True)
 class WorkerUnreachable:
-    """A frame could not be sent to the worker."""
+    """The worker is of no use any more: no frame reaches it, or it does what no worker does."""
 
     who: Who
-    reason: str
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)

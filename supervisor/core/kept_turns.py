@@ -7,6 +7,7 @@ from supervisor.core import admission, pool, turns
 from supervisor.core.decision import Ledger
 from supervisor.core.effects import Carried, KillWorker
 from supervisor.core.events import Recovered, WorkerKept
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import Intake, Kept, Session, State, Turn, Who, Worker, WorkerState
 from supervisor.core.timers import LifeDue
 
@@ -43,7 +44,7 @@ def take_back(ledger: Ledger, event: Recovered) -> set[str]:
             _go_on(ledger, session, session.turn, found)
             going_on.add(session.name)
     for one in kept.values():
-        ledger.perform(KillWorker(one.seat, one.incarnation, "its turn ended with the restart"))
+        ledger.perform(KillWorker(one.seat, one.incarnation, Reason(EndReason.TURN_OVER)))
     return going_on
 
 
@@ -54,7 +55,7 @@ def confirmed(ledger: Ledger, event: WorkerKept) -> None:
         return
     worker.loop_at = ledger.now
     if worker.turn is not None and turns.running(ledger.state, event.who, event.turn, event.attempt) is None:
-        pool.kill(ledger, worker, "it does not have the turn it was given before the restart")
+        pool.kill(ledger, worker, Reason(EndReason.TURN_UNKNOWN))
 
 
 def _go_on(ledger: Ledger, session: Session, turn: Turn, kept: Kept) -> None:

@@ -30,6 +30,7 @@ from collections.abc import Iterator
 from supervisor.core import backoff, turns
 from supervisor.core.decision import Ledger
 from supervisor.core.events import Failed, Frame
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import Attempt, Outage, Session, State, Turn, session_of
 from supervisor.core.timers import OutageDue
 
@@ -57,7 +58,7 @@ def refused(ledger: Ledger, event: Failed) -> None:
     if ledger.now >= since + limit:
         _give_up(ledger, session, turn, event.error, event.hint)
         return
-    turns.leave(ledger, session, turn, event.error)
+    turns.leave(ledger, session, turn, Reason(EndReason.MODEL_AWAY, event.error))
     turns.pause(ledger, turn)
     until = ledger.now + backoff.seconds(turn.refusals, turn.id, ledger.state.policy.rest_seconds_max)
     if outage is not None:

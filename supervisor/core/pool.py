@@ -40,6 +40,7 @@ from supervisor.core.events import (
     WorkerStarted,
     WorkerStuck,
 )
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import State, Who, Worker, WorkerState
 from supervisor.core.timers import LifeDue, ReadyDue, RestDue
 
@@ -48,11 +49,11 @@ _REST_SECONDS_FIRST = 0.25
 # An idle worker's loop has nothing to wait for: without a beat for this many pulses it is stuck.
 _IDLE_LOOP_PULSES = 4
 
-NEVER_READY = "it was not ready in time"
-MAKES_ROOM = "makes room"
-RECYCLED = "recycled"
-RENEWED = "renewed"
-RETIRED = "retired"
+NEVER_READY = Reason(EndReason.NEVER_READY)
+MADE_ROOM = Reason(EndReason.MADE_ROOM)
+RECYCLED = Reason(EndReason.RECYCLED)
+RENEWED = Reason(EndReason.RENEWED)
+RETIRED = Reason(EndReason.RETIRED)
 
 # Frames of a dying process do not count, and an empty seat sends none.
 _LIVING = (WorkerState.STARTING, WorkerState.IDLE, WorkerState.BUSY)
@@ -174,7 +175,7 @@ def start(ledger: Ledger, worker: Worker, agent: str) -> None:
     ledger.state.outdated.pop(worker.seat, None)
     worker.incarnation, worker.agent, worker.level = ledger.state.incarnations, agent, ""
     worker.state, worker.since = WorkerState.STARTING, ledger.now
-    worker.turns, worker.pid, worker.why, worker.is_ready_early = 0, 0, "", False
+    worker.turns, worker.pid, worker.why, worker.is_ready_early = 0, 0, None, False
     worker.stuck_since = None
     index(ledger.state, worker)
     ledger.perform(StartWorker(worker.seat, worker.incarnation, agent))
@@ -235,8 +236,8 @@ def alive(ledger: Ledger, event: WorkerAlive) -> None:
         worker.loop_at = ledger.now
 
 
-def kill(ledger: Ledger, worker: Worker, why: str) -> None:
-    """End the process in the seat and its descendants. A second call changes nothing."""
+def kill(ledger: Ledger, worker: Worker, why: Reason) -> None:
+    """End the process in the seat and all it started. A second call changes nothing."""
     if worker.state not in _LIVING:
         return
     if worker.turn is not None:
@@ -263,7 +264,7 @@ def stuck(ledger: Ledger, worker: Worker, event: WorkerStuck) -> None:
 def recycle(ledger: Ledger, worker: Worker) -> None:
     """End an idle worker, so that a fresh one takes its seat."""
     worker.away_since = ledger.now
-    kill(ledger, worker, MAKES_ROOM)
+    kill(ledger, worker, MADE_ROOM)
 
 
 def emptied(ledger: Ledger, worker: Worker, event: WorkerDied) -> None:
@@ -280,7 +281,7 @@ def emptied(ledger: Ledger, worker: Worker, event: WorkerDied) -> None:
     if len(state.workers) - len(state.stuck) > wanted(state):
         _remove(state, worker)
         return
-    worker.words = event.words
+    worker.words = str(event.reason)
     if not failed_to_start:
         vacate(state, worker)
         return
@@ -321,9 +322,9 @@ def look_for_life(ledger: Ledger, due: LifeDue) -> None:
         return
     limit = ledger.state.policy.pulse_seconds
     if ledger.now >= worker.pulse_at + limit:
-        kill(ledger, worker, f"its process gave no sign of life for {limit:.0f} s")
+        kill(ledger, worker, Reason(EndReason.NO_PULSE, f"{limit:.0f} s"))
     elif worker.state is WorkerState.IDLE and ledger.now >= worker.loop_at + limit * _IDLE_LOOP_PULSES:
-        kill(ledger, worker, f"its loop stood still for {limit * _IDLE_LOOP_PULSES:.0f} s")
+        kill(ledger, worker, Reason(EndReason.LOOP_STILL, f"{limit * _IDLE_LOOP_PULSES:.0f} s"))
     else:
         worker.starts_failed = 0  # It has run for a while: starts work again.
         ledger.remind(worker.pulse_at + limit, due)

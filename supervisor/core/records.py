@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from supervisor.core.policy import DEFAULT_AGENT
+from supervisor.core.reasons import Reason
 from supervisor.core.state import Proof, Verdict, Who
 
 
@@ -180,14 +181,14 @@ class AttemptLost(Record):
     type: ClassVar[str] = "attempt.lost"
     turn: str
     attempt: int
-    reason: str
+    reason: Reason
     losses: int
     said: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
 
     def fields(self) -> dict[str, Any]:
-        return {"turn": self.turn, "attempt": self.attempt, "reason": self.reason, "said": self.said}
+        return {"turn": self.turn, "attempt": self.attempt, "reason": str(self.reason), "said": self.said}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,13 +5,15 @@ from supervisor.core.decision import Ledger
 from supervisor.core.effects import Carried
 from supervisor.core.events import Recovered
 from supervisor.core.policy import Policy
-from supervisor.core.records import AttemptStuck, MessageDropped
-from supervisor.core.state import Intake, Leftover, Proof, Session, Turn, Worker, WorkerState
+from supervisor.core.reasons import EndReason, Reason
+from supervisor.core.records import MessageDropped
+from supervisor.core.state import Intake, Proof, Session, Turn
 
 # The start has swept away every process that the session had in the life before; nobody counted them.
 _SWEPT = Proof(processes=0, all_dead=True, ms=0.0, how="restart")
-_ENDED = "the supervisor ended while it ran"
-# `by` of a message that is dropped because it waited too long while the service was away.
+_ENDED = Reason(EndReason.SUPERVISOR_ENDED)
+_STOPPED = Reason(EndReason.SERVICE_STOPPED)
+# By whom a message is dropped that waited too long for a service that was away.
 TOO_OLD = "freshness"
 
 
@@ -100,4 +102,4 @@ def stop_asked(ledger: Ledger) -> None:
     for session in ledger.state.sessions.values():
         turn = session.turn
         if turn and turn.attempt and turn.attempt.verdict is None:
-            turns.leave(ledger, session, turn, "the service was stopped")
+            turns.leave(ledger, session, turn, _STOPPED)

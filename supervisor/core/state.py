@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from supervisor.core.policy import DEFAULT_AGENT, Policy
+from supervisor.core.reasons import Reason
 from supervisor.core.timers import Due
 
 
@@ -243,10 +244,10 @@ class Worker:
     starts_failed: int = 0
     pulse_at: float = 0.0
     loop_at: float = 0.0
-    away_since: float | None = None  # since when a ready worker is missing here, which a spare replaces
-    why: str = ""  # the reason of its kill
-    stuck_since: float | None = None  # it was killed, and `words` says what the kernel cannot end
-    words: str = ""  # the reason of its end, for status requests
+    away_since: float | None = None  # it was of use and is not now: since when a spare may be needed for it
+    why: Reason | None = None  # why it is being killed
+    stuck_since: float | None = None  # it was killed, and the kernel cannot end what `words` says
+    words: str = ""  # its last words, kept for whoever asks what went wrong
 
     @property
     def is_empty(self) -> bool:

@@ -10,6 +10,8 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, TypeVar
 
+from supervisor.core.reasons import Reason
+
 _NUMBER_MAX = 2**63 - 1
 _Held = TypeVar("_Held")
 
@@ -18,11 +20,14 @@ def holdable(event: _Held) -> _Held:
     """Return the event with lone surrogates replaced by question marks; OverflowError for large numbers."""
     kind: type[Any] = type(event)
     read, names = _read(kind)  # type: ignore[arg-type]
-    unclean = {}
+    unclean: dict[str, str | Reason] = {}
     for name, value in zip(names, read(event), strict=True):
         if isinstance(value, str):
             if not value.isascii() and not _is_whole(value):
                 unclean[name] = value.encode(errors="replace").decode()
+        elif isinstance(value, Reason):
+            if (held := holdable(value)) is not value:
+                unclean[name] = held
         elif isinstance(value, int) and not -_NUMBER_MAX <= value <= _NUMBER_MAX:
             raise OverflowError
     return replace(event, **unclean) if unclean else event  # type: ignore[type-var]

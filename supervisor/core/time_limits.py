@@ -6,6 +6,7 @@ or for an unavailable model; that of silence begins again with every frame.
 
 from supervisor.core import pool, turns
 from supervisor.core.decision import Ledger
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import NOTHING_TO_KILL, TurnState, Verdict
 from supervisor.core.timers import SilenceDue, TurnDue
 
@@ -23,7 +24,7 @@ def overdue(ledger: Ledger, due: TurnDue) -> None:
     if turn.attempt is None:
         turns.close(ledger, session, turn, verdict, NOTHING_TO_KILL)
     elif turn.attempt.verdict is None:
-        turns.stop(ledger, session, turn, verdict, "deadline")
+        turns.stop(ledger, session, turn, verdict, Reason(EndReason.DEADLINE))
 
 
 def silent(ledger: Ledger, due: SilenceDue) -> None:
@@ -38,4 +39,5 @@ def silent(ledger: Ledger, due: SilenceDue) -> None:
     if ledger.now < due_at:  # The same sum as for the timer: a rounded difference could repeat for ever.
         ledger.remind(due_at, due)
     elif attempt.verdict is None:
-        pool.kill(ledger, ledger.state.workers[attempt.who.seat], f"no progress for {limit:.0f} s")
+        reason = Reason(EndReason.SILENT, f"{limit:.0f} s")
+        pool.kill(ledger, ledger.state.workers[attempt.who.seat], reason)

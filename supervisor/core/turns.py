@@ -51,6 +51,7 @@ from supervisor.core.events import (
     ToolStarted,
     WorkerStuck,
 )
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.records import (
     AttemptLost,
     AttemptOpened,
@@ -83,6 +84,7 @@ from supervisor.core.timers import SilenceDue, TurnDue
 _OFFERED_MAX = 32
 # An empty answer counts as a failure; a worker that knows the cause reports it itself.
 _EMPTY = ("the model gave an empty answer", "send the message again, or ask differently")
+_INTERRUPT = Reason(EndReason.INTERRUPT)
 
 
 def running(state: State, who: Who, turn_id: str, number: int) -> tuple[Session, Turn, Attempt] | None:
@@ -205,7 +207,7 @@ def _fits(ledger: Ledger, attempt: Attempt, characters: int) -> bool:
     limit = ledger.state.policy.said_characters_max
     if characters > limit:
         worker = ledger.state.workers[attempt.who.seat]
-        pool.kill(ledger, worker, f"it said more than {limit} characters")
+        pool.kill(ledger, worker, Reason(EndReason.TOO_MUCH_TEXT, str(limit)))
     return characters <= limit
 
 
@@ -251,7 +253,7 @@ def _failed(ledger: Ledger, session: Session, turn: Turn, event: Failed) -> None
     turn.attempt.spend(event.input_tokens, event.output_tokens)
     give_back(ledger, event.who)
     if event.again and turn.losses + 1 < ledger.state.policy.attempts_max:
-        lose(ledger, session, turn, event.error)
+        lose(ledger, session, turn, Reason(EndReason.ATTEMPT_FAILED, event.error))
     else:
         fail(ledger, session, turn, event.error, event.hint)
 
@@ -277,12 +279,12 @@ def interrupt(ledger: Ledger, session: Session, by: str) -> str | None:
         proof = replace(NOTHING_TO_KILL, all_dead=not is_left)
         close(ledger, session, turn, Verdict(TurnState.INTERRUPTED, by=by), proof)
     else:
-        stop(ledger, session, turn, Verdict(TurnState.INTERRUPTED, by=by), "interrupt")
+        stop(ledger, session, turn, Verdict(TurnState.INTERRUPTED, by=by), _INTERRUPT)
     return turn.id
 
 
-def stop(ledger: Ledger, session: Session, turn: Turn, verdict: Verdict, why: str) -> None:
-    """End the running attempt by killing its cell. The turn closes with the proof."""
+def stop(ledger: Ledger, session: Session, turn: Turn, verdict: Verdict, why: Reason) -> None:
+    """End the running attempt by killing its cell. The turn closes when the proof has come."""
     attempt = turn.attempt
     assert attempt is not None
     attempt.verdict = verdict
@@ -290,7 +292,7 @@ def stop(ledger: Ledger, session: Session, turn: Turn, verdict: Verdict, why: st
     pool.kill(ledger, ledger.state.workers[attempt.who.seat], why)
 
 
-def worker_gone(ledger: Ledger, worker: Worker, proof: Proof, words: str) -> None:
+def worker_gone(ledger: Ledger, worker: Worker, proof: Proof, reason: Reason) -> None:
     """The worker of a running turn is dead: close the turn by its verdict, or count the attempt as lost."""
     found = _work_of(ledger.state, worker)
     if found is None:
@@ -299,7 +301,7 @@ def worker_gone(ledger: Ledger, worker: Worker, proof: Proof, words: str) -> Non
     if attempt.verdict is not None:
         close(ledger, session, turn, attempt.verdict, proof)
     else:
-        lose(ledger, session, turn, worker.why or words)
+        lose(ledger, session, turn, worker.why or reason)
 
 
 def worker_stuck(ledger: Ledger, worker: Worker, event: WorkerStuck) -> None:
@@ -312,14 +314,14 @@ def worker_stuck(ledger: Ledger, worker: Worker, event: WorkerStuck) -> None:
     ledger.tell(session, AttemptStuck, turn=turn.id, attempt=attempt.number, **told)
 
 
-def lose(ledger: Ledger, session: Session, turn: Turn, reason: str) -> None:
-    """The attempt ended without an answer: try again, before turns that have not begun."""
+def lose(ledger: Ledger, session: Session, turn: Turn, reason: Reason) -> None:
+    """The attempt is gone without an answer: try again, before others who have not begun."""
     if count_loss(ledger, session, turn, reason):
         backoff.again(ledger, session, turn)
 
 
-def count_loss(ledger: Ledger, session: Session, turn: Turn, reason: str) -> bool:
-    """Return whether the turn may be tried again; one that has lost too many workers is closed."""
+def count_loss(ledger: Ledger, session: Session, turn: Turn, reason: Reason) -> bool:
+    """Whether the turn may be tried again; one that has cost too many workers is closed."""
     _put_back(ledger, session, turn, reason, losses=turn.losses + 1)
     if turn.losses < ledger.state.policy.attempts_max:
         return True
@@ -334,12 +336,12 @@ def count_loss(ledger: Ledger, session: Session, turn: Turn, reason: str) -> boo
     return False
 
 
-def leave(ledger: Ledger, session: Session, turn: Turn, reason: str) -> None:
-    """Put the turn back, for a later epoch or until its model is back, without counting a loss."""
+def leave(ledger: Ledger, session: Session, turn: Turn, reason: Reason) -> None:
+    """Put the turn back, for a later life or until its model is back. Not its fault: it weighs nothing."""
     _put_back(ledger, session, turn, reason, turn.losses)
 
 
-def _put_back(ledger: Ledger, session: Session, turn: Turn, reason: str, losses: int) -> None:
+def _put_back(ledger: Ledger, session: Session, turn: Turn, reason: Reason, losses: int) -> None:
     attempt = turn.attempt
     assert attempt is not None
     ledger.tell(

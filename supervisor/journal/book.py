@@ -6,6 +6,7 @@ from itertools import count
 from typing import Any
 
 from supervisor.core import records as told
+from supervisor.core.reasons import Reason
 from supervisor.core.records import Record
 from supervisor.core.state import Question, TurnState
 from supervisor.journal.errors import JournalFenced
@@ -249,8 +250,9 @@ class Book:
 def _is_writable(record: Record) -> bool:
     """A lone surrogate cannot be encoded as UTF-8."""
     values = (getattr(record, field.name) for field in fields(record))
+    texts = (str(value) for value in values if isinstance(value, str | Reason))
     try:
-        return all(value.isascii() or value.encode() for value in values if isinstance(value, str))
+        return all(text.isascii() or text.encode() for text in texts)
     except UnicodeEncodeError:
         return False
 

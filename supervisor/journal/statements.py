@@ -375,6 +375,8 @@ def parameters(record: Record) -> dict[str, Any]:
             values.update(epoch=who.epoch, seat=who.seat, incarnation=who.incarnation)
         case AttemptSpoke(text=text):
             values["length"] = len(text)
+        case AttemptLost(reason=reason):
+            values["reason"] = str(reason)
         case TurnOpened(messages=messages):
             values["messages_json"] = json.dumps(messages)
         case AttemptStopped(verdict=verdict):

@@ -1,8 +1,10 @@
-"""The reason of a worker's death, in a sentence: its exit status and the last line of its log, both short."""
+"""Why a worker died: how it ended and the last line it wrote, both short."""
 
 import os
 import signal
 from pathlib import Path
+
+from supervisor.core.reasons import EndReason, Reason
 
 _LOG_TAIL_BYTES = 4096
 _LINE_CHARACTERS_MAX = 300
@@ -39,9 +41,19 @@ def size(count: int) -> str:
     return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"
 
 
-def too_large(bytes_max: int) -> str:
-    """Return the reason for a tree that was killed because of its memory."""
-    return f"it used more than {size(bytes_max)} of memory"
+def too_large(bytes_max: int) -> Reason:
+    """For a tree that was ended because of its memory."""
+    return Reason(EndReason.MEMORY, size(bytes_max))
+
+
+def not_started(fault: str) -> Reason:
+    """For a worker that never had a process."""
+    return Reason(EndReason.NOT_STARTED, fault)
+
+
+def exited(status: int | None, log: Path) -> Reason:
+    """For a worker that ended by itself, or by the hand of somebody else."""
+    return Reason(EndReason.EXITED, sentence(how_it_ended(status), log))
 
 
 def sentence(how: str, log: Path) -> str:

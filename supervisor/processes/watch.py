@@ -51,5 +51,5 @@ class Watch:
         for incarnation, reading in self.readings().items():
             worker = self._workers[incarnation]
             if 0 < worker.memory_bytes_max < reading.memory_bytes and worker.kill_asked_at is None:
-                worker.kill_words = too_large(worker.memory_bytes_max)
+                worker.kill_reason = too_large(worker.memory_bytes_max)
                 self._kill(incarnation)

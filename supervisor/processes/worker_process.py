@@ -16,11 +16,14 @@ from enum import StrEnum
 from pathlib import Path
 
 from ipc.service_messages import Fork, Sandbox
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.handoff.carried_workers import HandedWorker
 from supervisor.processes.cells import Held
 from supervisor.processes.procfs import Process
 from supervisor.processes.seccomp import tools_filter
 from supervisor.processes.spawner import Nursery
+
+KILLED = Reason(EndReason.KILLED)
 
 
 class Phase(StrEnum):
@@ -47,7 +50,7 @@ class Worker:
     workspace: str = ""  # the name of its session's folder, once it has one
     status: int | None = None
     kill_asked_at: float | None = None
-    kill_words: str = "killed by the supervisor"
+    kill_reason: Reason = KILLED
 
     @property
     def level(self) -> str:

@@ -18,13 +18,13 @@ from ipc.service_messages import Bound, Exited, Forked, ForkFailed, FromZygote, 
 from supervisor.clock import monotonic
 from supervisor.core.events import WorkerDied, WorkerStarted, WorkerStuck
 from supervisor.core.policy import DEFAULT_AGENT
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import Proof
 from supervisor.handoff.carried_workers import HandedProcesses
 from supervisor.processes import agent_user, procfs
 from supervisor.processes.cells import CellUnavailable, Held, Limits, own_cgroup
-from supervisor.processes.exit_reason import how_it_ended, sentence, too_large
-from supervisor.processes.link_sockets import NextLink
-from supervisor.processes.orphans import Record
+from supervisor.processes.exit_reason import exited, not_started, too_large
+from supervisor.processes.orphans import Record, sweep_leftovers
 from supervisor.processes.spawner import Nursery, NurseryState, Wishes
 from supervisor.processes.stuck_processes import left
 from supervisor.processes.survivors import Survivor, Survivors
@@ -148,7 +148,7 @@ class Processes:
         match worker.phase:
             case Phase.WAITING:
                 self._waiting.remove(worker)
-                self._never_was(worker, "killed before it was started")
+                self._never_was(worker, Reason(EndReason.KILLED_UNSTARTED))
             case Phase.ASKED:
                 asyncio.get_running_loop().call_later(_PROOF_SECONDS_MAX, self._still_asked, worker)
             case Phase.HELD:
@@ -194,8 +194,7 @@ class Processes:
             self.kill(incarnation)
         if self._endings:
             await asyncio.wait(self._endings, timeout=deadline_seconds / 2)
-        closings = (each.close(deadline_seconds / 2) for each in (self._nursery, *self._former))
-        await asyncio.gather(*closings)
+        await asyncio.gather(*(each.close(deadline_seconds / 2) for each in (self._nursery, *self._former)))
         for ending in list(self._endings):
             ending.cancel()
         for worker in list(self._workers.values()):
@@ -246,7 +245,7 @@ class Processes:
 
     def _ask(self) -> None:
         while self._waiting and self._nursery.state is NurseryState.UNAVAILABLE:
-            self._never_was(self._waiting.popleft(), f"could not be started: {self._nursery.detail}")
+            self._never_was(self._waiting.popleft(), not_started(self._nursery.detail))
         asked = sum(1 for worker in self._workers.values() if worker.phase is Phase.ASKED)
         while self._waiting and asked < _ASKED_MAX and self._nursery.state is NurseryState.READY:
             worker = self._waiting[0]
@@ -255,10 +254,10 @@ class Processes:
                     return
             except OSError as error:
                 self._waiting.popleft()
-                self._never_was(worker, f"could not be started: {error}")
+                self._never_was(worker, not_started(str(error)))
             except (CellUnavailable, PlaceError) as fault:
                 self._waiting.popleft()
-                self._never_was(worker, f"could not be started: {fault.fault}")
+                self._never_was(worker, not_started(fault.fault))
             else:
                 self._waiting.popleft()
                 worker.phase = Phase.ASKED
@@ -287,7 +286,7 @@ class Processes:
             case Running(incarnation) if descriptor is not None:
                 self._running(self._workers.get(incarnation), descriptor)
             case ForkFailed(incarnation, error):
-                self._never_was(self._workers[incarnation], f"could not be started: {error}")
+                self._never_was(self._workers[incarnation], not_started(str(error)))
             case Bound():
                 self._bindings.told(message)
             case Exited(incarnation, status):
@@ -320,10 +319,10 @@ class Processes:
 
     # --- the way out
 
-    def _never_was(self, worker: Worker, words: str) -> None:
+    def _never_was(self, worker: Worker, reason: Reason) -> None:
         self._forget(worker)
         proof = Proof(processes=0, all_dead=True, ms=0.0, how=self._nursery.cell.name)
-        died = WorkerDied(worker.seat, worker.incarnation, proof, words)
+        died = WorkerDied(worker.seat, worker.incarnation, proof, reason)
         asyncio.get_running_loop().call_soon(lambda: self._report(died))
 
     def _still_asked(self, worker: Worker) -> None:
@@ -346,7 +345,7 @@ class Processes:
         """The zygote and its guard are gone, and with them, if that is certain, all their descendants."""
         for worker in [each for each in self._workers.values() if each.nursery is nursery]:
             if worker.phase is Phase.ASKED:
-                self._never_was(worker, words)
+                self._never_was(worker, Reason(EndReason.ZYGOTE_ENDED, words))
             elif worker.held is not None:
                 worker.held.is_certain = is_certain
                 worker.held.reaped.set()
@@ -373,22 +372,22 @@ class Processes:
             self._report(WorkerStuck(worker.seat, worker.incarnation, *left(cell, held)))
             await cell.finish(held)
         ms = (monotonic() - began) * 1000
-        words = worker.kill_words
+        reason = worker.kill_reason
         if worker.kill_asked_at is None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_STATUS_SECONDS_MAX):
                     await held.reaped.wait()
-            words = sentence(how_it_ended(worker.status), worker.log)
+            reason = exited(worker.status, worker.log)
         if held.leaf:
             if own_cgroup.was_out_of_memory(held.leaf):
-                words = too_large(worker.memory_bytes_max)
+                reason = too_large(worker.memory_bytes_max)
             own_cgroup.remove(held.leaf)
         self._forget(worker)
         cell.clear(worker.incarnation)
         if held.is_certain:
             self._record.remove(held.keeper)
         proof = Proof(processes=processes, all_dead=held.is_certain, ms=ms, how=cell.name)
-        self._report(WorkerDied(worker.seat, worker.incarnation, proof, words))
+        self._report(WorkerDied(worker.seat, worker.incarnation, proof, reason))
 
     def _forget(self, worker: Worker) -> None:
         self._workers.pop(worker.incarnation, None)

@@ -88,7 +88,9 @@ class Log:
                 if isinstance(effect, StartWorker):
                     yield self._line("worker.started", seat | {"agent": effect.agent})
                 else:
-                    yield self._line("worker.killed", seat | {"why": effect.why})
+                    yield self._line(
+                        "worker.killed", seat | {"reason": effect.why.kind.value, "why": str(effect.why)}
+                    )
 
 
 def _safe(record: Record) -> dict[str, Any]:

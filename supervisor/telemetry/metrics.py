@@ -6,6 +6,7 @@ from typing import Any
 from supervisor.clock import Clock
 from supervisor.containment import PLACES
 from supervisor.core import effects, events, records
+from supervisor.core.reasons import EndReason
 from supervisor.core.state import TurnState
 from supervisor.telemetry.prometheus import Counter, Family, Histogram
 
@@ -18,25 +19,30 @@ _AWAITED_MAX = 1000
 # Clips and turns of this epoch that have not ended: one per session, and at most this many.
 _BEGUN_MAX = 100_000
 
-# Prefix of a kill reason, and the label it is counted under.
-_REASONS = {
-    "interrupt": "interrupt",
-    "deadline": "deadline",
-    "recycled": "recycled",
-    "makes room": "made_room",
-    "renewed": "renewed",
-    "retired": "retired",
-    "no progress": "silent",
-    "it was not ready": "never_ready",
-    "its process gave no sign": "lifeless",
-    "its loop stood still": "lifeless",
-    "it used more than": "memory",
-    "it is not connected": "unreachable",
-    "it does not read": "unreachable",
-    "it sent a frame": "unreachable",
-    "it said more than": "unreachable",
+# What the end of a worker is counted as; a kind that is not here is counted as "other".
+_DEATHS = {
+    EndReason.INTERRUPT: "interrupt",
+    EndReason.DEADLINE: "deadline",
+    EndReason.RECYCLED: "recycled",
+    EndReason.MADE_ROOM: "made_room",
+    EndReason.RENEWED: "renewed",
+    EndReason.RETIRED: "retired",
+    EndReason.SILENT: "silent",
+    EndReason.NEVER_READY: "never_ready",
+    EndReason.NO_PULSE: "lifeless",
+    EndReason.LOOP_STILL: "lifeless",
+    EndReason.MEMORY: "memory",
+    EndReason.NOT_CONNECTED: "unreachable",
+    EndReason.NOT_READING: "unreachable",
+    EndReason.NOT_RECALLED: "unreachable",
+    EndReason.LINE_CLOSED: "unreachable",
+    EndReason.BAD_FRAME: "unreachable",
+    EndReason.BROKE_PROTOCOL: "unreachable",
+    EndReason.TOO_MUCH_TEXT: "unreachable",
+    EndReason.EXITED: "died",
+    EndReason.NOT_STARTED: "died",
+    EndReason.ZYGOTE_ENDED: "died",
 }
-_OF_THEMSELVES = "died"
 _OTHER = "other"
 
 _FRAMES = (
@@ -77,7 +83,7 @@ class Metrics:
         # By session: when its turn was stopped, and the message or turn that is next.
         self._awaited: dict[str, tuple[float, str]] = {}
         self._models: dict[str, str] = {}  # by turn
-        self._killed: dict[int, str] = {}  # by incarnation: why
+        self._killed: dict[int, EndReason] = {}  # by incarnation: why
         self._of_record: dict[type[records.Record], Callable[[Any], None]] = {
             records.MessageAccepted: self._accepted,
             records.TranscriptReady: lambda record: self._heard(record, "words"),
@@ -115,7 +121,7 @@ class Metrics:
         self.tools = Counter("hermes_tool_calls_total", "Tool calls ended.", ("outcome",), ("ok", "failed"))
         self.questions = Counter("hermes_questions_total", "Questions asked of a human.")
         self.worker_starts = Counter("hermes_worker_starts_total", "Workers started.")
-        reasons = dict.fromkeys((*_REASONS.values(), _OF_THEMSELVES, _OTHER))
+        reasons = dict.fromkeys((*_DEATHS.values(), _OTHER))
         self.worker_deaths = Counter("hermes_worker_deaths_total", "Workers gone.", ("reason",), reasons)
         self.clips = Counter(
             "hermes_stt_clips_total", "Voice clips ended.", ("outcome",), ("words", "failed")
@@ -264,12 +270,9 @@ class Metrics:
             self.interrupt_next.observe(self._clock.now() - stopped_at)
 
     def _kill(self, effect: effects.KillWorker) -> None:
-        self._killed[effect.incarnation] = effect.why
+        self._killed[effect.incarnation] = effect.why.kind
 
     def _died(self, event: events.WorkerDied) -> None:
-        why = self._killed.pop(event.incarnation, "")
-        for beginning, reason in _REASONS.items():
-            if (why or event.words).startswith(beginning):
-                self.worker_deaths.add(reason)
-                return
-        self.worker_deaths.add(_OTHER if why else _OF_THEMSELVES)
+        """Why it was killed says more than how its process ended."""
+        kind = self._killed.pop(event.incarnation, event.reason.kind)
+        self.worker_deaths.add(_DEATHS.get(kind, _OTHER))

@@ -26,6 +26,7 @@ from supervisor.config.live import Live
 from supervisor.containment import Containment, Fault
 from supervisor.core.effects import AssignTurn, BindWorker, SteerTurn
 from supervisor.core.events import Event, Failed, WorkerReady, WorkerUnreachable
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import Who
 from supervisor.journal.budget import Budget, told_within
 from supervisor.journal.history import AttemptPast, ToolPast, TurnPast
@@ -93,8 +94,8 @@ class Assignment:
 
     def _bound(self, who: Who, fault: str) -> None:
         if fault:
-            self._post(WorkerUnreachable(who, f"it cannot have its session's workspace: {fault}"))
-            # Deferred: the frames that were decided together with the binding are dropped, too.
+            self._post(WorkerUnreachable(who, Reason(EndReason.NO_WORKSPACE, fault)))
+            # Not at once: the frames that were decided together with the binding are to be dropped, too.
             self._loop.call_soon(self._waiting.pop, who, None)
             return
         for send in self._waiting.pop(who, ()):

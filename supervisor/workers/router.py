@@ -29,6 +29,7 @@ from ipc.zmtp import Sent
 from supervisor.containment import Containment, Fault
 from supervisor.core import events, turns
 from supervisor.core.effects import AssignTurn, SteerTurn
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import State, Who
 from supervisor.workers.link import HandedLine, Line, LineFault, Words
 
@@ -139,10 +140,10 @@ class Switchboard:
                 return
             message = self._decoder.decode(frame)
         except LineFault as fault:
-            self._give_up(line, str(fault))
+            self._give_up(line, Reason(EndReason.BROKE_PROTOCOL, str(fault)))
             return
         except WireError as error:
-            self._give_up(line, f"it sent a frame that cannot be read: {error}")
+            self._give_up(line, Reason(EndReason.BAD_FRAME, f"read: {error}"))
             return
         if isinstance(message, wire.Delta):
             self._spoke(line, message, frame)
@@ -152,14 +153,14 @@ class Switchboard:
         self._happened(line, message, frame)
 
     def _frame_failed(self, fault: Fault, line: Line, parts: list[bytes]) -> None:
-        """Serving its frame raised: the worker ends, because the frame may have been served in part."""
-        self._give_up(line, f"it sent a frame that cannot be served: {fault.error}")
+        """Serving its frame raised: the worker ends, for it cannot be known what of the frame was done."""
+        self._give_up(line, Reason(EndReason.BAD_FRAME, f"served: {fault.error}"))
 
     def _pulse_arrived(self, line: Line, parts: list[bytes]) -> None:
         try:
             line.pulse_answered()
         except LineFault as fault:
-            self._give_up(line, str(fault))
+            self._give_up(line, Reason(EndReason.BROKE_PROTOCOL, str(fault)))
             return
         self._engine.post(events.WorkerAlive(line.who, "pulse"))
         if parts[-1] == _LAST_PULSE:
@@ -169,15 +170,15 @@ class Switchboard:
                 if not hearing.missing:
                     self._heard_out(hearing)
 
-    def _ended(self, line: Line, reason: str) -> None:
-        """A channel is closed. If its process has died, its death is reported elsewhere."""
-        if reason == CLOSED_BY_PEER:
+    def _ended(self, line: Line, fault: str) -> None:
+        """A channel is gone. If its process has died, whoever watches that says more of it."""
+        if fault == CLOSED_BY_PEER:
             line.closed_at = self._loop.time()
         else:
-            self._give_up(line, reason)
+            self._give_up(line, Reason(EndReason.BROKE_PROTOCOL, fault))
 
-    def _give_up(self, line: Line, reason: str) -> None:
-        """End the worker for a reason; from here on its frames are ignored."""
+    def _give_up(self, line: Line, reason: Reason) -> None:
+        """Ends the worker by name; from here on it is not heard."""
         self._hang_up(line)
         self._engine.post(events.WorkerUnreachable(line.who, reason))
 
@@ -248,7 +249,7 @@ class Switchboard:
 
     def _give_up_recalled(self) -> None:
         for line in list(self._recalled):
-            self._give_up(line, "it did not answer after the restart")
+            self._give_up(line, Reason(EndReason.NOT_RECALLED))
 
     # --- to the engine ----------------------------------------------------------------------------------
 
@@ -300,7 +301,7 @@ class Switchboard:
             if not self._known.is_known(incarnation):
                 self._hang_up(line)
             elif line.closed_at is not None and self._loop.time() - line.closed_at > _CLOSED_SECONDS_MAX:
-                self._give_up(line, "it has closed its line to the supervisor")
+                self._give_up(line, Reason(EndReason.LINE_CLOSED))
             else:
                 line.ask_pulse(b"")
 
@@ -328,8 +329,8 @@ class Switchboard:
             return  # the process is gone, or its end was decided
         sent = line.send(encode(message))
         if sent is not Sent.SENT:
-            reason = "it is not connected" if sent is Sent.GONE else "it does not read its frames"
-            self._engine.post(events.WorkerUnreachable(who, reason))
+            kind = EndReason.NOT_CONNECTED if sent is Sent.GONE else EndReason.NOT_READING
+            self._engine.post(events.WorkerUnreachable(who, Reason(kind)))
 
     def close(self) -> None:
         for line in list(self._lines.values()):

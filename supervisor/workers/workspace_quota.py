@@ -25,6 +25,7 @@ from supervisor.clock import monotonic
 from supervisor.config.live import Live
 from supervisor.containment import Containment, Fault
 from supervisor.core.events import Event, Failed, WorkerUnreachable
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import State, Who
 from supervisor.telemetry.log import Log
 from supervisor.workers.workspaces import Workspaces, sessions_of
@@ -119,11 +120,11 @@ class WorkspaceCare:
     def _end(self, running: _Running, size: int, quota: int) -> None:
         """End the turn first, so that it fails with this reason; the next one waits for the worker's end."""
         held = f"{size / 2**20:,.0f} MiB" if size < 2**63 else f"folders nested deeper than {_DEPTH_MAX}"
-        error = f"its workspace holds {held}, the quota is {quota / 2**20:,.0f} MiB"
+        reason = Reason(EndReason.OVER_QUOTA, f"{held}, the quota is {quota / 2**20:,.0f} MiB")
         self._log.write("workspace.full", session=running.session, turn=running.turn, bytes=size)
-        failed = Failed(running.who, running.turn, running.attempt, error, _HINT, again=False)
+        failed = Failed(running.who, running.turn, running.attempt, str(reason), _HINT, again=False)
         self._engine.post(failed)
-        self._engine.post(WorkerUnreachable(running.who, error))
+        self._engine.post(WorkerUnreachable(running.who, reason))
 
     # --- sessions that are over
 

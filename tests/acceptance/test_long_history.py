@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.records import (
     AttemptLost,
     AttemptOpened,
@@ -43,7 +44,9 @@ def cut_off(session: str, at: float) -> list[Record]:
         )
         records.append(ToolCallFinished(**call, seq=seq + 1, ok=True, ms=1, result=RESULT))
     seq = 4 + 2 * CALLS
-    records.append(AttemptLost(**turn, seq=seq, attempt=1, reason="the supervisor ended", losses=1))
+    records.append(
+        AttemptLost(**turn, seq=seq, attempt=1, reason=Reason(EndReason.SUPERVISOR_ENDED), losses=1)
+    )
     return records
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from ipc.codec import FRAME_BYTES_MAX
 from ipc.messages import Table
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.records import (
     AttemptLost,
     AttemptOpened,
@@ -80,7 +81,9 @@ def long_turn() -> Iterator[Record]:
         )
         yield ToolCallFinished(**told, **call, seq=seq + 2, ok=True, ms=1, result=wide)
         if attempt == 1:
-            yield AttemptLost(**told, seq=seq + 3, attempt=attempt, reason="it ended", losses=1)
+            yield AttemptLost(
+                **told, seq=seq + 3, attempt=attempt, reason=Reason(EndReason.EXITED, "it ended"), losses=1
+            )
     yield TurnDone(**told, seq=21, attempt=2, text=wide, input_tokens=1, output_tokens=1)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from supervisor.core.effects import Decision
 from supervisor.core.policy import Policy
+from supervisor.core.reasons import Reason
 from supervisor.core.records import Record
 from supervisor.core.state import Message, Proof, Verdict, Who
 from tests.world import World, agent_of
@@ -140,6 +141,8 @@ def _print(value: Any) -> str:
     match value:
         case str():
             return value if value and " " not in value else json.dumps(value)
+        case Reason():
+            return _print(str(value))
         case Who():
             return f"{value.epoch}.{value.seat}.{value.incarnation}"
         case Message():

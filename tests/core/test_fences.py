@@ -9,6 +9,7 @@ from supervisor.core.decide import decide
 from supervisor.core.effects import Decision
 from supervisor.core.events import Finished, Spoke, WorkerDied, WorkerReady, WorkerStarted, WorkerUnreachable
 from supervisor.core.policy import Policy
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import Proof, State, TurnState, Verdict, Who, WorkerState
 from tests.world import World
 
@@ -96,7 +97,7 @@ def test_a_dead_process_does_not_speak_for_the_next_one_in_its_seat(world: World
     world.says("s", "one")
     world.dies(0)
     world.tell(WorkerReady(dead))
-    world.tell(WorkerDied(0, dead.incarnation, Proof(1, True, 1.0, "late"), "late"))
+    world.tell(WorkerDied(0, dead.incarnation, Proof(1, True, 1.0, "late"), Reason(EndReason.KILLED)))
     world.tell(WorkerStarted(0, dead.incarnation, 4711))
     assert [worker.state for worker in world.state.workers.values()] == [WorkerState.STARTING]
     assert world.state.workers[0].pid == 0
@@ -113,10 +114,12 @@ def test_an_empty_seat_has_no_process(world: World) -> None:
 def test_a_frame_of_another_epoch_reaches_no_worker_of_this_one(world: World) -> None:
     """Seat and incarnation begin anew with each life of the supervisor, so they may well be the same."""
     before = repr(world.state)
-    decided = decide(world.state, WorkerUnreachable(Who(2, 0, 1), "gone"), world.now)
+    decided = decide(world.state, WorkerUnreachable(Who(2, 0, 1), Reason(EndReason.NOT_CONNECTED)), world.now)
     assert decided == Decision((), (), None)
     assert repr(world.state) == before
-    assert decide(world.state, WorkerUnreachable(Who(1, 0, 1), "gone"), world.now).effects
+    assert decide(
+        world.state, WorkerUnreachable(Who(1, 0, 1), Reason(EndReason.NOT_CONNECTED)), world.now
+    ).effects
 
 
 def test_a_worker_at_work_that_calls_itself_ready_gets_no_second_turn(world: World) -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from supervisor.core.events import Failed, Finished, TextArrived
+from supervisor.core.events import Failed, Finished, TextArrived, WorkerUnreachable
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import BusyMode, Who
 from supervisor.core.storable import holdable
 
@@ -17,6 +18,11 @@ def test_an_event_that_can_be_held_is_left_as_it_is() -> None:
 def test_half_characters_become_question_marks() -> None:
     held = holdable(Failed(WHO, "s/1", 1, "no file caf\udce9", "look at \ud83d", again=False))
     assert held == Failed(WHO, "s/1", 1, "no file caf?", "look at ?", again=False)
+
+
+def test_half_characters_in_a_reason_become_question_marks() -> None:
+    held = holdable(WorkerUnreachable(WHO, Reason(EndReason.NO_WORKSPACE, "no folder caf\udce9")))
+    assert held == WorkerUnreachable(WHO, Reason(EndReason.NO_WORKSPACE, "no folder caf?"))
 
 
 @pytest.mark.parametrize("number", [2**63, -(2**63), 10**5000], ids=["above", "below", "5000 digits"])

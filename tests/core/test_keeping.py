@@ -7,6 +7,7 @@ from supervisor.core.effects import KillWorker, StartWorker
 from supervisor.core.events import Recovered, WorkerKept
 from supervisor.core.kept_turns import keepable
 from supervisor.core.policy import Policy
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import Who
 from tests.world import World
 
@@ -58,7 +59,7 @@ def test_a_kept_worker_whose_turn_is_not_open_any_more_is_ended() -> None:
     [kept] = keepable(world.state)
     stranger = replace(kept, seat=7, incarnation=77)
     decision = decide(world.journal.load(world.policy), Recovered((kept, stranger), 77), world.now)
-    assert KillWorker(7, 77, "its turn ended with the restart") in decision.effects
+    assert KillWorker(7, 77, Reason(EndReason.TURN_OVER)) in decision.effects
 
 
 def test_a_kept_worker_is_still_its_agents() -> None:

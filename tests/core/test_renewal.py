@@ -18,7 +18,7 @@ def world_with(seats: int) -> World:
 def killed(world: World, since: int) -> list[tuple[int, str]]:
     """Seats of which the process was killed from that step on, and why."""
     effects = [effect for step in world.steps[since:] for effect in step.decision.effects]
-    return [(effect.seat, effect.why) for effect in effects if isinstance(effect, KillWorker)]
+    return [(effect.seat, str(effect.why)) for effect in effects if isinstance(effect, KillWorker)]
 
 
 def replaced(world: World, seat: int) -> None:

@@ -33,6 +33,7 @@ from ipc.messages import (
 from ipc.places import Places
 from ipc.sockets import Wire
 from supervisor.core.events import Event, WorkerDied, WorkerStarted
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import Proof
 from supervisor.handoff.carried_workers import HandedProcesses
 from supervisor.processes.survivors import Survivor
@@ -107,7 +108,8 @@ class PuppetRoom:
         if found is not None:
             seat, puppet = found
             puppet.end()
-            self._report(WorkerDied(seat, incarnation, Proof(1, True, 0.1, self.cell_name), words))
+            proof = Proof(1, True, 0.1, self.cell_name)
+            self._report(WorkerDied(seat, incarnation, proof, Reason(EndReason.EXITED, words)))
 
 
 class Puppet:

@@ -17,6 +17,7 @@ from supervisor.core.events import (
 )
 from supervisor.core.inbox import put_to_rest
 from supervisor.core.policy import Policy
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.records import MessageAccepted, Record
 from supervisor.core.state import BusyMode, ModelState, Proof, Who
 from supervisor.journal.contract import Keeper
@@ -83,7 +84,9 @@ class Life:
 
     def died(self, seat: int, words: str = "killed") -> None:
         proof = Proof(processes=3, all_dead=True, ms=4.5, how="pidns")
-        self.tell(WorkerDied(seat, self.state.workers[seat].incarnation, proof, words))
+        self.tell(
+            WorkerDied(seat, self.state.workers[seat].incarnation, proof, Reason(EndReason.EXITED, words))
+        )
 
     def busy_seat(self) -> int:
         return next(seat for seat, worker in self.state.workers.items() if worker.session is not None)

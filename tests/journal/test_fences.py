@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from supervisor.core.policy import Policy
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.records import (
     AttemptLost,
     AttemptOpened,
@@ -42,7 +43,8 @@ INTERRUPTED = TurnInterrupted(
 )
 DONE = TurnDone(session="s", at=5.0, seq=4, turn="s/1", attempt=1, text="", input_tokens=0, output_tokens=0)
 FAILED = TurnFailed(session="s", at=5.0, seq=4, turn="s/1", attempt=1, error="e", hint="h")
-LOST = AttemptLost(session="s", at=5.0, seq=4, turn="s/1", attempt=1, reason="r", losses=1)
+REASON = Reason(EndReason.EXITED, "r")
+LOST = AttemptLost(session="s", at=5.0, seq=4, turn="s/1", attempt=1, reason=REASON, losses=1)
 SPOKE = AttemptSpoke(session="s", at=4.0, turn="s/1", attempt=1, offset=0, text="abc")
 TOOL = ToolCallStarted(
     session="s",

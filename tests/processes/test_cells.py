@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from supervisor.core.events import WorkerDied
+from supervisor.core.reasons import EndReason
 from supervisor.processes.cells import Limits
 from tests.processes.stage import KINDS, Stage, play, script
 
@@ -79,7 +81,7 @@ def test_a_kill_leaves_nothing(tmp_path: Path, kind: str, victim: str) -> None:
             assert died.proof.how == kind
             assert 0 < died.proof.ms < 5000
             assert died.proof.processes == processes or (processes is None and died.proof.processes >= 1)
-            assert died.words == "killed by the supervisor"
+            assert died.reason.kind is EndReason.KILLED
 
     play(act())
 
@@ -121,9 +123,9 @@ def test_a_worker_that_ends_takes_its_daemons_along(tmp_path: Path, kind: str) -
             event = await stage.events.get()
             died = event if not hasattr(event, "pid") else await stage.events.get()
             assert stage.strangers() == set()
-            words = died.words  # type: ignore[union-attr]
-            assert words == "exited with status 3; last line of its log: I give up"
-            assert died.proof.all_dead  # type: ignore[union-attr]
+            assert isinstance(died, WorkerDied)
+            assert str(died.reason) == "exited with status 3; its last words: I give up"
+            assert died.proof.all_dead
 
     play(act())
 

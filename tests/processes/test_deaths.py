@@ -135,7 +135,7 @@ def test_a_keeper_killed_from_outside_leaves_no_orphan(tmp_path: Path, kind: str
             died = await stage.next(WorkerDied)
             assert stage.strangers() == set()
             assert died.proof.all_dead
-            assert died.words.startswith("ended by SIGKILL")
+            assert str(died.reason).startswith("ended by SIGKILL")
 
     play(act())
 
@@ -148,7 +148,7 @@ def test_a_worker_killed_from_outside_is_reported_with_its_signal(tmp_path: Path
             os.kill(started.pid, signal.SIGKILL)
             died = await stage.next(WorkerDied)
             assert stage.strangers() == set()
-            assert died.words == "ended by SIGKILL; last line of its log: up"
+            assert str(died.reason) == "ended by SIGKILL; its last words: up"
 
     play(act())
 
@@ -172,7 +172,7 @@ def test_a_worker_that_ends_by_itself_is_reported_and_leaves_nothing(
             died = await stage.next(WorkerDied)
             assert stage.strangers() == set()
             assert died.proof.all_dead
-            assert died.words.startswith(word)
+            assert str(died.reason).startswith(word)
 
     play(act())
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.core.events import WorkerDied
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.processes.cells import Limits
 from tests.processes.asking import asked
 from tests.processes.lone_supervisor import UNAVAILABLE
@@ -32,11 +33,11 @@ def test_a_tree_over_its_memory_is_killed_and_others_feel_nothing(tmp_path: Path
             greedy = await stage.start(script(f"subprocess.Popen([sys.executable, '-c', {_HOARDS!r}])"))
             died = await stage.next(WorkerDied)
             assert died.incarnation == greedy.incarnation
-            assert died.words == "it used more than 150 MiB of memory"
+            assert died.reason == Reason(EndReason.MEMORY, "150 MiB")
             assert died.proof.all_dead
             assert died.proof.processes == 2
             assert stage.strangers() == before
-            assert (await stage.kill(modest.incarnation)).words == "killed by the supervisor"
+            assert (await stage.kill(modest.incarnation)).reason.kind is EndReason.KILLED
 
     play(act())
 
@@ -58,7 +59,7 @@ def test_h10_memory_that_no_process_has_mapped_counts_too(tmp_path: Path, fills:
             tool = f"import os, time; {halves}; f = {other}; time.sleep(1000)"
             await stage.start(script(f"subprocess.Popen([sys.executable, '-c', {tool!r}])"))
             died = await stage.next(WorkerDied)
-            assert died.words == "it used more than 150 MiB of memory"
+            assert died.reason == Reason(EndReason.MEMORY, "150 MiB")
 
     play(act())
 

@@ -167,7 +167,7 @@ def test_a_link_in_a_writable_folder_shows_nothing_outside_of_it(tmp_path: Path)
         async with Stage(tmp_path / "home", "pidns") as stage:
             stage.sandbox = sandbox
             died = await stage.fails_to_start()
-            assert "leads out of" in died.words
+            assert "leads out of" in str(died.reason)
 
     play(act())
 

@@ -36,12 +36,14 @@ from supervisor.core.events import (
     WorkerUnreachable,
 )
 from supervisor.core.policy import Policy
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import BusyMode, ModelState, Proof, Who, session_of
 from tests.pretend_processes import Process
 from tests.simulation.kindness import be_kind, left_alone
 from tests.simulation.people import BUSY, SESSIONS, People
 from tests.world import World, agent_of
 
+_DIED = Reason(EndReason.EXITED, "words")
 MODELS = st.sampled_from([state.value for state in ModelState])
 # Short, just over each of the policy's limits, and long enough for everything to be overdue.
 SECONDS = st.sampled_from([0.1, 0.3, 1.0, 4.0, 6.0, 11.0, 31.0, 101.0])
@@ -190,11 +192,11 @@ class Cruelty(People):
             WorkerReady(who),
             WorkerAlive(who, "pulse"),
             WorkerAlive(who, "loop"),
-            WorkerUnreachable(who, "gone"),
+            WorkerUnreachable(who, Reason(EndReason.NOT_CONNECTED)),
         ]
         if who.epoch == self.world.state.epoch:
             proof = Proof(1, True, 1.0, "late")
-            reports.append(WorkerDied(who.seat, who.incarnation, proof, "late"))
+            reports.append(WorkerDied(who.seat, who.incarnation, proof, _DIED))
             reports.append(WorkerStarted(who.seat, who.incarnation, process.pid))
         self.world.tell(data.draw(st.sampled_from(reports)))
 
@@ -289,8 +291,11 @@ class Cruelty(People):
         for question in self.world.witness.questions.values():
             events.append(AnswerArrived(session_of(question), question, "yes", "someone"))
         for process in self._processes():
-            events += _reports(process)
-        return events
+            proof = Proof(1, True, 1.0, "pretend")
+            events.append(WorkerDied(process.who.seat, process.who.incarnation, proof, _DIED))
+            if process.job is not None and process.is_heard:
+                events += _frames(process.who, process.job.turn, process.job.attempt)
+        return data.draw(st.sampled_from(events))
 
     @rule()
     def is_kind_for_once(self) -> None:

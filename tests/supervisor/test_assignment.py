@@ -34,7 +34,7 @@ class Stage:
 
     @property
     def unreachable(self) -> list[tuple[Who, str]]:
-        return [(each.who, each.reason) for each in self.posted if isinstance(each, WorkerUnreachable)]
+        return [(each.who, str(each.reason)) for each in self.posted if isinstance(each, WorkerUnreachable)]
 
     def write(self, verb: str, **fields: Any) -> None:
         """What is contained is logged; `contained` has it."""
