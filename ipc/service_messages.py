@@ -5,6 +5,7 @@ from typing import Any, Literal
 from ipc.bounds import FilePath, Number, Sentence, Sentences, Status
 from ipc.message_parts import Part
 from ipc.messages import Beat, Message
+from ipc.stt_messages import FromHearing
 
 # --- service child <-> supervisor ---------------------------------------------------------------------------
 
@@ -34,7 +35,8 @@ class ServiceState(Message, frozen=True, tag="state"):
     address: FilePath = ""
 
 
-FromService = ServiceState | Beat
+# All that may come in over the socket of the services; clips are for the STT service alone to speak of.
+FromService = ServiceState | Beat | FromHearing
 
 
 # --- zygote <-> supervisor (one datagram a message on a private socket pair) --------------------------------

@@ -233,7 +233,7 @@ class App:
             endpoint=places.services,
             logs=places.logs,
             report=self._service_changed,
-            other=self._hearing.frame_arrived,
+            clip_told=self._hearing.clip_told,
             check=self._folders.check,
             contain=self._contain,
         )

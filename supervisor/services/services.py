@@ -7,9 +7,11 @@ from typing import Any
 
 from ipc.codec import Decoder
 from ipc.errors import WireError
+from ipc.messages import Beat
 from ipc.places import make_private
 from ipc.server import Server
-from ipc.service_messages import FromService
+from ipc.service_messages import FromService, ServiceState
+from ipc.stt_messages import FromHearing
 from ipc.time_budgets import SERVICE_OWN_END_SECONDS
 from ipc.zmtp import Sent
 from supervisor.containment import Containment, Fault
@@ -19,11 +21,11 @@ from supervisor.services.service import Service, ServiceChanged
 from supervisor.services.service_spec import ServiceSpec
 
 Report = Callable[[ServiceChanged], None]
-# Receives the service's name and a frame of its own protocol; returns False when it cannot be decoded.
-Other = Callable[[str, bytes], bool]
+# The service's name and its message about a clip; False when that service has none to speak of.
+ClipTold = Callable[[str, FromHearing], bool]
 
 
-def _speaks_no_other_tongue(service: str, frame: bytes) -> bool:
+def _has_no_clips(service: str, message: FromHearing) -> bool:
     return False
 
 
@@ -38,7 +40,7 @@ class Services:
         logs: Path,
         report: Report,
         contain: Containment,
-        other: Other = _speaks_no_other_tongue,
+        clip_told: ClipTold = _has_no_clips,
         check: Callable[[Path], None] = lambda folder: None,
     ) -> None:
         """`check` raises PlaceError when the folder of logs was replaced."""
@@ -47,7 +49,7 @@ class Services:
         self._logs = logs
         self._check = check
         self._report = report
-        self._other = other
+        self._clip_told = clip_told
         self._receive_contained = contain.around("service", self._receive, self._not_received)
         self._decoder: Decoder[FromService] = Decoder(FromService)
         self._services: dict[str, Service] = {}
@@ -139,10 +141,14 @@ class Services:
         if service is None:
             return
         try:
-            service.hear(self._decoder.decode(frame))
+            message = self._decoder.decode(frame)
         except WireError as error:
-            if not self._other(service.name, frame):
-                service.end(f"it sent what cannot be read: {error.fault}", error.hint)
+            service.end(f"it sent what cannot be read: {error.fault}", error.hint)
+            return
+        if isinstance(message, ServiceState | Beat):
+            service.hear(message)
+        elif not self._clip_told(service.name, message):
+            service.end("it spoke of a clip, and it has none", "see docs/protocol.md for the messages")
 
     def _not_received(self, fault: Fault, parts: list[bytes]) -> None:
         """Serving its frame raised: end the service's process; another one follows."""

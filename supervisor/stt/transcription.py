@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ipc import stt_messages as wire
-from ipc.codec import Decoder, encode
-from ipc.errors import WireError
+from ipc.codec import encode
 from ipc.zmtp import Sent
 from supervisor.config.live import Live
 from supervisor.core import events
@@ -68,7 +67,6 @@ class Hearing:
         self._post = post
         self._progress = progress
         self._loop = asyncio.get_running_loop()
-        self._decoder: Decoder[wire.FromHearing] = Decoder(wire.FromHearing)
         self._clips: dict[str, _Clip] = {}
         self._is_ready = False
         self._fault: tuple[str, str] | None = None
@@ -126,16 +124,17 @@ class Hearing:
         self._was_ended = self._is_ready
         self._fault = None
 
-    def frame_arrived(self, service: str, frame: bytes) -> bool:
-        """Handle a frame about a clip; False when it cannot be decoded. One about an ended clip is stale."""
-        try:
-            message = self._decoder.decode(frame)
-        except WireError:
+    def clip_told(self, service: str, message: wire.FromHearing) -> bool:
+        """What the STT service says of a clip; False for another service. Of an ended clip it is an echo."""
+        if service != stt_spec.NAME:
             return False
         self._news += 1
         clip = self._clips.get(message.message)
-        if clip is None:
-            return True
+        if clip is not None:
+            self._told(clip, message)
+        return True
+
+    def _told(self, clip: _Clip, message: wire.FromHearing) -> None:
         match message:
             case wire.Hearing():
                 if not clip.is_begun:
@@ -153,7 +152,6 @@ class Hearing:
                 self._fail(clip, "nothing was understood", "speak closer to the microphone")
             case wire.NotHeard():
                 self._not_heard(clip, message)
-        return True
 
     def _not_heard(self, clip: _Clip, message: wire.NotHeard) -> None:
         clip.tries += 1

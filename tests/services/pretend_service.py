@@ -12,9 +12,10 @@ import sys
 import msgspec
 
 from ipc.codec import encode
-from ipc.messages import Beat, Noted
+from ipc.messages import Beat
 from ipc.service_messages import ServiceStart, ServiceState
 from ipc.sockets import BlockingSocket, Wire
+from ipc.stt_messages import Heard
 
 
 def main() -> None:
@@ -59,11 +60,11 @@ def deaf(start: ServiceStart, socket: BlockingSocket) -> None:
 
 
 def talk(start: ServiceStart, socket: BlockingSocket) -> None:
-    """Answers one frame in a tongue of its own, then beats."""
+    """Answers one frame with the words of a clip, then beats."""
     socket.send([encode(ServiceState("ready"))])
     heard = socket.receive(None)
     assert heard is not None
-    socket.send([encode(Noted("turn", 1, heard[0].decode()))])
+    socket.send([encode(Heard("clip", heard[0].decode(), "en", 1.0))])
     beat(socket)
 
 

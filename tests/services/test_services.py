@@ -7,8 +7,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-from ipc.codec import Decoder
-from ipc.messages import Noted
+from ipc.stt_messages import Heard
 from ipc.zmtp import Sent
 from supervisor.services import Needed, RestartPolicy
 from tests.services.watching import PATIENCE_SECONDS, has_ended, pretend, running
@@ -164,12 +163,12 @@ def test_a_service_that_falls_silent_is_killed_and_replaced() -> None:
 
 def test_a_standstill_of_the_supervisor_itself_kills_nobody() -> None:
     async def story() -> None:
-        async with running(pretend("talk", silence_seconds=1.0), speaks_other=True) as watched:
+        async with running(pretend("talk", silence_seconds=1.0), has_clips=True) as watched:
             await watched.seen("ready")
             # This one says nothing until it is spoken to, and the whole loop stands still past its silence.
             signal.sigtimedwait([], 1.5)
             watched.services.send("talk", b"still there?")
-            await watched.until(lambda: bool(watched.others))
+            await watched.until(lambda: bool(watched.told))
             assert watched.states() == ["starting", "ready"]
 
     run(story())
@@ -210,16 +209,25 @@ def test_closing_while_a_service_rests_starts_it_no_more() -> None:
     run(story())
 
 
-def test_a_service_can_speak_a_tongue_of_its_own_both_ways() -> None:
+def test_what_a_service_says_of_a_clip_reaches_whoever_waits_for_it() -> None:
     async def story() -> None:
-        async with running(pretend("talk"), speaks_other=True) as watched:
+        async with running(pretend("talk"), has_clips=True) as watched:
             await watched.seen("ready")
             assert watched.services.send("talk", b"good day") is Sent.SENT
-            await watched.until(lambda: bool(watched.others))
-            ((name, frame),) = watched.others
-            assert name == "talk"
-            assert Decoder[Noted](Noted).decode(frame).text == "good day"
+            await watched.until(lambda: bool(watched.told))
+            assert watched.told == [("talk", Heard("clip", "good day", "en", 1.0))]
             assert watched.row()["state"] == "ready"
+
+    run(story())
+
+
+def test_a_service_without_clips_that_speaks_of_one_is_ended() -> None:
+    async def story() -> None:
+        async with running(pretend("talk")) as watched:
+            await watched.seen("ready")
+            assert watched.services.send("talk", b"good day") is Sent.SENT
+            resting = await watched.seen("resting")
+            assert resting.detail.startswith("it spoke of a clip, and it has none")
 
     run(story())
 

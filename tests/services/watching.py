@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from ipc.stt_messages import FromHearing
 from supervisor.services import RestartPolicy, ServiceChanged, Services, ServiceSpec
 from tests.no_containment import uncontained
 
@@ -28,7 +29,7 @@ class Watched:
 
     def __init__(self) -> None:
         self.reports: list[ServiceChanged] = []
-        self.others: list[tuple[str, bytes]] = []
+        self.told: list[tuple[str, FromHearing]] = []
         self.services: Services
         self.endpoint = ""
         self._news = asyncio.Event()
@@ -37,8 +38,8 @@ class Watched:
         self.reports.append(changed)
         self._news.set()
 
-    def other(self, service: str, frame: bytes) -> bool:
-        self.others.append((service, frame))
+    def clip_told(self, service: str, message: FromHearing) -> bool:
+        self.told.append((service, message))
         self._news.set()
         return True
 
@@ -62,10 +63,10 @@ class Watched:
 
 
 @asynccontextmanager
-async def running(*specs: ServiceSpec, speaks_other: bool = False) -> AsyncIterator[Watched]:
+async def running(*specs: ServiceSpec, has_clips: bool = False) -> AsyncIterator[Watched]:
     watched = Watched()
     with tempfile.TemporaryDirectory() as folder:
-        further: dict[str, Any] = {"other": watched.other} if speaks_other else {}
+        further: dict[str, Any] = {"clip_told": watched.clip_told} if has_clips else {}
         watched.endpoint = f"{folder}/services.sock"
         watched.services = Services(
             specs,

@@ -6,14 +6,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from ipc.codec import Decoder, encode
+from ipc.codec import encode
 from ipc.stt_messages import Forget, FromHearing, Heard, Hearing, NotHeard, Transcribe
 from ipc.zmtp import Sent
 from supervisor.services import ServiceSpec
 from tests.services.watching import PATIENCE_SECONDS, QUICK, Watched, running
 from tests.weights import pulled
-
-_DECODER: Decoder[FromHearing] = Decoder(FromHearing)
 
 
 def spec(**options: Any) -> ServiceSpec:
@@ -63,7 +61,7 @@ class Hearer:
         return [one for one in self.said() if isinstance(one, Hearing) and one.message == message]
 
     def said(self) -> list[FromHearing]:
-        return [_DECODER.decode(frame) for _, frame in self.watched.others]
+        return [message for _, message in self.watched.told]
 
     def _answers(self, message: str) -> list[Heard | NotHeard]:
         return [one for one in self.said() if not isinstance(one, Hearing) and one.message == message]
@@ -73,6 +71,6 @@ class Hearer:
 async def hearing(**options: Any) -> AsyncIterator[Hearer]:
     """Ready to hear."""
     with tempfile.TemporaryDirectory() as folder:
-        async with running(spec(**options), speaks_other=True) as watched:
+        async with running(spec(**options), has_clips=True) as watched:
             await watched.seen("ready")
             yield Hearer(watched, Path(folder))

@@ -47,7 +47,7 @@ class Heard:
             endpoint=str(self.folder / "services.sock"),
             logs=self.folder / "logs",
             report=self._changed,
-            other=self.hearing.frame_arrived,
+            clip_told=self.hearing.clip_told,
             contain=uncontained(),
         )
         self.hearing.open(self.services)
