@@ -38,7 +38,7 @@ from typing import Any, Protocol
 
 from supervisor import enrichment
 from supervisor.core.decide import decide, next_deadline
-from supervisor.core.effects import Answer, AssignTurn, Decision, Denied, Effect, KillWorker, StartWorker
+from supervisor.core.effects import Answer, AssignTurn, Decision, Effect, KillWorker, Refused, StartWorker
 from supervisor.core.events import (
     Event,
     HostRead,
@@ -48,6 +48,7 @@ from supervisor.core.events import (
     WorkerAlive,
     WorkerUnreachable,
 )
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.records import Record
 from supervisor.core.state import State
 from supervisor.enrichment import Lookup
@@ -208,9 +209,9 @@ class Decider:
 
     def _not_prepared(self, fault: Fault, event: Event, answer: GiveAnswer | None) -> None:
         if answer is not None:
-            answer(Denied(fault.error, fault.hint))
+            answer(Refused(fault.error, fault.hint))
         elif (who := getattr(event, "who", None)) is not None:
-            self.post(WorkerUnreachable(who, f"it sent a frame that cannot be kept: {fault.error}"))
+            self.post(WorkerUnreachable(who, Reason(EndReason.BAD_FRAME, f"kept: {fault.error}")))
 
     def refused(self, error: str, hint: str) -> None:
         """The commit failed and may do better later. Nobody was told anything of the batch."""

@@ -22,31 +22,7 @@ from typing import Any, Protocol
 
 from supervisor import decider, enrichment
 from supervisor.clock import Clock
-from supervisor.core.decide import decide, next_deadline
-from supervisor.core.effects import (
-    Answer,
-    AssignTurn,
-    BindWorker,
-    Decision,
-    Denied,
-    Effect,
-    ForgetClip,
-    KillWorker,
-    StartWorker,
-    SteerTurn,
-    Transcribe,
-)
-from supervisor.core.events import (
-    Event,
-    HostRead,
-    NotTranscribed,
-    Spoke,
-    StoodStill,
-    Ticked,
-    WorkerAlive,
-    WorkerUnreachable,
-)
-from supervisor.core.reasons import EndReason, Reason
+from supervisor.core.events import Event
 from supervisor.core.records import Record
 from supervisor.core.state import State
 from supervisor.decider import RETRY_SECONDS, Decider, GiveAnswer, Outputs, TakeWords, Trouble
@@ -153,42 +129,7 @@ class Engine:
         else:
             self._written()
 
-    def _stood_still_seconds(self) -> float:
-        """How long the disk was waited for, or this loop did not turn so that it missed a deadline."""
-        lost, self._lost_seconds = self._lost_seconds, 0.0
-        now, deadline = self._clock.now(), next_deadline(self.state)
-        if not lost and deadline is not None and now - deadline > _LATE_SECONDS:
-            lost = now - self._stepped_at
-        return lost
-
-    def _take(self, decisions: _Decided, event: Event, answer: GiveAnswer | None = None) -> None:
-        prepared = self._prepare(event, answer)
-        if prepared is not None:
-            decisions.append((prepared, self._decide(prepared), answer))
-
-    def _prepared(self, event: Event, answer: GiveAnswer | None) -> Event:
-        return self._lookup.prepared(event)
-
-    def _not_prepared(self, fault: Fault, event: Event, answer: GiveAnswer | None) -> None:
-        if answer is not None:
-            answer(Denied(fault.error, fault.hint))
-        elif (who := getattr(event, "who", None)) is not None:
-            self.post(WorkerUnreachable(who, Reason(EndReason.BAD_FRAME, f"kept: {fault.error}")))
-
-    def _decide(self, event: Event) -> Decision:
-        decision = decide(self.state, event, self._clock.now())
-        self._lookup.decided(decision.records)
-        return decision
-
-    def _commit(self, decisions: _Decided, records: list[Record]) -> None:
-        self._unassigned = {
-            effect.who.incarnation
-            for _, decision, _ in decisions
-            for effect in decision.effects
-            if isinstance(effect, AssignTurn)
-        }
-        if self.committing_since is None:
-            self.committing_since = self._clock.now()
+    def _commit(self, records: Sequence[Record]) -> None:
         commit = self._journal.commit(records)
         commit.add_done_callback(lambda done: self._vital_committed(done, records))
 
@@ -203,23 +144,8 @@ class Engine:
         else:
             self._fatal(error)
 
-    def _perform(self, decisions: _Decided, records: list[Record]) -> None:
-        self._unassigned = set()
-        effects = [effect for _, decision, _ in decisions for effect in decision.effects]
-        ends, others, starts = _in_order(effects)
-        for effect in ends:
-            self._act(effect)
-        for _, decision, give_answer in decisions:
-            if give_answer is not None and decision.answer is not None:
-                give_answer(decision.answer)
-        self._feed.publish(records)
-        for effect in (*others, *starts):
-            self._act(effect)
-        self._switchboard.acknowledge()
-        for event, decision, _ in decisions:
-            self._meter.decided(event, decision)
-        self._log.decided(decision for _, decision, _ in decisions)
-        self._lookup.settled(records)
+    def _written(self) -> None:
+        self._decider.written()
         self._is_stepping = False
         self._tell_moved()
         if self._halted is not None:

@@ -323,11 +323,11 @@ class Control:
 
         def give(answer: effects.Answer) -> None:
             match answer:
-                case effects.Taken():
+                case effects.Accepted():
                     reply(wire.Accepted(answer.message, answer.seq, answer.again, answer.note))
-                case effects.Carried():
+                case effects.Done():
                     reply(paging.done(answer.turns, answer.note))
-                case effects.Denied():
+                case effects.Refused():
                     reply(wire.Refused(answer.error, answer.hint, answer.retry_after_seconds))
             if then is not None:
                 then()

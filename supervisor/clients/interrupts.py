@@ -178,13 +178,13 @@ class Interrupts:
         """Kill the process of the turn, if it still runs it, and answer without a record."""
         request = asked.request
         session = self._engine.state.sessions.get(request.session)
-        denied = too_late(session, request.expect_turn) if session is not None else None
-        if denied is not None:
-            asked.tell(Outcome(denied))
+        refused = too_late(session, request.expect_turn) if session is not None else None
+        if refused is not None:
+            asked.tell(Outcome(refused))
         elif not asked.incarnation or self._running(request.session) != (asked.turn, asked.incarnation):
             turns = (asked.turn,) if asked.turn else ()
             note = "" if turns else f"nothing runs in session {request.session}"
-            asked.tell(Outcome(effects.Carried(turns, note), unwritten=self._reason if turns else ""))
+            asked.tell(Outcome(effects.Done(turns, note), unwritten=self._reason if turns else ""))
         elif (proof := self._proofs.get(asked.incarnation)) is not None:
             self._tell_killed(asked, proof)
         else:
@@ -194,7 +194,7 @@ class Interrupts:
 
     def _tell_killed(self, asked: _Asked, proof: Proof) -> None:
         killed = wire.Killed(asked.turn, proof.processes, proof.all_dead, round(proof.ms, 1), proof.how)
-        asked.tell(Outcome(effects.Carried((asked.turn,)), (killed,), self._reason))
+        asked.tell(Outcome(effects.Done((asked.turn,)), (killed,), self._reason))
 
     @property
     def _reason(self) -> str:
@@ -203,17 +203,17 @@ class Interrupts:
 
 
 def answer_to(outcomes: list[Outcome]) -> wire.Answer:
-    """Return one answer for an interrupt of one session, or of all."""
-    if len(outcomes) == 1 and isinstance(denied := outcomes[0].answer, effects.Denied):
-        return wire.Refused(denied.error, denied.hint, denied.retry_after_seconds)
-    carried = [each.answer for each in outcomes if isinstance(each.answer, effects.Carried)]
-    note = carried[0].note if len(carried) == 1 else ""
-    done = paging.done((turn for each in carried for turn in each.turns), note)
+    """One answer for an interrupt of one session, or of all."""
+    if len(outcomes) == 1 and isinstance(refused := outcomes[0].answer, effects.Refused):
+        return wire.Refused(refused.error, refused.hint, refused.retry_after_seconds)
+    done = [each.answer for each in outcomes if isinstance(each.answer, effects.Done)]
+    note = done[0].note if len(done) == 1 else ""
+    page = paging.done((turn for each in done for turn in each.turns), note)
     return wire.Done(
-        done.turns,
-        done.note,
-        done.more,
-        tuple(killed for each in outcomes for killed in each.killed if killed.turn in done.turns),
+        page.turns,
+        page.note,
+        page.more,
+        tuple(killed for each in outcomes for killed in each.killed if killed.turn in page.turns),
         next((each.unwritten for each in outcomes if each.unwritten), ""),
     )
 

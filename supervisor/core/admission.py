@@ -12,7 +12,7 @@ Problem: the host must not promise work it cannot do. A message is refused befor
 
 from supervisor.core import line
 from supervisor.core.decision import Ledger
-from supervisor.core.effects import Carried, Denied
+from supervisor.core.effects import Done, Refused
 from supervisor.core.events import HostRead
 from supervisor.core.state import Intake, Session, State, Strain
 
@@ -20,7 +20,7 @@ _MIB = 1024 * 1024
 # A queue moves with every turn that ends. Pressure is a mean over ten seconds: an earlier retry is useless.
 _FULL_RETRY_SECONDS = 5.0
 _STRAIN_RETRY_SECONDS = 10.0
-_STOPPING = Denied("the service is stopping", "start it again with `hermesctl start`")
+_STOPPING = Refused("the service is stopping", "start it again with `hermesctl start`")
 
 
 def drain_asked(ledger: Ledger) -> None:
@@ -31,7 +31,7 @@ def drain_asked(ledger: Ledger) -> None:
         return
     if state.intake is Intake.OPEN:
         change(ledger, Intake.DRAINING)
-    ledger.answer = Carried(note="draining: running turns finish, no new one starts")
+    ledger.answer = Done(note="draining: running turns finish, no new one starts")
 
 
 def undrain_asked(ledger: Ledger) -> None:
@@ -41,7 +41,7 @@ def undrain_asked(ledger: Ledger) -> None:
         ledger.answer = _STOPPING
         return
     change(ledger, Intake.OPEN)
-    ledger.answer = Carried(note="taking turns again")
+    ledger.answer = Done(note="taking turns again")
 
 
 def change(ledger: Ledger, intake: Intake) -> None:
@@ -61,18 +61,18 @@ def note(state: State) -> str:
     return ""
 
 
-def refusal(state: State, session: Session) -> Denied | None:
-    """Return why no message can be accepted now."""
+def refusal(state: State, session: Session) -> Refused | None:
+    """Why nothing more can be promised now: said before anything is accepted, never after."""
     policy, name = state.policy, session.name
     if len(session.waiting) >= policy.waiting_max:
         error = f"{policy.waiting_max} messages wait in session {name} already"
-        return Denied(error, f"wait, or drop some with `hermesctl queue {name} clear`", _FULL_RETRY_SECONDS)
+        return Refused(error, f"wait, or drop some with `hermesctl queue {name} clear`", _FULL_RETRY_SECONDS)
     if line.backlog(state) >= policy.queue_max:
         error = f"{policy.queue_max} messages and turns wait in all sessions together"
         hint = "wait, add seats with `hermesctl scale`, or raise [turns] queue_max in hermes.toml"
-        return Denied(error, hint, _FULL_RETRY_SECONDS)
+        return Refused(error, hint, _FULL_RETRY_SECONDS)
     for strain in state.strains.values():
-        return Denied(strain.error, strain.hint, _STRAIN_RETRY_SECONDS)
+        return Refused(strain.error, strain.hint, _STRAIN_RETRY_SECONDS)
     return None
 
 

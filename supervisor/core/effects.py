@@ -77,9 +77,12 @@ class ForgetClip:
 Effect = StartWorker | KillWorker | BindWorker | AssignTurn | SteerTurn | Transcribe | ForgetClip
 
 
+# Answers have the names of the messages that carry them to clients.
+
+
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """Answer: the message is accepted at `seq`; `again` when it was known already.
+class Accepted:
+    """Answer to a sender: the message is remembered at `seq`; `again` when it was known already.
 
     `note` is what the sender should know about the wait ahead.
     """
@@ -91,23 +94,23 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
-    """Answer: carried out; the affected turns, and a note when there was nothing to do."""
+class Done:
+    """Answer: carried out; the turns it touched, and a word when there was nothing to do."""
 
     turns: tuple[str, ...] = ()
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Denied:
-    """Answer: refused, nothing was changed; the fault and the hint."""
+class Refused:
+    """Answer: nothing was changed; the fault and the remedy."""
 
     error: str
     hint: str
     retry_after_seconds: float | None = None
 
 
-Answer = Taken | Carried | Denied
+Answer = Accepted | Done | Refused
 
 
 @dataclass(frozen=True, slots=True)

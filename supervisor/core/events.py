@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from supervisor.core.policy import Policy
 from supervisor.core.reasons import Reason
-from supervisor.core.state import BusyMode, Kept, ModelState, Proof, Who
+from supervisor.core.state import BusyMode, Kept, Leftover, ModelState, Proof, Who
 
 
 @dataclass(frozen=True, slots=True)

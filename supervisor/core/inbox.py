@@ -22,7 +22,7 @@ session is held no message is taken; the next message, or a resume, releases it.
 
 from supervisor.core import admission, line, outages, questions, turns
 from supervisor.core.decision import Ledger
-from supervisor.core.effects import Carried, Denied, ForgetClip, Taken, Transcribe
+from supervisor.core.effects import Accepted, Done, ForgetClip, Refused, Transcribe
 from supervisor.core.events import DropAsked, InterruptAsked, Known, ResumeAsked, TextArrived, VoiceArrived
 from supervisor.core.records import MessageAccepted, MessageDropped, SessionHeld, SessionReleased
 from supervisor.core.state import BusyMode, Message, Session, State
@@ -39,13 +39,13 @@ def arrived(ledger: Ledger, event: TextArrived | VoiceArrived) -> None:
         _take(ledger, session, event)
 
 
-def _again(event: TextArrived | VoiceArrived, known: Known) -> Taken | Denied:
-    """The same key twice is one message. Clips cannot be compared further: each one is stored again."""
+def _again(event: TextArrived | VoiceArrived, known: Known) -> Accepted | Refused:
+    """The same key twice is one message. Of clips nothing more can be compared: each is stored anew."""
     is_same = known.text is None if isinstance(event, VoiceArrived) else known.text == event.text
     if is_same:
-        return Taken(event.message, known.seq, again=True)
+        return Accepted(event.message, known.seq, again=True)
     hint = f"choose another key; `hermesctl why {event.message}` tells what became of that message"
-    return Denied(f"the key {event.key} belongs to another message, {event.message}", hint)
+    return Refused(f"the key {event.key} belongs to another message, {event.message}", hint)
 
 
 def _take(ledger: Ledger, session: Session, event: TextArrived | VoiceArrived) -> None:
@@ -64,7 +64,7 @@ def _take(ledger: Ledger, session: Session, event: TextArrived | VoiceArrived) -
     )
     unreachable = outages.note(ledger.state, session.name, ledger.now)
     note = admission.note(ledger.state) or unreachable or _wait_ahead(session, message)
-    ledger.answer = Taken(message.id, session.seq, again=False, note=note)
+    ledger.answer = Accepted(message.id, session.seq, again=False, note=note)
     line.put(ledger.state, session, message)
     if message.is_transcribing:
         ledger.perform(Transcribe(session.name, message.id, clip))
@@ -131,13 +131,13 @@ def _interrupt(ledger: Ledger, session: Session, message: Message) -> None:
         turns.interrupt(ledger, session, by=message.id)
 
 
-def too_late(session: Session, expect_turn: str | None) -> Denied | None:
-    """Refuse a request that was meant for another turn."""
+def too_late(session: Session, expect_turn: str | None) -> Refused | None:
+    """A request made for a certain turn must not touch another one."""
     running = session.turn.id if session.turn else None
     if expect_turn is None or expect_turn == running:
         return None
     now = f"{running} runs now" if running else "nothing runs now"
-    return Denied(
+    return Refused(
         f"turn {expect_turn} is over, {now}", "look again with `hermesctl sessions`, then repeat without it"
     )
 
@@ -146,7 +146,7 @@ def interrupt_asked(ledger: Ledger, event: InterruptAsked) -> None:
     """Stop the running turn; waiting messages are held until the next one, so that none starts by itself."""
     session = ledger.state.sessions.get(event.session)
     if session is None:
-        ledger.answer = Carried(note=f"nothing runs in session {event.session}")
+        ledger.answer = Done(note=f"nothing runs in session {event.session}")
         return
     ledger.answer = too_late(session, event.expect_turn)
     if ledger.answer is not None:
@@ -158,11 +158,11 @@ def interrupt_asked(ledger: Ledger, event: InterruptAsked) -> None:
         session.held = session.seq
     stopped = turns.interrupt(ledger, session, event.by)
     if stopped:
-        ledger.answer = Carried(turns=(stopped,))
+        ledger.answer = Done(turns=(stopped,))
     elif session.turn:
-        ledger.answer = Carried(turns=(session.turn.id,), note="it is being interrupted already")
+        ledger.answer = Done(turns=(session.turn.id,), note="it is being interrupted already")
     else:
-        ledger.answer = Carried(note=f"nothing runs in session {event.session}")
+        ledger.answer = Done(note=f"nothing runs in session {event.session}")
 
 
 def drop_asked(ledger: Ledger, event: DropAsked) -> None:
@@ -170,9 +170,9 @@ def drop_asked(ledger: Ledger, event: DropAsked) -> None:
     dropped = _drop(ledger, session, event.message, event.by) if session else 0
     if dropped == 0 and event.message is not None:
         error = f"message {event.message} does not wait in session {event.session}"
-        ledger.answer = Denied(error, f"list what waits with `hermesctl queue {event.session}`")
+        ledger.answer = Refused(error, f"list what waits with `hermesctl queue {event.session}`")
     else:
-        ledger.answer = Carried(note=f"{dropped} dropped")
+        ledger.answer = Done(note=f"{dropped} dropped")
 
 
 def _drop(ledger: Ledger, session: Session, message_id: str | None, by: str) -> int:
@@ -194,9 +194,9 @@ def _drop(ledger: Ledger, session: Session, message_id: str | None, by: str) -> 
 def resume_asked(ledger: Ledger, event: ResumeAsked) -> None:
     session = ledger.state.sessions.get(event.session)
     if session is None or not session.held:
-        ledger.answer = Carried(note=f"nothing is held in session {event.session}")
+        ledger.answer = Done(note=f"nothing is held in session {event.session}")
         return
-    ledger.answer = Carried(note=f"{len(session.waiting)} go on")
+    ledger.answer = Done(note=f"{len(session.waiting)} go on")
     release(ledger, session)
 
 

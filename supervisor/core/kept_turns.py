@@ -5,7 +5,7 @@ The epoch stays, because it is the same run of the same process: so every fence 
 
 from supervisor.core import admission, pool, turns
 from supervisor.core.decision import Ledger
-from supervisor.core.effects import Carried, KillWorker
+from supervisor.core.effects import Done, KillWorker
 from supervisor.core.events import Recovered, WorkerKept
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import Intake, Kept, Session, State, Turn, Who, Worker, WorkerState
@@ -15,7 +15,7 @@ from supervisor.core.timers import LifeDue
 def hand_over_asked(ledger: Ledger) -> None:
     """Begin nothing new, so that the kept work does not change."""
     admission.change(ledger, Intake.STOPPING)
-    ledger.answer = Carried(turns=tuple(kept.turn for kept in keepable(ledger.state)))
+    ledger.answer = Done(turns=tuple(kept.turn for kept in keepable(ledger.state)))
 
 
 def keepable(state: State) -> tuple[Kept, ...]:

@@ -31,7 +31,7 @@ from itertools import count, islice
 
 from supervisor.core import line, spares
 from supervisor.core.decision import Ledger
-from supervisor.core.effects import BindWorker, Carried, KillWorker, StartWorker
+from supervisor.core.effects import BindWorker, Done, KillWorker, StartWorker
 from supervisor.core.events import (
     ScaleAsked,
     WorkerAlive,
@@ -84,7 +84,7 @@ def scale_asked(ledger: Ledger, event: ScaleAsked) -> None:
     before = state.policy.busy_seats
     state.policy = replace(state.policy, busy_seats=event.seats)
     fit(ledger)
-    ledger.answer = Carried(note=f"seats: {event.seats}, before: {before}")
+    ledger.answer = Done(note=f"seats: {event.seats}, before: {before}")
 
 
 def fit(ledger: Ledger) -> None:

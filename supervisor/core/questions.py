@@ -2,7 +2,7 @@
 
 from supervisor.core import line, turns
 from supervisor.core.decision import Ledger
-from supervisor.core.effects import Carried, Denied
+from supervisor.core.effects import Done, Refused
 from supervisor.core.events import AnswerArrived, Asked
 from supervisor.core.records import QuestionAnswered, QuestionAsked
 from supervisor.core.state import Message, Question, Session, Turn
@@ -63,11 +63,11 @@ def answer_arrived(ledger: Ledger, event: AnswerArrived) -> None:
     turn = session.turn if session else None
     if session is None or turn is None or turn.question is None or turn.question.id != event.question:
         error = f"question {event.question} is not open"
-        ledger.answer = Denied(error, "list what is asked with `hermesctl questions`")
+        ledger.answer = Refused(error, "list what is asked with `hermesctl questions`")
         return
     goes_on = bool(turn.question.call) or _plain(event.text) == _GO_ON
     note = "" if goes_on else f"{turn.id} does not go on; `hermesctl retry {turn.id}` takes it up after all"
-    ledger.answer = Carried(turns=(turn.id,), note=note)
+    ledger.answer = Done(turns=(turn.id,), note=note)
     answer(ledger, session, turn, event.text, by=event.by)
 
 

@@ -46,6 +46,7 @@ class EndReason(StrEnum):
     MODEL_AWAY = "model_away"
     SERVICE_STOPPED = "service_stopped"
     SUPERVISOR_ENDED = "supervisor_ended"
+    ORPHANED = "orphaned"
 
 
 _SENTENCES = {
@@ -80,6 +81,7 @@ _SENTENCES = {
     EndReason.MODEL_AWAY: "{}",
     EndReason.SERVICE_STOPPED: "the service was stopped",
     EndReason.SUPERVISOR_ENDED: "the supervisor ended while it ran",
+    EndReason.ORPHANED: "it was left by an earlier supervisor",
 }
 
 

@@ -2,12 +2,12 @@
 
 from supervisor.core import admission, kept_turns, line, pool, questions, transcripts, turns
 from supervisor.core.decision import Ledger
-from supervisor.core.effects import Carried
+from supervisor.core.effects import Done
 from supervisor.core.events import Recovered
 from supervisor.core.policy import Policy
 from supervisor.core.reasons import EndReason, Reason
-from supervisor.core.records import MessageDropped
-from supervisor.core.state import Intake, Proof, Session, Turn
+from supervisor.core.records import AttemptStuck, MessageDropped
+from supervisor.core.state import Intake, Leftover, Proof, Session, Turn, Worker, WorkerState
 
 # The start has swept away every process that the session had in the life before; nobody counted them.
 _SWEPT = Proof(processes=0, all_dead=True, ms=0.0, how="restart")
@@ -31,7 +31,7 @@ def recovered(ledger: Ledger, event: Recovered) -> None:
         if session.turn is None and session.waiting:
             ledger.state.openable[session.name] = None
     pool.fit(ledger)
-    ledger.answer = Carried(note="recovered")
+    ledger.answer = Done(note="recovered")
 
 
 def _hold(ledger: Ledger, leftover: Leftover) -> None:
@@ -98,7 +98,7 @@ def _reason_to_end(policy: Policy, turn: Turn, now: float) -> str | None:
 def stop_asked(ledger: Ledger) -> None:
     """Stop in order: running turns are left for the next epoch."""
     admission.change(ledger, Intake.STOPPING)
-    ledger.answer = Carried(note="stopping; what runs is taken up at the next start")
+    ledger.answer = Done(note="stopping; what runs is taken up at the next start")
     for session in ledger.state.sessions.values():
         turn = session.turn
         if turn and turn.attempt and turn.attempt.verdict is None:

@@ -81,7 +81,7 @@ class Departure:
             return
 
         def decided(answer: effects.Answer) -> None:
-            reply(paging.done(answer.turns if isinstance(answer, effects.Carried) else ()))
+            reply(paging.done(answer.turns if isinstance(answer, effects.Done) else ()))
             then()
 
         self._engine.post(events.HandOverAsked(), decided)

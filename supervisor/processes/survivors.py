@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from supervisor.clock import monotonic
 from supervisor.core.events import WorkerDied
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import Leftover, Proof
 from supervisor.processes import procfs
 from supervisor.processes.orphans import Record, sweep_leftovers
@@ -63,7 +64,7 @@ class Survivors:
             self._record.remove(process)
             if not waiting:
                 proof = Proof(len(processes), all_dead=True, ms=(monotonic() - began) * 1000, how="restart")
-                self._report(WorkerDied(seat, incarnation, proof, "it was left by an earlier supervisor"))
+                self._report(WorkerDied(seat, incarnation, proof, Reason(EndReason.ORPHANED)))
 
         for process in processes:
             self._watch(process, gone)

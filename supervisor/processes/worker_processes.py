@@ -24,7 +24,8 @@ from supervisor.handoff.carried_workers import HandedProcesses
 from supervisor.processes import agent_user, procfs
 from supervisor.processes.cells import CellUnavailable, Held, Limits, own_cgroup
 from supervisor.processes.exit_reason import exited, not_started, too_large
-from supervisor.processes.orphans import Record, sweep_leftovers
+from supervisor.processes.link_sockets import NextLink
+from supervisor.processes.orphans import Record
 from supervisor.processes.spawner import Nursery, NurseryState, Wishes
 from supervisor.processes.stuck_processes import left
 from supervisor.processes.survivors import Survivor, Survivors

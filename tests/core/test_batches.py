@@ -1,6 +1,6 @@
 """Several events in one batch, refused commits and stalls, by the production decider."""
 
-from supervisor.core.effects import Answer, Denied, Effect, KillWorker, StartWorker, Taken
+from supervisor.core.effects import Accepted, Answer, Effect, KillWorker, Refused, StartWorker
 from supervisor.core.events import (
     DropAsked,
     EventsSeen,
@@ -48,10 +48,10 @@ def test_a_key_that_comes_twice_in_a_batch_is_one_message() -> None:
     world.says("s", "first")
     world.tell_together(text("s", "k"), text("s", "k"), text("s", "k", "other words"))
     first, again, other = answers(world, 3)
-    assert isinstance(first, Taken)
-    assert isinstance(again, Taken)
+    assert isinstance(first, Accepted)
+    assert isinstance(again, Accepted)
     assert (first.again, again.again, first.seq) == (False, True, again.seq)
-    assert isinstance(other, Denied)
+    assert isinstance(other, Refused)
     records = [record for step in world.steps[-3:] for record in step.decision.records]
     assert sum(isinstance(record, MessageAccepted) for record in records) == 1
 

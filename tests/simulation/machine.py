@@ -291,11 +291,8 @@ class Cruelty(People):
         for question in self.world.witness.questions.values():
             events.append(AnswerArrived(session_of(question), question, "yes", "someone"))
         for process in self._processes():
-            proof = Proof(1, True, 1.0, "pretend")
-            events.append(WorkerDied(process.who.seat, process.who.incarnation, proof, _DIED))
-            if process.job is not None and process.is_heard:
-                events += _frames(process.who, process.job.turn, process.job.attempt)
-        return data.draw(st.sampled_from(events))
+            events += _reports(process)
+        return events
 
     @rule()
     def is_kind_for_once(self) -> None:
@@ -305,10 +302,10 @@ class Cruelty(People):
 def _reports(process: Process) -> list[Event]:
     """What can be heard of a living process and from it."""
     who, proof = process.who, Proof(1, True, 1.0, "pretend")
-    reports: list[Event] = [WorkerDied(who.seat, who.incarnation, proof, "words")]
+    reports: list[Event] = [WorkerDied(who.seat, who.incarnation, proof, _DIED)]
     if not process.is_heard:
         return reports
-    reports += [WorkerAlive(who, "pulse"), WorkerUnreachable(who, "its queue is full")]
+    reports += [WorkerAlive(who, "pulse"), WorkerUnreachable(who, Reason(EndReason.NOT_READING))]
     if process.job is not None:
         reports += _frames(who, process.job.turn, process.job.attempt)
     elif not process.is_ready:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from supervisor.core.decide import decide
-from supervisor.core.effects import Carried, Decision, Denied, Taken
+from supervisor.core.effects import Accepted, Decision, Done, Refused
 from supervisor.core.events import RenewalAsked, Transcribed
 from supervisor.core.records import MessageAccepted
 from supervisor.core.state import BusyMode
@@ -45,8 +45,8 @@ class People(RuleBasedStateMachine):
     def says(self, session: str, text: str, busy: str) -> None:
         message = self.world.says(session, text, busy)
         answer = self.world.steps[-1].decision.answer
-        assert isinstance(answer, Taken | Denied)
-        assert isinstance(answer, Taken) == (message in self.world.witness.accepted)
+        assert isinstance(answer, Accepted | Refused)
+        assert isinstance(answer, Accepted) == (message in self.world.witness.accepted)
 
     @precondition(lambda self: self.world.witness.accepted)
     @rule(data=st.data(), busy=BUSY)
@@ -60,10 +60,10 @@ class People(RuleBasedStateMachine):
         self.world.says(accepted[message], text, busy, id=message)
         decision = self.world.steps[-1].decision
         if text == known.text:
-            assert isinstance(decision.answer, Taken)
+            assert isinstance(decision.answer, Accepted)
             assert decision.answer.again
         else:
-            assert isinstance(decision.answer, Denied)
+            assert isinstance(decision.answer, Refused)
             assert not any(isinstance(record, MessageAccepted) for record in decision.records)
 
     @rule(session=SESSIONS, busy=BUSY)
@@ -72,7 +72,7 @@ class People(RuleBasedStateMachine):
         busy_before = set(self.world.state.busy)
         message = self.world.speaks_clip(session, busy)
         decision = self.world.steps[-1].decision
-        assert isinstance(decision.answer, Taken) == (message in self.world.witness.accepted)
+        assert isinstance(decision.answer, Accepted) == (message in self.world.witness.accepted)
         assert set(self.world.state.busy) >= busy_before
 
     @precondition(lambda self: self.world.ears)
@@ -114,7 +114,7 @@ class People(RuleBasedStateMachine):
         turn = data.draw(st.sampled_from(list(self.world.witness.ended)))
         before = repr(self.world.state.sessions)
         answer = self.world.interrupts(turn.rpartition("/")[0], expect=turn)
-        assert isinstance(answer, Denied) or "nothing runs" in getattr(answer, "note", "")
+        assert isinstance(answer, Refused) or "nothing runs" in getattr(answer, "note", "")
         assert repr(self.world.state.sessions) == before
 
     @precondition(lambda self: self.world.witness.accepted)
@@ -140,7 +140,7 @@ class People(RuleBasedStateMachine):
         is_open = question in witness.questions.values()
         before = repr(self.world.state.sessions)
         answer = self.world.answers(question, text)
-        assert isinstance(answer, Carried if is_open else Denied)
+        assert isinstance(answer, Done if is_open else Refused)
         assert is_open or repr(self.world.state.sessions) == before
 
     @precondition(lambda self: self.world.witness.ended)
