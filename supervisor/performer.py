@@ -90,21 +90,18 @@ class Performer:
         contain: Containment,
         post: Callable[[Event], None],
     ) -> None:
+        # Once a batch, and nothing is added to them here: called without a step in between.
+        self.all_taken = switchboard.all_taken
+        self.acknowledge = switchboard.acknowledge
+        self.publish = feed.publish
+        self.committed = meter.committed
         self._processes = processes
-        self._switchboard = switchboard
         self._assignment = assignment
-        self._feed = feed
         self._log = log
         self._meter = meter
         self._post = post
         self._transcribe = contain.around("clip", hearing.transcribe, self._not_transcribed)
         self._forget = contain.around("clip", hearing.forget, _not_forgotten)
-
-    def all_taken(self) -> None:
-        self._switchboard.all_taken()
-
-    def committed(self, seconds: float, count: int) -> None:
-        self._meter.committed(seconds, count)
 
     def act(self, effect: Effect) -> None:
         match effect:
@@ -124,12 +121,6 @@ class Performer:
                 self._forget(effect)
             case _:
                 assert_never(effect)
-
-    def publish(self, records: Sequence[Record]) -> None:
-        self._feed.publish(records)
-
-    def acknowledge(self) -> None:
-        self._switchboard.acknowledge()
 
     def decided(self, batch: Decided) -> None:
         for event, decision, _ in batch:
