@@ -26,7 +26,7 @@ _PRUNE_SECONDS = 3600.0
 Reply = Callable[[wire.Answer], None]
 
 
-class Journal(Protocol):
+class PrunableJournal(Protocol):
     async def prune(self, pruning: Pruning) -> None: ...
 
 
@@ -36,7 +36,7 @@ class Care:
     def __init__(
         self,
         *,
-        journal: Journal,
+        journal: PrunableJournal,
         path: Path,
         check: Callable[[Path], None],
         live: Live,

@@ -82,12 +82,12 @@ _CORE_READERS = (
     "decider",
     "engine",
     "enrichment",
+    "event_sink",
     "handoff",
     "journal",
     "llm/model_source",
     "performer",
     "processes",
-    "services",
     "stt",
     "telemetry",
     "workers",
@@ -222,6 +222,15 @@ def engine_knows_the_core_only(source: Source) -> Iterator[str]:
             yield f"line {line}: {source.path} must not import {name}"
 
 
+def one_class_is_the_engine(source: Source) -> Iterator[str]:
+    """What a module asks of the engine is a Protocol of supervisor/event_sink.py, under a name of its own."""
+    if not source.path.startswith("supervisor/") or source.path == "supervisor/engine.py":
+        return
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.ClassDef) and node.name == "Engine":
+            yield f"line {node.lineno}: Engine is the class in supervisor/engine.py"
+
+
 def nobody_imports_app(source: Source) -> Iterator[str]:
     """Wiring is the outermost layer; only `python -m supervisor` starts it. Few know the core."""
     if source.room not in PRODUCT:
@@ -338,6 +347,7 @@ PYTHON_RULES: tuple[Rule, ...] = (
     host_speaks_no_http,
     core_is_pure,
     engine_knows_the_core_only,
+    one_class_is_the_engine,
     nobody_imports_app,
     files_have_one_subject,
     functions_fit_the_eye,

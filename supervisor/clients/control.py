@@ -14,7 +14,8 @@ from supervisor.clients.interrupts import Interrupts, Outcome, answer_to
 from supervisor.config.live import Live
 from supervisor.containment import Containment, Fault
 from supervisor.core import effects, events
-from supervisor.core.state import BusyMode, State, session_of
+from supervisor.core.state import BusyMode, session_of
+from supervisor.event_sink import RequestSink, Trouble
 
 # Length of the request number, see docs/protocol.md.
 _NUMBER_BYTES = 8
@@ -25,21 +26,6 @@ Reply = Callable[[wire.Answer], None]
 _Scaling = wire.Drain | wire.Undrain | wire.Scale
 _Saying = wire.Submit | wire.Interrupt | wire.Queue | wire.Respond | wire.Retry | wire.Seen
 _Change = _Saying | _Scaling | wire.HandOver | wire.Stop
-
-
-class Trouble(Protocol):
-    @property
-    def error(self) -> str: ...
-    @property
-    def hint(self) -> str: ...
-
-
-class Engine(Protocol):
-    @property
-    def state(self) -> State: ...
-    @property
-    def trouble(self) -> Trouble | None: ...
-    def post(self, event: events.Event, answer: Callable[[effects.Answer], None] | None = None) -> None: ...
 
 
 class Feed(Protocol):
@@ -67,7 +53,7 @@ class Control:
     def __init__(
         self,
         *,
-        engine: Engine,
+        engine: RequestSink,
         interrupts: Interrupts,
         trouble: Callable[[], Trouble | None],
         feed: Feed,

@@ -28,9 +28,10 @@ from typing import Any, Protocol
 from ipc import messages as wire
 from ipc import paging
 from supervisor.core import effects
-from supervisor.core.events import Event, InterruptAsked, WorkerDied
+from supervisor.core.events import InterruptAsked, WorkerDied
 from supervisor.core.inbox import too_late
-from supervisor.core.state import Proof, State
+from supervisor.core.state import Proof
+from supervisor.event_sink import InterruptSink
 
 # A commit takes milliseconds, a slow one a tenth of a second. A slower disk is not waited for.
 _PATIENCE_SECONDS = 0.3
@@ -38,22 +39,6 @@ _LOOK_AGAIN_SECONDS = 0.05
 _NOT_COMMITTED = "a commit of the journal has not come back"
 
 Reply = Callable[[wire.Answer], None]
-
-
-class Trouble(Protocol):
-    @property
-    def error(self) -> str: ...
-
-
-class Engine(Protocol):
-    @property
-    def state(self) -> State: ...
-    @property
-    def trouble(self) -> Trouble | None: ...
-    @property
-    def commit_seconds(self) -> float: ...
-    def post_late(self, make: Callable[[], Event], answer: Callable[[effects.Answer], None]) -> None: ...
-    def has_its_turn(self, incarnation: int) -> bool: ...
 
 
 class Log(Protocol):
@@ -98,7 +83,7 @@ class _Asked:
 class Interrupts:
     """`kill` ends a worker's cell; the proof returns by `worker_died`."""
 
-    def __init__(self, engine: Engine, kill: Callable[[int], None], log: Log) -> None:
+    def __init__(self, engine: InterruptSink, kill: Callable[[int], None], log: Log) -> None:
         self._engine = engine
         self._kill = kill
         self._log = log

@@ -41,7 +41,7 @@ class Past(Protocol):
     def counts(self) -> Mapping[str, int]: ...
 
 
-class Journal(Protocol):
+class ReadableJournal(Protocol):
     @property
     def tables(self) -> Tables: ...
     @property
@@ -98,7 +98,7 @@ class Views:
         state: State,
         clock: Clock,
         live: Live,
-        journal: Journal,
+        journal: ReadableJournal,
         readings: Callable[[], Mapping[int, Reading]],
         services: Callable[[], Sequence[Row]],
         gauges: Gauges,

@@ -10,20 +10,11 @@ from supervisor.config.derived import visible_keys
 from supervisor.config.live import Live
 from supervisor.config.settings import cautions
 from supervisor.core.state import State, WorkerState
+from supervisor.event_sink import Trouble
+from supervisor.stt.transcription import Hearing
 
 # Clocks are corrected by this much every day; that is not reported.
 _CLOCK_SECONDS_MAX = 5.0
-
-
-class Trouble(Protocol):
-    """Why the journal cannot be written now."""
-
-    @property
-    def error(self) -> str: ...
-    @property
-    def hint(self) -> str: ...
-    @property
-    def since(self) -> float: ...
 
 
 class Replaced(Protocol):
@@ -33,13 +24,6 @@ class Replaced(Protocol):
     def fault(self) -> str: ...
     @property
     def hint(self) -> str: ...
-
-
-class Hearing(Protocol):
-    @property
-    def fault(self) -> tuple[str, str] | None: ...
-    @property
-    def was_used(self) -> bool: ...
 
 
 class Hints:

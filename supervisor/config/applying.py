@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Protocol
 
 from ipc.service_messages import Sandbox
 from supervisor.config.derived import limits, policy, sandboxes
@@ -10,7 +9,7 @@ from supervisor.config.live import Live
 from supervisor.config.reload import Reading
 from supervisor.config.settings import Settings
 from supervisor.core import events
-from supervisor.core.state import State
+from supervisor.event_sink import StatefulSink
 from supervisor.llm.model_source import NAME as MODEL
 from supervisor.llm.model_source import ModelSource
 from supervisor.processes.cells import Limits
@@ -20,12 +19,6 @@ from supervisor.stt import stt_spec
 from supervisor.stt.transcription import Hearing
 
 
-class Engine(Protocol):
-    @property
-    def state(self) -> State: ...
-    def post(self, event: events.Event) -> None: ...
-
-
 class Applying:
     """`change_limits` applies to workers not yet started; `stt` is the current STT service."""
 
@@ -33,7 +26,7 @@ class Applying:
         self,
         *,
         live: Live,
-        engine: Engine,
+        engine: StatefulSink,
         model: ModelSource,
         services: Services,
         hearing: Hearing,

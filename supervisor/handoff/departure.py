@@ -1,6 +1,6 @@
 """Departure: the last steps of an image that is replaced in place; running turns are not affected."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ipc import paging
@@ -9,32 +9,13 @@ from ipc.errors import PlaceError
 from ipc.messages import Answer, Refused
 from supervisor.core import effects, events
 from supervisor.core.kept_turns import keepable
-from supervisor.core.state import State
-from supervisor.handoff.carried_services import HandedService
-from supervisor.handoff.carried_workers import HandedProcesses
+from supervisor.event_sink import HaltingSink
 from supervisor.handoff.handover import Handover, fault_of_next_image
 from supervisor.host.folder_identity import Identity
 from supervisor.llm.model_source import NAME as MODEL
-from supervisor.workers.link import HandedLine
-
-
-class Engine(Protocol):
-    @property
-    def state(self) -> State: ...
-    def post(self, event: events.Event, answer: Callable[[effects.Answer], None] | None = None) -> None: ...
-    async def halt(self) -> None: ...
-
-
-class Switchboard(Protocol):
-    def hand_over(self, incarnations: Iterable[int]) -> dict[int, HandedLine]: ...
-
-
-class Processes(Protocol):
-    async def hand_over(self, staying: Collection[int], deadline_seconds: float) -> HandedProcesses: ...
-
-
-class Services(Protocol):
-    def hand_over(self, name: str) -> HandedService | None: ...
+from supervisor.processes.contract import ProcessRoom
+from supervisor.services.services import Services
+from supervisor.workers.router import Switchboard
 
 
 class Folders(Protocol):
@@ -49,9 +30,9 @@ class Departure:
     def __init__(
         self,
         *,
-        engine: Engine,
+        engine: HaltingSink,
         switchboard: Switchboard,
-        processes: Processes,
+        processes: ProcessRoom,
         services: Services,
         folders: Folders,
         environment: dict[str, str],

@@ -8,12 +8,11 @@ from supervisor.clients.queries import Reading
 from supervisor.handoff.carried_workers import HandedProcesses
 from supervisor.performer import Processes as Workers
 from supervisor.processes.cells import Limits
-from supervisor.processes.survivors import Survivor
-from supervisor.workers.router import Known
+from supervisor.workers.router import LiveProcesses
 
 
-class ProcessRoom(Workers, Known, Protocol):
-    """The worker processes. The real implementation is Processes; a benchmark may replace it."""
+class ProcessRoom(Workers, LiveProcesses, Protocol):
+    """Where workers live. The real one is Processes; a benchmark may play the workers itself."""
 
     @property
     def cell_name(self) -> str: ...

@@ -29,7 +29,7 @@ _PRUNE_SECONDS = 3600.0
 _AT_ONCE = 100
 
 
-class Known(Protocol):
+class KnownClips(Protocol):
     def clips_known(self, names: Collection[str]) -> set[str]:
         """Return those of these clips that belong to a message."""
         ...
@@ -86,7 +86,7 @@ class ClipStore:
         folder: Path,
         check: Callable[[Path], None],
         live: Live,
-        known: Known,
+        known: KnownClips,
         in_use: Callable[[], set[str]],
         clock: Clock,
         log: Log,

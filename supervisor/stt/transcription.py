@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from ipc import stt_messages as wire
 from ipc.codec import encode
@@ -16,6 +15,7 @@ from supervisor.config.live import Live
 from supervisor.core import events
 from supervisor.core.effects import ForgetClip, Transcribe
 from supervisor.services.service import ServiceChanged
+from supervisor.services.services import Services
 from supervisor.stt import stt_spec
 
 # A clip that has ended two processes would end every further one.
@@ -28,11 +28,6 @@ _LONG_SECONDS = 30.0
 _PROGRESS_CHARACTERS = 3000
 _OFF = ("voice is switched off", "set [stt] engine in hermes.toml, then `hermesctl reload`")
 _KEPT = "the clip is kept; send it again, or `hermesctl retry {message}` when the cause is fixed"
-
-
-class Services(Protocol):
-    def send(self, name: str, frame: bytes) -> Sent: ...
-    def end(self, name: str, detail: str, hint: str) -> None: ...
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from supervisor.clock import Clock
 from supervisor.core.state import ModelState, State, WorkerState
+from supervisor.event_sink import CommitHealth
 
 Row = dict[str, Any]
 # From this lag on, people notice the wait.
@@ -19,20 +20,6 @@ _MODEL_SECONDS_MAX = 60.0
 _WORKERS_NAMED_MAX = 20
 
 
-class Trouble(Protocol):
-    @property
-    def error(self) -> str: ...
-    @property
-    def since(self) -> float: ...
-
-
-class Engine(Protocol):
-    @property
-    def trouble(self) -> Trouble | None: ...
-    @property
-    def committing_since(self) -> float | None: ...
-
-
 class Lag(Protocol):
     def worst(self) -> tuple[float, float]: ...
 
@@ -43,7 +30,7 @@ class Lateness:
         *,
         state: State,
         clock: Clock,
-        engine: Engine,
+        engine: CommitHealth,
         lag: Lag,
         services: Callable[[], Sequence[Row]],
     ) -> None:

@@ -7,7 +7,8 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable, Mapping
-from typing import Protocol
+
+from supervisor.event_sink import Progress
 
 _VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 # Three notifications per deadline: one lost datagram or one slow commit does not restart the service.
@@ -56,14 +57,10 @@ class Notifier:
                 return  # systemd then judges by the process alone
 
 
-class Engine(Protocol):
-    def prove(self, moved: Callable[[], None]) -> None: ...
-
-
 class Watch:
     """Asks the engine for a turn, notifies systemd when it has come, and only then asks again."""
 
-    def __init__(self, notifier: Notifier, engine: Engine, sentence: Callable[[], str]) -> None:
+    def __init__(self, notifier: Notifier, engine: Progress, sentence: Callable[[], str]) -> None:
         self._notifier = notifier
         self._engine = engine
         self._sentence = sentence

@@ -51,7 +51,7 @@ class Workspaces(Protocol):
     def make(self, session: str) -> Path: ...
 
 
-class Switchboard(Protocol):
+class TurnSender(Protocol):
     def assign(self, effect: AssignTurn) -> None: ...
     def steer(self, effect: SteerTurn) -> None: ...
 
@@ -63,7 +63,7 @@ class Assignment:
         self,
         workspaces: Workspaces,
         bind: Bind,
-        switchboard: Switchboard,
+        switchboard: TurnSender,
         post: Callable[[Event], None],
         contain: Containment,
     ) -> None:

@@ -30,7 +30,8 @@ from supervisor.containment import Containment, Fault
 from supervisor.core import events, turns
 from supervisor.core.effects import AssignTurn, SteerTurn
 from supervisor.core.reasons import EndReason, Reason
-from supervisor.core.state import State, Who
+from supervisor.core.state import Who
+from supervisor.event_sink import FrameSink
 from supervisor.workers.link import HandedLine, Line, LineFault, Words
 
 # Streamed text reaches the journal at least this often, so a crash of the supervisor loses less than a
@@ -65,16 +66,8 @@ def _flat(message: wire.FromWorker) -> Iterator[Any]:
             yield value
 
 
-class Engine(Protocol):
-    @property
-    def state(self) -> State: ...
-    def post(self, event: events.Event) -> None: ...
-    def hold(self, words: Callable[[], events.Spoke]) -> None: ...
-    def nudge(self) -> None: ...
-
-
-class Known(Protocol):
-    """Whether the process of an incarnation exists: ordered, and not reported dead."""
+class LiveProcesses(Protocol):
+    """Whether the process of an incarnation is there: ordered, and not reported dead."""
 
     def is_known(self, incarnation: int) -> bool: ...
 
@@ -101,7 +94,7 @@ class Switchboard:
     def __init__(
         self,
         *,
-        known: Known,
+        known: LiveProcesses,
         feed: Listeners,
         brief: Callable[[AssignTurn], wire.Assign],
         contain: Containment,
@@ -121,7 +114,7 @@ class Switchboard:
         self._frame_contained = contain.around("worker", self._frame_arrived, self._frame_failed)
         self._pulse_contained = contain.around("worker", self._pulse_arrived, self._frame_failed)
 
-    def open(self, engine: Engine) -> None:
+    def open(self, engine: FrameSink) -> None:
         self._engine = engine
 
     def connected(self, seat: int, incarnation: int, frames: socket.socket, pulse: socket.socket) -> None:

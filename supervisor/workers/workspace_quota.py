@@ -24,9 +24,10 @@ from ipc.errors import PlaceError
 from supervisor.clock import monotonic
 from supervisor.config.live import Live
 from supervisor.containment import Containment, Fault
-from supervisor.core.events import Event, Failed, WorkerUnreachable
+from supervisor.core.events import Failed, WorkerUnreachable
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import State, Who
+from supervisor.event_sink import StatefulSink
 from supervisor.telemetry.log import Log
 from supervisor.workers.workspaces import Workspaces, sessions_of
 
@@ -40,15 +41,9 @@ _BLOCK_BYTES = 512
 _HINT = "remove what is not needed from the workspace, or raise [sandbox] quota in hermes.toml"
 
 
-class Known(Protocol):
+class KnownSessions(Protocol):
     def is_forgotten(self, session: str) -> bool: ...
     def long_names(self, characters_min: int) -> list[str]: ...
-
-
-class Engine(Protocol):
-    @property
-    def state(self) -> State: ...
-    def post(self, event: Event) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +64,9 @@ class WorkspaceCare:
         self,
         *,
         workspaces: Workspaces,
-        known: Known,
+        known: KnownSessions,
         live: Live,
-        engine: Engine,
+        engine: StatefulSink,
         log: Log,
         contain: Containment,
     ) -> None:
