@@ -8,6 +8,7 @@ from supervisor.clients.queries import Reading
 from supervisor.handoff.carried_workers import HandedProcesses
 from supervisor.performer import Processes as Workers
 from supervisor.processes.cells import Limits
+from supervisor.processes.survivors import Survivor
 from supervisor.workers.router import LiveProcesses
 
 
