@@ -3,7 +3,7 @@
 import time
 
 from hermesctl.client import refusal
-from hermesctl.event_stream import Feed
+from hermesctl.event_stream import EventStream
 from ipc.messages import Answer, Done, Event, Refused, Seen
 
 # Acknowledged after so many events or so much time: what a crash in between may show twice.
@@ -14,8 +14,8 @@ _SECONDS_MAX = 0.5
 class Acknowledging:
     """Keeps the cursor of one client in one session."""
 
-    def __init__(self, feed: Feed, cursor: str, session: str) -> None:
-        self._feed = feed
+    def __init__(self, stream: EventStream, cursor: str, session: str) -> None:
+        self._stream = stream
         self._cursor = cursor
         self._session = session
         self._shown = 0
@@ -30,7 +30,7 @@ class Acknowledging:
             self._shown = item.seq
         is_late = time.monotonic() - self._told_at >= _SECONDS_MAX
         if self._shown - self._told >= _EVENTS_MAX or (self._shown > self._told and is_late):
-            self._feed.client.post(self._seen())
+            self._stream.client.post(self._seen())
             self._told, self._told_at = self._shown, time.monotonic()
 
     def line_lost(self) -> None:
@@ -40,7 +40,7 @@ class Acknowledging:
     def finish(self) -> None:
         """The last word, waited for."""
         if self._shown:
-            self._feed.client.ask(self._seen(), Done)
+            self._stream.client.ask(self._seen(), Done)
 
     def _seen(self) -> Seen:
         return Seen(self._cursor, self._session, self._shown)

@@ -1,4 +1,4 @@
-"""A feed that outlives the supervisor: it resumes from the last seq seen; no event comes twice."""
+"""A stream of events that survives a supervisor restart: it resumes after the last seq, without repeats."""
 
 import time
 
@@ -10,14 +10,14 @@ from ipc.places import Places
 # Between two looks whether the supervisor is back.
 _RETRY_SECONDS = 0.2
 # A reader that is slow now and then is cut less often than this.
-_MEND_SECONDS = 1.0
+_RESUBSCRIBE_SECONDS = 1.0
 # The word that a follow was cut can itself be lost; after so much silence it is asked for anew.
 _QUIET_SECONDS = 30.0
 # Sessions caught up after a loss when all are followed: more than anybody reads in one terminal.
 _SESSIONS_MAX = 1000
 
 
-class Feed:
+class EventStream:
     """What happens in one session, or in all when `session` is None."""
 
     def __init__(
@@ -35,8 +35,8 @@ class Feed:
         self._seen: dict[str, int] = {}
         # Sessions that have a follow of their own; everything else comes through the main one.
         self._own: dict[str, int] = {}
-        self._heard_at = time.monotonic()
-        self._mended_at = 0.0
+        self._received_at = time.monotonic()
+        self._resubscribed_at = 0.0
         self.client = Client(places, wake)
         if session is None and after is None:
             self._seen = self._heads()
@@ -57,12 +57,12 @@ class Feed:
         """The same with the number of the request that it answers."""
         arrived = self.client.receive(SILENCE_SECONDS)
         if arrived is None:
-            self._doubt_silence()
+            self._check_silence()
             return None
-        self._heard_at = time.monotonic()
+        self._received_at = time.monotonic()
         number, answer = arrived
         if isinstance(answer, Cut):
-            self._mend(number)
+            self._resubscribe(number)
             return None
         if isinstance(answer, Event | Delta | Noted) and not self._is_new(number, answer):
             return None
@@ -73,19 +73,19 @@ class Feed:
         assert self._session is not None
         self.client.post(Unfollow(self._number))
         self._seen[self._session] = after
-        self._number = self._follow(self._session, after)
+        self._number = self._subscribe(self._session, after)
 
     def is_lost(self) -> bool:
         return self.client.is_lost()
 
     def reconnect(self, patience_seconds: float) -> None:
-        """Waits for the supervisor and goes on where the feed stopped; NotRunning when it does not return."""
+        """Waits for the supervisor and continues the stream; raises NotRunning after the time limit."""
         deadline = time.monotonic() + patience_seconds
         while True:
             self.client.close()
             try:
                 self.client = Client(self._places, self._wake)
-                self._follow_again()
+                self._subscribe_again()
                 return
             except NotRunning:
                 if time.monotonic() > deadline:
@@ -105,38 +105,38 @@ class Feed:
             self._seen[session] = answer.seq
         return True
 
-    def _follow(self, session: str | None, after: int | None) -> int:
+    def _subscribe(self, session: str | None, after: int | None) -> int:
         number = self.client.post(Follow(session, after))
         self.client.answer_to(number, Following)
         return number
 
-    def _follow_again(self) -> None:
+    def _subscribe_again(self) -> None:
         self._own.clear()
         if self._session is not None:
-            self._number = self._follow(self._session, self._seen[self._session])
+            self._number = self._subscribe(self._session, self._seen[self._session])
             return
-        self._number = self._follow(None, None)
+        self._number = self._subscribe(None, None)
         for session, head in self._heads().items():
             if head > self._seen.get(session, 0):
-                self._own[session] = self._follow(session, self._seen.get(session, 0))
+                self._own[session] = self._subscribe(session, self._seen.get(session, 0))
 
-    def _doubt_silence(self) -> None:
-        if time.monotonic() - self._heard_at > _QUIET_SECONDS and not self.is_lost():
-            self._heard_at = time.monotonic()
+    def _check_silence(self) -> None:
+        if time.monotonic() - self._received_at > _QUIET_SECONDS and not self.is_lost():
+            self._received_at = time.monotonic()
             for number in (self._number, *self._own.values()):
                 self.client.post(Unfollow(number))
-            self._follow_again()
+            self._subscribe_again()
 
-    def _mend(self, number: int) -> None:
+    def _resubscribe(self, number: int) -> None:
         """A follow was cut: take it up again where it ended, but not as fast as it can be cut."""
-        if time.monotonic() - self._mended_at < _MEND_SECONDS:
+        if time.monotonic() - self._resubscribed_at < _RESUBSCRIBE_SECONDS:
             time.sleep(_RETRY_SECONDS)
-        self._mended_at = time.monotonic()
+        self._resubscribed_at = time.monotonic()
         if number == self._number:
-            self._follow_again()
+            self._subscribe_again()
         for session, own in list(self._own.items()):
             if own == number:
-                self._own[session] = self._follow(session, self._seen.get(session, 0))
+                self._own[session] = self._subscribe(session, self._seen.get(session, 0))
 
     def _heads(self) -> dict[str, int]:
         rows = self.client.rows(Show("sessions", limit=_SESSIONS_MAX), _SESSIONS_MAX)

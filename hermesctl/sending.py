@@ -8,7 +8,7 @@ from hermesctl.command_result import tell
 from hermesctl.ctrlc import CtrlC
 from hermesctl.errors import CommandError
 from hermesctl.event_format import arguments, finish, gist, json_line, proof, unwritten
-from hermesctl.event_stream import Feed
+from hermesctl.event_stream import EventStream
 from hermesctl.exit_codes import Exit
 from hermesctl.question_prompt import Prompt, question_lines
 from hermesctl.render import aside, cut
@@ -154,9 +154,9 @@ class Sending:
     """Submits one message and stays with it until its turn has ended."""
 
     def __init__(
-        self, feed: Feed, session: str, request: Submit | Retry, shown: Shown, ctrl_c: CtrlC
+        self, stream: EventStream, session: str, request: Submit | Retry, shown: Shown, ctrl_c: CtrlC
     ) -> None:
-        self._feed = feed
+        self._stream = stream
         self._session = session
         self._request = request
         self._shown = shown
@@ -173,12 +173,12 @@ class Sending:
         self._exit: Exit | None = None
 
     def submit(self) -> Accepted:
-        accepted = self._feed.client.ask(self._request, Accepted)
+        accepted = self._stream.client.ask(self._request, Accepted)
         self._message = accepted.message
         if accepted.note:
             self._shown.remark(f"· {accepted.note}")
         if accepted.again:
-            self._feed.rewind(max(0, accepted.seq - 1))
+            self._stream.rewind(max(0, accepted.seq - 1))
         return accepted
 
     def follow_to_the_end(self) -> Exit:
@@ -187,12 +187,12 @@ class Sending:
                 self._stop()
             if self._question is not None and (typed := self._prompt.line()):
                 self._respond(self._question, typed)
-            item = self._feed.next()
+            item = self._stream.next()
             if item is not None:
                 self._take(item)
-            elif self._feed.is_lost():
+            elif self._stream.is_lost():
                 self._shown.remark("the supervisor is gone; waiting for it to return …")
-                self._feed.reconnect(_RETURN_SECONDS)
+                self._stream.reconnect(_RETURN_SECONDS)
                 self._stop_asked_of = self._withdrawal = None
         return self._exit
 
@@ -229,7 +229,7 @@ class Sending:
     def _respond(self, question: dict[str, Any], typed: str) -> None:
         choices = [str(choice) for choice in question.get("choices") or ()]
         text = meant_by(typed, str(question.get("kind")), choices)
-        self._feed.client.post(Respond(str(question.get("question")), text, "hermesctl"))
+        self._stream.client.post(Respond(str(question.get("question")), text, "hermesctl"))
 
     def _note_question(self, event: Event) -> None:
         if event.type == "question.asked":
@@ -265,6 +265,6 @@ class Sending:
         if self._turn is not None and self._stop_asked_of != self._turn:
             self._stop_asked_of = self._turn
             self._shown.remark(f"interrupting {self._turn} … (Ctrl-C again leaves at once)")
-            self._feed.client.post(Interrupt(session, by="hermesctl", expect_turn=self._turn))
+            self._stream.client.post(Interrupt(session, by="hermesctl", expect_turn=self._turn))
         elif self._turn is None and self._withdrawal is None:
-            self._withdrawal = self._feed.client.post(Queue(session, "drop", self._message))
+            self._withdrawal = self._stream.client.post(Queue(session, "drop", self._message))

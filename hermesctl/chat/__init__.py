@@ -1,1 +1,1 @@
-"""The terminal chat: events folded into what is shown, a line to the supervisor, and a screen to type at."""
+"""The terminal chat: a log of the session's events, a connection to the supervisor, and a screen."""

@@ -1,7 +1,7 @@
-"""The chat's line to the supervisor, in a thread of its own: it comes back by itself and loses no message.
+"""The chat's connection to the supervisor, in its own thread; it reconnects and loses no message.
 
-A request with a key of its own is the same message however often it is sent, so it is kept until it is
-answered and sent again on every new connection. Any other that a loss leaves unanswered is answered here.
+A request with a key is the same message however often it is sent, so it is kept until it is answered and sent
+again on every new connection. A disconnect answers every other open request with Refused.
 """
 
 import os
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from hermesctl.client import Client
 from hermesctl.errors import NotRunning
-from hermesctl.event_stream import Feed
+from hermesctl.event_stream import EventStream
 from ipc.messages import (
     Answer,
     Delta,
@@ -31,22 +31,23 @@ from ipc.places import Places
 
 # Events of a session that are read when it is opened: some dozens of turns. More is read on demand.
 RECENT_EVENTS = 400
-# What has arrived and is not drawn yet; beyond it the thread waits, and the supervisor holds its feed back.
+# Received items that are not drawn yet; at this limit the thread waits, and the supervisor holds its events
+# back.
 _ARRIVED_MAX = 4096
-# Between two looks whether the supervisor is back.
+# Pause between two attempts to reconnect.
 _RETRY_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """Something of the feed."""
+class Received:
+    """An item of the event stream."""
 
     item: Event | Delta | Noted
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The answer to what was posted under this ticket."""
+    """The answer to the request that was posted under this ticket."""
 
     ticket: int
     answer: Answer
@@ -54,14 +55,14 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """The line stands, and this session is followed."""
+    """The connection is up, and this session is subscribed."""
 
     session: str
 
 
 @dataclass(frozen=True, slots=True)
-class Away:
-    """Nobody answers; the line tries on."""
+class Disconnected:
+    """The supervisor does not answer; the connection keeps trying."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,50 +72,53 @@ class _Post:
 
 
 @dataclass(frozen=True, slots=True)
-class _TurnTo:
+class _Subscribe:
     session: str
     after: int | None
 
 
-Happening = Told | Answered | Connected | Away
+ConnectionEvent = Received | Answered | Connected | Disconnected
 
 
-class Line:
-    """Follows one session at a time. `run` is the thread; everything else is called from outside it."""
+class Connection:
+    """Subscribes to one session at a time.
+
+    `run` is the thread; all other methods are called from outside it.
+    """
 
     def __init__(self, places: Places, session: str, notify: Callable[[], None]) -> None:
-        """`notify` is called in the thread whenever `arrived` has something new to give."""
+        """`notify` is called in the thread whenever `arrived` has new items."""
         self._places = places
         self._notify = notify
         self._wake, self._alarm = os.pipe()
         os.set_blocking(self._wake, False)
         os.set_blocking(self._alarm, False)
-        # As long as what a person asks for before the thread looks again; the desk bounds the messages.
-        self._orders: deque[_Post | _TurnTo] = deque()
-        self._arrived: queue.Queue[Happening] = queue.Queue(_ARRIVED_MAX)
+        # As long as the requests of a person until the thread reads them; the controller bounds the messages.
+        self._orders: deque[_Post | _Subscribe] = deque()
+        self._arrived: queue.Queue[ConnectionEvent] = queue.Queue(_ARRIVED_MAX)
         self._is_closing = False
         self._session = session
         self._after: int | None = None
         self._unanswered: dict[int, Request] = {}
         self._tickets: dict[int, int] = {}
-        self._feed: Feed | None = None
+        self._stream: EventStream | None = None
 
     def connect(self) -> None:
-        """The first connection; NotRunning when there is nobody to talk to."""
+        """Makes the first connection; raises NotRunning when no supervisor answers."""
         if self._after is None:
             self._after = max(0, _head(self._places, self._session) - RECENT_EVENTS)
-        self._feed = Feed(self._places, self._session, self._after, self._wake)
+        self._stream = EventStream(self._places, self._session, self._after, self._wake)
 
     def post(self, ticket: int, request: Request) -> None:
         self._order(_Post(ticket, request))
 
-    def follow(self, session: str, after: int | None) -> None:
-        """Turns to another session, and reads it from `after`, or from the recent past when it is None."""
-        self._order(_TurnTo(session, after))
+    def subscribe(self, session: str, after: int | None) -> None:
+        """Changes to another session, from `after`, or from its recent events when `after` is None."""
+        self._order(_Subscribe(session, after))
 
-    def arrived(self) -> list[Happening]:
-        """All that has happened since the last call, in order."""
-        found: list[Happening] = []
+    def arrived(self) -> list[ConnectionEvent]:
+        """Returns everything that has arrived since the last call, in order."""
+        found: list[ConnectionEvent] = []
         while True:
             try:
                 found.append(self._arrived.get_nowait())
@@ -123,58 +127,58 @@ class Line:
 
     def close(self) -> None:
         self._is_closing = True
-        self._ring()
+        self._wake_thread()
 
     def run(self) -> None:
-        """Until `close`. What it raises is a fault of ours and ends the chat."""
+        """Runs until `close`. An exception from here is a bug and ends the chat."""
         try:
             while not self._is_closing:
                 try:
                     self._stay_connected()
                 except NotRunning:
-                    self._hang_up()
-                    self._tell(Away())
+                    self._disconnect()
+                    self._put(Disconnected())
                     self._wait_a_moment()
         finally:
-            self._hang_up()
+            self._disconnect()
 
     def release(self) -> None:
-        """Gives the descriptors back, once `run` has returned."""
+        """Closes the descriptors, once `run` has returned."""
         os.close(self._wake)
         os.close(self._alarm)
 
     def _stay_connected(self) -> None:
-        if self._feed is None:
-            self._take_orders()
+        if self._stream is None:
+            self._process_orders()
             self.connect()
         self._begin_again()
-        while not self._is_closing and self._feed is not None:
-            self._take_orders()
-            arrived = self._feed.arrival() if self._feed else None
+        while not self._is_closing and self._stream is not None:
+            self._process_orders()
+            arrived = self._stream.arrival() if self._stream else None
             if arrived is not None:
                 self._take(*arrived)
-            elif self._feed is not None and self._feed.is_lost():
+            elif self._stream is not None and self._stream.is_lost():
                 raise NotRunning()
 
     def _begin_again(self) -> None:
-        self._tell(Connected(self._session))
+        self._put(Connected(self._session))
         self._tickets.clear()
         for ticket, request in list(self._unanswered.items()):
             self._send(ticket, request)
 
-    def _take_orders(self) -> None:
+    def _process_orders(self) -> None:
         while self._orders:
             match self._orders.popleft():
                 case _Post(ticket, request):
                     self._unanswered[ticket] = request
                     self._send(ticket, request)
-                case _TurnTo(session, after):
+                case _Subscribe(session, after):
                     self._session, self._after = session, after
-                    self._hang_up()
+                    self._disconnect()
 
     def _send(self, ticket: int, request: Request) -> None:
-        if self._feed is not None:
-            self._tickets[self._feed.client.post(request)] = ticket
+        if self._stream is not None:
+            self._tickets[self._stream.client.post(request)] = ticket
         elif not isinstance(request, Submit | Retry):
             self._answer(ticket, Refused("the supervisor is away", "try again when it is back"))
 
@@ -182,26 +186,26 @@ class Line:
         if isinstance(answer, Event):
             self._after = answer.seq
         if isinstance(answer, Event | Delta | Noted):
-            self._tell(Told(answer))
+            self._put(Received(answer))
         elif number in self._tickets:
             self._answer(self._tickets.pop(number), answer)
 
     def _answer(self, ticket: int, answer: Answer) -> None:
         self._unanswered.pop(ticket, None)
-        self._tell(Answered(ticket, answer))
+        self._put(Answered(ticket, answer))
 
-    def _hang_up(self) -> None:
-        if self._feed is not None:
-            self._feed.close()
-            self._feed = None
+    def _disconnect(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
         for ticket, request in list(self._unanswered.items()):
             if not isinstance(request, Submit | Retry):
                 self._answer(ticket, Refused("the line was cut before the answer", "look, then try again"))
 
-    def _tell(self, happening: Happening) -> None:
+    def _put(self, event: ConnectionEvent) -> None:
         while not self._is_closing:
             try:
-                self._arrived.put(happening, timeout=_RETRY_SECONDS)
+                self._arrived.put(event, timeout=_RETRY_SECONDS)
             except queue.Full:
                 continue
             self._notify()
@@ -211,17 +215,17 @@ class Line:
         if select.select([self._wake], [], [], _RETRY_SECONDS)[0]:
             os.read(self._wake, 512)
 
-    def _order(self, order: _Post | _TurnTo) -> None:
+    def _order(self, order: _Post | _Subscribe) -> None:
         self._orders.append(order)
-        self._ring()
+        self._wake_thread()
 
-    def _ring(self) -> None:
+    def _wake_thread(self) -> None:
         with suppress(BlockingIOError):  # a full pipe wakes as well as one byte does
             os.write(self._alarm, b".")
 
 
 def _head(places: Places, session: str) -> int:
-    """The seq of the session's last event now."""
+    """Returns the seq of the session's last event."""
     client = Client(places)
     try:
         return client.ask(Follow(session), Following).seq

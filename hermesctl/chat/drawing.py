@@ -1,4 +1,4 @@
-"""From the transcript to styled lines of a given width. Pure: the same state makes the same lines."""
+"""Draws the session log as styled lines of a given width. Pure: the same state gives the same lines."""
 
 import re
 import time
@@ -8,28 +8,28 @@ from dataclasses import dataclass
 from hermesctl.chat.controller import Notice
 from hermesctl.chat.conversation import Conversation
 from hermesctl.chat.markdown import Line, markdown_lines, plain_lines
-from hermesctl.chat.session_log import Gap, Item, Message, Transcript
+from hermesctl.chat.session_log import Gap, Item, Message, SessionLog
 from hermesctl.chat.turn import Mark, Question, Steered, Tool, Turn
 from hermesctl.choices import numbered, ways
 from hermesctl.event_format import arguments, finish, proof
 from hermesctl.neutral import neutral
 from hermesctl.render import age, counted, cut, one_line
 
-# Longer lines are hard to read, whatever the terminal could show.
+# Longer lines are hard to read, even where the terminal could show them.
 _TEXT_WIDTH_MAX = 100
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TICKS_A_SECOND = 4
 _SIGNS = {"running": "·", "ok": "✔", "failed": "✘", "cut": "■"}
 _SIGN_STYLES = {"running": "class:dim", "ok": "class:ok", "failed": "class:fault", "cut": "class:cut"}
-# A first column up to here keeps the second one in line; a wider one would leave it no room.
+# A first column up to this width keeps the second one aligned; a wider one would leave it no space.
 _COLUMN_MAX = 24
-# What waits is shown up to here; /queue lists it all.
+# Waiting messages shown; /queue lists them all.
 _WAITING_SHOWN = 6
 
 
 @dataclass(frozen=True)
 class Look:
-    """How to draw: the width there is, whether tools are unfolded, and the time now."""
+    """How to draw: the width, whether tools are unfolded, and the current time."""
 
     width: int
     is_unfolded: bool
@@ -41,11 +41,11 @@ class Look:
         return min(self.width, _TEXT_WIDTH_MAX)
 
 
-def item_lines(item: Item, transcript: Transcript, look: Look) -> list[Line]:
-    """One item of the transcript; a turn stands between blank lines."""
+def item_lines(item: Item, log: SessionLog, look: Look) -> list[Line]:
+    """Draws one item of the log; a turn has blank lines around it."""
     match item:
         case Turn():
-            return _spaced(_turn_lines(item, transcript, look))
+            return _spaced(_turn_lines(item, log, look))
         case Message():
             return list(_ended_message(item, look))
         case Gap():
@@ -56,9 +56,9 @@ def item_lines(item: Item, transcript: Transcript, look: Look) -> list[Line]:
 
 
 def tail_lines(conversation: Conversation, look: Look) -> list[Line]:
-    """What goes on at this moment: the one sign of life of the running turn, and what waits."""
+    """Draws the current activity: one progress line of the running turn, and the waiting messages."""
     lines: list[Line] = []
-    turn = conversation.transcript.open_turn
+    turn = conversation.log.open_turn
     if turn is not None and turn.state != "asking":
         lines += [_sign_of_life(turn, conversation, look), []]
     waiting = list(_waiting_lines(conversation, look))
@@ -75,15 +75,15 @@ def notice_lines(notice: Notice, look: Look) -> list[Line]:
 
 
 def _hanging(text: str, width: int) -> list[str]:
-    """Wrapped so that a second column stays one: what goes on stands under where it began."""
+    """Wraps so that a second column stays aligned."""
     column = re.match(r"\S.*?\s{2,}", text)
     indent = column.end() if column and column.end() <= _COLUMN_MAX else 0
     first, *rest = _wrap(text[indent:], width - indent) or [""]
     return [text[:indent] + first, *(" " * indent + part for part in rest)]
 
 
-def beginning_line(transcript: Transcript) -> Line:
-    return [("class:dim", "⋯ PageUp shows what was said earlier")] if transcript.first_seq > 1 else []
+def beginning_line(log: SessionLog) -> Line:
+    return [("class:dim", "⋯ PageUp shows what was said earlier")] if log.first_seq > 1 else []
 
 
 def _spaced(lines: Iterable[Line]) -> list[Line]:
@@ -95,12 +95,12 @@ def _spaced(lines: Iterable[Line]) -> list[Line]:
     return spaced
 
 
-def _turn_lines(turn: Turn, transcript: Transcript, look: Look) -> Iterator[Line]:
+def _turn_lines(turn: Turn, log: SessionLog, look: Look) -> Iterator[Line]:
     for name in turn.messages:
-        yield from _said(transcript.messages.get(name), look)
+        yield from _said(log.messages.get(name), look)
     yield []
     for piece in turn.pieces():
-        yield from _piece_lines(piece, transcript, look)
+        yield from _piece_lines(piece, log, look)
     if turn.lost:
         lost = f"attempt {turn.attempt} was lost: {one_line(turn.lost)}; it goes on from here"
         yield from _wrapped("  ⟳ ", lost, look, "dim")
@@ -108,7 +108,7 @@ def _turn_lines(turn: Turn, transcript: Transcript, look: Look) -> Iterator[Line
     yield from _ending(turn, look)
 
 
-def _piece_lines(piece: str | Mark, transcript: Transcript, look: Look) -> Iterator[Line]:
+def _piece_lines(piece: str | Mark, log: SessionLog, look: Look) -> Iterator[Line]:
     match piece:
         case str():
             yield []
@@ -119,7 +119,7 @@ def _piece_lines(piece: str | Mark, transcript: Transcript, look: Look) -> Itera
         case Question():
             yield from _question_lines(piece, look)
         case Steered():
-            yield from _said(transcript.messages.get(piece.message), look)
+            yield from _said(log.messages.get(piece.message), look)
             yield []
 
 
@@ -163,7 +163,7 @@ def _question_lines(question: Question, look: Look) -> Iterator[Line]:
 
 
 def _ending(turn: Turn, look: Look) -> Iterator[Line]:
-    """One line that says how it ended, and when; words that were cut off say so."""
+    """One line with the end of the turn and its time; text that was cut off is marked."""
     fields = turn.ending
     at = time.strftime("%H:%M", time.localtime(turn.ended_at))
     match turn.state:
@@ -212,8 +212,8 @@ def _sign_of_life(turn: Turn, conversation: Conversation, look: Look) -> Line:
 
 
 def _waiting_lines(conversation: Conversation, look: Look) -> Iterator[Line]:
-    waiting = conversation.transcript.waiting
-    if waiting and conversation.transcript.is_held:
+    waiting = conversation.log.waiting
+    if waiting and conversation.log.is_held:
         yield [("class:question", "  held"), ("class:dim", " · /queue resume lets them go")]
     for number, message in enumerate(waiting[:_WAITING_SHOWN], 1):
         words = message.text or (message.note or "🎙️ listening …" if message.kind == "voice" else "…")
@@ -234,7 +234,7 @@ def _waiting_line(sign: str, words: str, state: str, look: Look) -> Line:
 
 
 def _wrapped(prefix: str, text: str, look: Look, style: str) -> Iterator[Line]:
-    """The text beside its prefix; further lines stand under the first."""
+    """Wraps the text beside its prefix; further lines are indented below the first."""
     shown = f"class:{style}" if style else ""
     first = prefix
     for part in _wrap(text, look.text_width - len(prefix)) or [""]:

@@ -1,4 +1,4 @@
-"""What happened before the events that are shown: one page at a time, read on a connection of its own."""
+"""Reads events before those that are shown, one page at a time, on a connection of its own."""
 
 import time
 
@@ -11,7 +11,7 @@ PAGE_EVENTS = 400
 
 
 def page(places: Places, session: str, before: int) -> list[Event]:
-    """The events just before seq `before`, in order; fewer where the journal has forgotten some."""
+    """Returns the events just before seq `before`, in order; fewer where the journal has pruned some."""
     after = max(0, before - 1 - PAGE_EVENTS)
     found: list[Event] = []
     client = Client(places)
@@ -24,7 +24,7 @@ def page(places: Places, session: str, before: int) -> list[Event]:
                 continue
             if arrived[1].seq < before:
                 found.append(arrived[1])
-            # The feed has no gaps, so the first event that is shown already ends the page.
+            # Events have no gaps, so the first event that is shown already ends the page.
             if arrived[1].seq >= before - 1:
                 return found
     finally:

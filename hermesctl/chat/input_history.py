@@ -1,4 +1,4 @@
-"""What helps with typing: lines typed before, kept privately and bounded, and completion of commands."""
+"""Input history, kept privately and bounded, and completion of commands."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -20,7 +20,7 @@ LINE_BYTES_MAX = 64 * 1024
 
 
 class PrivateHistory(History):
-    """One JSON string a line in the state folder, mode 0600: it holds what people said."""
+    """One JSON string a line in the state folder, mode 0600: it has the text of messages."""
 
     def __init__(self, places: Places) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class PrivateHistory(History):
         make_private(places.state)
 
     def load_history_strings(self) -> Iterable[str]:
-        """The newest first. Where a crash cut a line short, that line is left out."""
+        """The newest first. A line that a crash cut short is left out."""
         lines = _read(self._path)
         if len(lines) > 2 * LINES_MAX:
             self._rewrite(lines[-LINES_MAX:])
@@ -52,10 +52,10 @@ class PrivateHistory(History):
 
 
 class Input(Buffer):
-    """The line that is typed."""
+    """The input line."""
 
     def _open_file_in_editor(self, filename: str) -> bool:
-        """What an editor saved in another encoding is read as well as it can be; the library would raise."""
+        """Decodes the editor's file with replacement of invalid bytes; the library would raise."""
         is_saved = super()._open_file_in_editor(filename)
         path = Path(filename)
         path.write_bytes(path.read_bytes().decode(errors="replace").encode())
@@ -63,7 +63,7 @@ class Input(Buffer):
 
 
 class CommandCompleter(Completer):
-    """Commands, and what may follow them."""
+    """Completes commands and their arguments."""
 
     def __init__(self, sessions: Callable[[], Iterable[str]]) -> None:
         self._sessions = sessions
@@ -87,7 +87,7 @@ class CommandCompleter(Completer):
                     yield Completion(word, -len(rest))
 
     def _words(self, name: str) -> Iterable[str]:
-        """What may stand behind a command."""
+        """Returns the possible arguments of a command."""
         if name == "/session":
             return self._sessions()
         return {"/busy": (*MODES, "default"), "/queue": QUEUE_ACTS, "/interrupt": ("drop",)}.get(name, ())

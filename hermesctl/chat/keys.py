@@ -1,4 +1,4 @@
-"""The keys of the chat: one table, which binds them, makes /help and is held by the documents.
+"""The keys of the chat: one table, which binds them and makes /help; a test compares the documents.
 
 Esc and Alt share a byte. A terminal sends Alt-Enter as Esc and Enter in one piece, and a lone Esc as nothing
 but that byte. So two questions follow an Esc byte, and only the first needs time:
@@ -11,33 +11,66 @@ but that byte. So two questions follow an Esc byte, and only the first needs tim
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
+from prompt_toolkit.application import Application
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition, has_focus, is_searching
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-if TYPE_CHECKING:
-    from hermesctl.chat.screen import Screen
+
+class Actions(Protocol):
+    """The actions of the screen that keys run."""
+
+    @property
+    def application(self) -> Application[Any]: ...
+
+    @property
+    def buffer(self) -> Buffer: ...
+
+    def enter(self) -> None: ...
+
+    def new_line(self) -> None: ...
+
+    def escape(self) -> None: ...
+
+    def ctrl_c(self) -> None: ...
+
+    def ctrl_d(self) -> None: ...
+
+    def complete(self) -> None: ...
+
+    def scroll_pages(self, pages: int) -> None: ...
+
+    def scroll_to_end(self) -> None: ...
+
+    def toggle_tools(self) -> None: ...
+
+    def next_unread(self) -> None: ...
+
+    def edit(self) -> None: ...
+
+    def suspend(self) -> None: ...
 
 
-# As tmux waits: less than a person notices, more than the rest of a sequence takes that was split.
+# As tmux waits: shorter than a person notices, longer than the rest of a split sequence takes.
 ESCAPE_SECONDS = 0.01
-# How long the second key of Ctrl-X Ctrl-E is waited for.
+# Time limit for the second key of Ctrl-X Ctrl-E.
 CHAIN_SECONDS = 0.5
 _ESCAPE = ("escape",)
 
 
 @dataclass(frozen=True)
 class Key:
-    """`sequences` are empty where the line editor has the key already."""
+    """`sequences` are empty where the line editor binds the key already."""
 
     name: str
     says: str
     sequences: tuple[tuple[str, ...], ...] = ()
-    press: Callable[["Screen"], None] = lambda screen: None
+    press: Callable[[Actions], None] = lambda screen: None
 
 
-def bindings(screen: "Screen") -> KeyBindings:
+def bindings(screen: Actions) -> KeyBindings:
     bound = KeyBindings()
     usual = has_focus(screen.buffer) & ~is_searching
     for key in KEYS:
@@ -48,7 +81,7 @@ def bindings(screen: "Screen") -> KeyBindings:
     return bound
 
 
-def _pressing(screen: "Screen", key: Key) -> Callable[[KeyPressEvent], None]:
+def _pressing(screen: Actions, key: Key) -> Callable[[KeyPressEvent], None]:
     return lambda event: key.press(screen)
 
 
@@ -61,11 +94,16 @@ KEYS = (
     Key("Up, Down", "lines typed before"),
     Key("Ctrl-R", "search in them"),
     Key("Tab", "complete a command", (("tab",),), lambda screen: screen.complete()),
-    Key("PageUp, wheel up", "read back; at the top, fetch more", (("pageup",),), lambda s: s.view.page(-1)),
-    Key("PageDown, wheel down", "read on", (("pagedown",),), lambda screen: screen.view.page(1)),
-    Key("Ctrl-End", "to the newest line", (("c-end",),), lambda screen: screen.view.follow()),
-    Key("Ctrl-O", "unfold or fold tools", (("c-o",),), lambda screen: screen.fold()),
-    Key("Ctrl-T", "to the next session with news", (("c-t",),), lambda screen: screen.desk.next_unread()),
+    Key(
+        "PageUp, wheel up",
+        "read back; at the top, fetch more",
+        (("pageup",),),
+        lambda screen: screen.scroll_pages(-1),
+    ),
+    Key("PageDown, wheel down", "read on", (("pagedown",),), lambda screen: screen.scroll_pages(1)),
+    Key("Ctrl-End", "to the newest line", (("c-end",),), lambda screen: screen.scroll_to_end()),
+    Key("Ctrl-O", "unfold or fold tools", (("c-o",),), lambda screen: screen.toggle_tools()),
+    Key("Ctrl-T", "to the next session with news", (("c-t",),), lambda screen: screen.next_unread()),
     Key("Ctrl-X Ctrl-E", "write in your editor", (("c-x", "c-e"),), lambda screen: screen.edit()),
     Key("Ctrl-L", "draw the screen again"),
     Key("Ctrl-Z", "to the shell; fg comes back", (("c-z",),), lambda screen: screen.suspend()),

@@ -1,4 +1,4 @@
-"""Markdown as calm lines: the terminal's own colours, nothing centred, no text that can command it."""
+"""Draws Markdown in the terminal's own colours, nothing centred, without terminal control sequences."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from rich.theme import Theme
 
 from hermesctl.neutral import neutral
 
-# A styled piece of a line, as the screen takes it: style and text.
+# A styled piece of a line, in the form of the screen: style and text.
 Fragment = tuple[str, str]
 Line = list[Fragment]
 
@@ -43,15 +43,15 @@ _THEME = Theme(
         "markdown.table.header": "bold",
     },
 )
-# Below this the layout itself needs the room; text is cut by the window instead.
+# Below this the layout itself needs the space; the window cuts the text instead.
 _WIDTH_MIN = 20
-# Some hundred lines of code are drawn in hundredths of a second; an endless block must not stall the keys.
+# Some hundred lines of code take hundredths of a second to draw; an endless block must not delay the keys.
 _BLOCK_CHARACTERS_MAX = 20_000
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)", re.MULTILINE)
 
 
 class _Code(CodeBlock):
-    """Code stands in by two, in the terminal's colours, on its own background."""
+    """Code is indented by two, in the terminal's colours, on its own background."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         code = str(self.text).rstrip()
@@ -68,7 +68,7 @@ class _Heading(Heading):
 
 
 class _Calm(Markdown):
-    """Tags are shown as they are written, and a line ends where its writer ended it."""
+    """Shows HTML tags as text, and keeps line breaks."""
 
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,
@@ -87,7 +87,7 @@ class _Calm(Markdown):
 
 
 def markdown_lines(text: str, width: int) -> list[Line]:
-    """A whole text, block by block: of one that grows, only the last block is drawn anew."""
+    """Draws a text block by block: while it grows, only the last block is drawn again."""
     lines: list[Line] = []
     *finished, last = [*_blocks(text)] or [""]
     for block in finished:
@@ -95,14 +95,15 @@ def markdown_lines(text: str, width: int) -> list[Line]:
     return lines + _block_lines(last, width)
 
 
-# Blocks that are finished: a screenful of answers a few times over. The one that grows would only fill it up.
+# Finished blocks: several screens of answers. The growing block is not cached, because it would fill the
+# cache.
 @lru_cache(maxsize=1000)
 def _kept_lines(text: str, width: int) -> tuple[Line, ...]:
     return tuple(_block_lines(text, width))
 
 
 def _block_lines(text: str, width: int) -> list[Line]:
-    """A block of Markdown as lines no wider than `width`; one too long for that is shown as it is written."""
+    """Draws a block of Markdown no wider than `width`; one that is too long is shown as plain text."""
     if len(text) > _BLOCK_CHARACTERS_MAX:
         return [[("", piece)] for line in neutral(text).split("\n") for piece in _chopped(line, width)]
     console = Console(
@@ -117,7 +118,7 @@ def _block_lines(text: str, width: int) -> list[Line]:
 
 
 def plain_lines(text: str, width: int) -> list[str]:
-    """Text as it was typed, wrapped by the cells it takes on the screen."""
+    """Wraps plain text by its width in terminal cells."""
     console = Console(file=StringIO(), width=width, legacy_windows=False)
     return [line.plain.rstrip() for line in Text(text).wrap(console, width)]
 
@@ -129,7 +130,7 @@ def _chopped(line: str, width: int) -> list[str]:
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """Pieces between blank lines; a fence, a list and a table are never divided."""
+    """Splits at blank lines; a fence, a list and a table are never divided."""
     block: list[str] = []
     fence = ""
     lines = text.split("\n")
@@ -149,12 +150,12 @@ def _blocks(text: str) -> Iterator[str]:
 
 
 def _goes_on(line: str) -> bool:
-    """Whether a line after a blank one may belong to the list before it."""
+    """True when a line after a blank one may belong to the list before it."""
     return bool(re.match(r"\s|[-*+] |\d+[.)] ", line))
 
 
 def _fragments(segments: list[Segment]) -> Line:
-    """The same line without the space that fills it up."""
+    """Returns the line without trailing fill."""
     line = [(_style(segment.style), segment.text) for segment in segments if segment.text.strip("\n")]
     while line and not line[-1][1].strip():
         line.pop()
@@ -165,7 +166,7 @@ def _fragments(segments: list[Segment]) -> Line:
 
 @lru_cache(maxsize=500)
 def _style(style: Style | None) -> str:
-    """A style in the words of the screen."""
+    """Returns a style in the notation of the screen."""
     if style is None:
         return ""
     words = [word for word in ("bold", "dim", "italic", "underline", "strike") if getattr(style, word)]

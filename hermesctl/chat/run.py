@@ -1,12 +1,13 @@
-"""The chat put together: the line in its thread, the desk and the screen on the loop."""
+"""Starts the chat: the connection in its thread, the controller and the screen on the loop."""
 
 import asyncio
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hermesctl.chat.connection import Line
-from hermesctl.chat.controller import Desk, Then, Work
+from hermesctl.chat import slash_commands
+from hermesctl.chat.connection import Connection
+from hermesctl.chat.controller import Controller, Then, Work
 from hermesctl.chat.input_history import PrivateHistory
 from hermesctl.chat.screen import Screen
 from hermesctl.errors import CommandError
@@ -14,31 +15,31 @@ from hermesctl.render import cut, one_line
 from ipc.errors import WireError
 from ipc.places import Places
 
-# How often the sign of life moves and other sessions may be looked at.
+# Interval at which the progress line moves and other sessions may be checked.
 _TICK_SECONDS = 0.25
 
 
-def talk(places: Places, session: str) -> list[str]:
-    """Runs the chat until the person leaves; returns what to say then."""
-    return asyncio.run(_talk(places, session))
+def run_chat(places: Places, session: str) -> list[str]:
+    """Runs the chat until the person leaves; returns the lines to print then."""
+    return asyncio.run(_run_chat(places, session))
 
 
-async def _talk(places: Places, session: str) -> list[str]:
+async def _run_chat(places: Places, session: str) -> list[str]:
     loop = asyncio.get_running_loop()
 
     def notify() -> None:
         loop.call_soon_threadsafe(drain)
 
-    line = Line(places, session, notify)
-    line.connect()
-    apart = _Apart()
-    desk = Desk(places, session, line, apart)
-    screen = Screen(desk, PrivateHistory(places))
-    apart.changed = screen.refresh
+    connection = Connection(places, session, notify)
+    connection.connect()
+    run_apart = _Background()
+    controller = Controller(places, session, connection, run_apart, slash_commands.run)
+    screen = Screen(controller, PrivateHistory(places))
+    run_apart.changed = screen.refresh
 
     def drain() -> None:
-        for happening in line.arrived():
-            desk.take(happening)
+        for event in connection.arrived():
+            controller.handle(event)
         screen.refresh()
 
     def fail(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -49,34 +50,34 @@ async def _talk(places: Places, session: str) -> list[str]:
             screen.give_up(error)
 
     loop.set_exception_handler(fail)
-    thread = loop.run_in_executor(None, line.run)
+    thread = loop.run_in_executor(None, connection.run)
     thread.add_done_callback(ended)
-    ticking = asyncio.create_task(_tick(desk, screen))
+    ticking = asyncio.create_task(_tick(controller, screen))
     try:
         await screen.application.run_async(set_exception_handler=False)
     finally:
         ticking.cancel()
-        line.close()
+        connection.close()
         await thread
-        line.release()
-    return list(_farewell(desk))
+        connection.release()
+    return list(_exit_lines(controller))
 
 
-async def _tick(desk: Desk, screen: Screen) -> None:
+async def _tick(controller: Controller, screen: Screen) -> None:
     while True:
-        desk.look(time.monotonic())
-        if desk.current.transcript.open_turn is not None:
+        controller.poll(time.monotonic())
+        if controller.current.log.open_turn is not None:
             screen.refresh()
         await asyncio.sleep(_TICK_SECONDS)
 
 
-class _Apart:
-    """Runs what may wait for a disk or a socket in a thread, and brings the result back to the loop."""
+class _Background:
+    """Runs blocking work in a thread, and passes the result back to the loop."""
 
     def __init__(self) -> None:
         # Called after each result; set once there is a screen to draw it on.
         self.changed: Callable[[], None] = lambda: None
-        # The loop keeps no hold of its tasks; without this they could vanish half-way.
+        # The loop holds tasks weakly; without this set they could be collected half-way.
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __call__(self, work: Work, then: Then) -> None:
@@ -96,11 +97,11 @@ class _Apart:
         self.changed()
 
 
-def _farewell(desk: Desk) -> Iterator[str]:
-    session = desk.current.session
-    turn = desk.current.transcript.open_turn
+def _exit_lines(controller: Controller) -> Iterator[str]:
+    session = controller.current.session
+    turn = controller.current.log.open_turn
     if turn is not None:
         doing = "waits for an answer" if turn.state == "asking" else "goes on"
         yield f"{turn.id} {doing}; come back with: hermesctl chat {session}"
-    for text in desk.unsent:
+    for text in controller.unsent:
         yield f"not sent: {cut(one_line(text), 60)}"

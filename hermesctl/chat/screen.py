@@ -1,4 +1,4 @@
-"""The terminal side of the chat: where things stand on the screen, and what a key does there."""
+"""The terminal side of the chat: the layout of the screen, and the actions of the keys."""
 
 import sys
 import time
@@ -24,7 +24,7 @@ from prompt_toolkit.output import ColorDepth, create_output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
-from hermesctl.chat.controller import Desk
+from hermesctl.chat.controller import Controller
 from hermesctl.chat.input_history import CommandCompleter, Input
 from hermesctl.chat.keys import CHAIN_SECONDS, ESCAPE_SECONDS, bindings
 from hermesctl.chat.scroll import View
@@ -32,13 +32,13 @@ from hermesctl.chat.terminal_text import steady
 from hermesctl.neutral import REPLACEMENT, formatting_characters
 from hermesctl.render import cut, cut_middle, is_coloured, one_line, width
 
-# The input grows with what is typed, up to here; a small terminal keeps room to read.
+# The input grows with its text up to here; a small terminal keeps space to read.
 _INPUT_LINES_MAX = 8
 # Two presses of Ctrl-C within this time leave.
 _TWICE_SECONDS = 3.0
-# Between two drawings: a fast stream costs no more than this many a second, over ssh too.
+# Between two drawings: bounds the cost of a fast stream, over ssh too.
 _REDRAW_SECONDS = 0.04
-# The library shows control characters of its own accord; also in what is pasted into the input.
+# The library replaces control characters by itself; this adds formatting characters, pasted ones too.
 Char.display_mappings.update(dict.fromkeys(formatting_characters(), REPLACEMENT))
 _STYLE = Style.from_dict(
     {
@@ -69,13 +69,13 @@ _STYLE = Style.from_dict(
 
 
 class Screen:
-    def __init__(self, desk: Desk, history: History) -> None:
-        self.desk: Desk = desk
-        self.view: View = View(desk, time.time)
+    def __init__(self, controller: Controller, history: History) -> None:
+        self.controller: Controller = controller
+        self.view: View = View(controller, time.time)
         self.buffer = Input(
             multiline=True,
             history=history,
-            completer=CommandCompleter(lambda: list(desk.sessions)),
+            completer=CommandCompleter(lambda: list(controller.sessions)),
             complete_while_typing=Condition(lambda: self.buffer.text.startswith("/")),
         )
         self._ctrl_c_at = 0.0
@@ -93,19 +93,19 @@ class Screen:
         self.application.timeoutlen = CHAIN_SECONDS
 
     def refresh(self) -> None:
-        """Draws what has changed; leaves when the desk says so."""
-        if self.desk.is_leaving and self._is_shown:
+        """Redraws; ends the application when the controller is leaving."""
+        if self.controller.is_leaving and self._is_shown:
             self.application.exit()
         self.application.invalidate()
 
     def give_up(self, error: BaseException) -> None:
-        """Ends the chat with a fault of ours."""
+        """Ends the chat with an internal error."""
         if self._is_shown:
             self.application.exit(exception=error)
 
     def enter(self) -> None:
         typed = self.buffer.text
-        if self.desk.enter(typed):
+        if self.controller.enter(typed):
             self.buffer.reset(append_to_history=True)
         elif not typed.strip():
             self.buffer.reset()
@@ -118,30 +118,30 @@ class Screen:
     def escape(self) -> None:
         if self.buffer.complete_state is not None:
             self.buffer.cancel_completion()
-        elif not self.desk.interrupt():
-            self.desk.notice = None
+        elif not self.controller.interrupt():
+            self.controller.notice = None
         self.refresh()
 
     def ctrl_c(self) -> None:
-        """Stops what runs; when there is nothing to stop, empties the line; pressed again, leaves."""
-        if self.desk.interrupt():
+        """Interrupts the running turn; without one it clears the input; pressed again, it leaves."""
+        if self.controller.interrupt():
             self.refresh()
             return
         again = time.monotonic() - self._ctrl_c_at < _TWICE_SECONDS
         self._ctrl_c_at = time.monotonic()
         self.buffer.reset()
         if again:
-            self.desk.leave()
+            self.controller.leave()
         else:
-            is_idle = self.desk.current.transcript.open_turn is None
-            self.desk.say("nothing runs; Ctrl-C again leaves" if is_idle else "Ctrl-C again leaves")
+            is_idle = self.controller.current.log.open_turn is None
+            self.controller.show("nothing runs; Ctrl-C again leaves" if is_idle else "Ctrl-C again leaves")
         self.refresh()
 
     def ctrl_d(self) -> None:
         if self.buffer.text:
             self.buffer.delete()
         else:
-            self.desk.leave()
+            self.controller.leave()
             self.refresh()
 
     def complete(self) -> None:
@@ -150,8 +150,17 @@ class Screen:
         else:
             self.buffer.start_completion(insert_common_part=True)
 
-    def fold(self) -> None:
-        self.desk.fold()
+    def scroll_pages(self, pages: int) -> None:
+        self.view.page(pages)
+
+    def scroll_to_end(self) -> None:
+        self.view.follow()
+
+    def next_unread(self) -> None:
+        self.controller.next_unread()
+
+    def toggle_tools(self) -> None:
+        self.controller.toggle_tools()
 
     def edit(self) -> None:
         self.buffer.open_in_editor()
@@ -189,24 +198,24 @@ class Screen:
         return Layout(HSplit([floating, search, status]), focused_element=input_window)
 
     def _placeholder(self) -> StyleAndTextTuples:
-        transcript = self.desk.current.transcript
-        if self.desk.is_away:
+        log = self.controller.current.log
+        if self.controller.is_away:
             words = "away; what you type is sent when it is back"
-        elif transcript.question is not None:
+        elif log.question is not None:
             words = "your answer"
-        elif transcript.open_turn is not None and self.desk.current.mode:
-            words = _WHILE_BUSY.get(self.desk.current.mode, "")
+        elif log.open_turn is not None and self.controller.current.mode:
+            words = _WHILE_BUSY.get(self.controller.current.mode, "")
         else:
-            words = "say something, or /help" if not transcript.items else ""
+            words = "say something, or /help" if not log.items else ""
         return [("", words)]
 
     def _status(self) -> StyleAndTextTuples:
-        """One line: where we are and how it stands at the left, news at the right; what does not fit goes."""
+        """One line: session and state at the left, news at the right; parts that do not fit are left out."""
         room = self.application.output.get_size().columns - 1
         left: StyleAndTextTuples = [
-            ("class:status.session", cut_middle(steady(one_line(self.desk.current.session)), 24))
+            ("class:status.session", cut_middle(steady(one_line(self.controller.current.session)), 24))
         ]
-        if self.desk.is_away:
+        if self.controller.is_away:
             left.append(("class:status.away", " · away, trying to reach the supervisor"))
         else:
             left += [("class:status", f" · {part}") for part in self._standing()]
@@ -217,19 +226,19 @@ class Screen:
         return [*left, ("", gap), (right[0], words)]
 
     def _standing(self) -> list[str]:
-        conversation = self.desk.current
-        transcript = conversation.transcript
+        conversation = self.controller.current
+        log = conversation.log
         parts = [f"{conversation.mode} when busy"] if conversation.mode else []
-        if count := len(transcript.waiting):
-            parts.append(f"{count} {'held' if transcript.is_held else 'waiting'}")
-        if self.desk.is_unfolded:
+        if count := len(log.waiting):
+            parts.append(f"{count} {'held' if log.is_held else 'waiting'}")
+        if self.controller.is_unfolded:
             parts.append("unfolded")
         return parts
 
     def _news(self) -> tuple[str, str]:
         if self.view.is_reading_back:
             return "class:status.news", "↓ Ctrl-End: newest"
-        if unread := self.desk.unread:
+        if unread := self.controller.unread:
             return "class:status.news", " ".join(f"• {steady(one_line(name))}" for name in unread[:3])
         return "class:status", "/help"
 

@@ -1,4 +1,4 @@
-"""A session's events folded into what a person reads: turns, what waits, what is asked. No I/O, no clock."""
+"""Builds from a session's events the log that a person reads. No I/O, no clock."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -8,13 +8,13 @@ from hermesctl.chat.turn import Fields, Question, Turn
 from ipc.messages import Delta, Event, Noted
 
 MessageState = Literal["transcribing", "waiting", "taken", "dropped", "not understood"]
-# Turns kept in memory and on the scroll: hours of talk. Older ones are in the journal.
+# Turns kept in memory and on the scroll: hours of chat. Older ones are in the journal.
 TURNS_MAX = 1000
 
 
 @dataclass(slots=True)
 class Message:
-    """What somebody said. `reason` and `hint` tell why a clip gave no words."""
+    """A message of a person. `reason` and `hint` tell why a clip has no transcript."""
 
     id: str
     at: float
@@ -39,8 +39,8 @@ Item = Turn | Message | Gap
 
 
 @dataclass(slots=True)
-class Transcript:
-    """`items` are turns, and messages that ended without one, in the order in which a person reads them."""
+class SessionLog:
+    """`items` are turns, and messages that ended without one, in reading order."""
 
     items: list[Item] = field(default_factory=list)
     messages: dict[str, Message] = field(default_factory=dict)
@@ -48,12 +48,12 @@ class Transcript:
     first_seq: int = 0
     seq: int = 0
     is_held: bool = False
-    # How the last message was told to treat a running turn.
+    # The busy mode of the last message.
     busy: str = ""
 
     @property
     def open_turn(self) -> Turn | None:
-        """The one turn that is owed an answer now: a session does one thing at a time."""
+        """The turn that has not ended: a session has at most one."""
         for item in reversed(self.items):
             if isinstance(item, Turn):
                 return item if item.is_open else None
@@ -70,7 +70,7 @@ class Transcript:
 
     @property
     def waiting(self) -> list[Message]:
-        """What waits, in order of arrival."""
+        """Waiting messages, in order of arrival."""
         return [each for each in self.messages.values() if each.state in ("waiting", "transcribing")]
 
     def take(self, item: Event | Delta | Noted) -> None:
@@ -79,13 +79,13 @@ class Transcript:
                 self._take_event(item)
             case Delta():
                 turn = self._turn(item.turn, 0.0)
-                turn.speak(item.attempt, item.offset, item.text)
+                turn.append(item.attempt, item.offset, item.text)
                 turn.version += 1
             case Noted():
                 self._take_note(item)
 
     def take_queue(self, rows: Iterable[Fields]) -> None:
-        """What waits since before the first event that is known here."""
+        """Takes over messages that have waited since before the first known event."""
         known = self.messages
         early: dict[str, Message] = {}
         for row in rows:
@@ -115,7 +115,7 @@ class Transcript:
             self.messages[note.turn].note = note.text
 
     def _turn(self, name: str, at: float) -> Turn:
-        """A turn by its id; one that was opened before the first event known here begins in the middle."""
+        """Returns a turn by its id; one that was opened before the first known event begins in the middle."""
         if name not in self.turns:
             self.turns[name] = Turn(name, at)
             self.items.append(self.turns[name])
@@ -155,7 +155,7 @@ class Transcript:
         self._put_aside(message)
 
     def _put_aside(self, message: Message) -> None:
-        """A message without a turn stands before the open one: what is being said stays at the end."""
+        """Puts a message without a turn before the open turn, whose text stays at the end."""
         is_open = bool(self.items) and self.items[-1] is self.open_turn
         self.items.insert(len(self.items) - is_open, message)
         self._forget()
@@ -184,24 +184,24 @@ class Transcript:
         return self._turn(str(event.fields["turn"]), event.at)
 
 
-def _end(transcript: Transcript, event: Event) -> None:
+def _end(log: SessionLog, event: Event) -> None:
     states: dict[str, Any] = {
         "turn.done": "done",
         "turn.failed": "failed",
         "turn.interrupted": "interrupted",
     }
-    transcript._of(event).end(states[event.type], event.at, event.fields)
+    log._of(event).end(states[event.type], event.at, event.fields)
 
 
-_FOLDS: dict[str, Callable[[Transcript, Event], None]] = {
-    "message.accepted": Transcript._accept,
-    "transcript.ready": Transcript._understand,
-    "transcript.failed": Transcript._misunderstand,
-    "message.dropped": Transcript._drop,
-    "session.held": lambda transcript, event: setattr(transcript, "is_held", True),
-    "session.released": lambda transcript, event: setattr(transcript, "is_held", False),
-    "turn.opened": Transcript._open,
-    "turn.joined": Transcript._open,
+_FOLDS: dict[str, Callable[[SessionLog, Event], None]] = {
+    "message.accepted": SessionLog._accept,
+    "transcript.ready": SessionLog._understand,
+    "transcript.failed": SessionLog._misunderstand,
+    "message.dropped": SessionLog._drop,
+    "session.held": lambda log, event: setattr(log, "is_held", True),
+    "session.released": lambda log, event: setattr(log, "is_held", False),
+    "turn.opened": SessionLog._open,
+    "turn.joined": SessionLog._open,
     "attempt.opened": lambda t, event: t._of(event).begin_attempt(int(event.fields.get("attempt") or 1)),
     "attempt.lost": lambda t, event: t._of(event).lose(
         str(event.fields.get("reason") or ""), event.fields.get("said")
@@ -209,8 +209,8 @@ _FOLDS: dict[str, Callable[[Transcript, Event], None]] = {
     "tool.started": lambda t, event: t._of(event).start_tool(event.fields),
     "tool.finished": lambda t, event: t._of(event).finish_tool(event.fields),
     "question.asked": lambda t, event: t._of(event).ask(event.fields),
-    "question.answered": Transcript._answer,
-    "turn.steered": Transcript._steer,
+    "question.answered": SessionLog._answer,
+    "turn.steered": SessionLog._steer,
     "turn.done": _end,
     "turn.failed": _end,
     "turn.interrupted": _end,

@@ -1,12 +1,14 @@
-"""Lines that begin with a slash: each command in one table, which also makes /help and the completion."""
+"""Lines that begin with a slash: one table of commands, which also makes /help and the completion."""
 
 import difflib
 import io
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
+from hermesctl.chat.controller import Controller
+from hermesctl.chat.keys import KEYS
 from hermesctl.chat.session_log import Item, Message
 from hermesctl.chat.turn import Turn
 from hermesctl.errors import CommandError
@@ -14,12 +16,9 @@ from hermesctl.render import Column, age, ago, cut, one_line, plain, table
 from hermesctl.story import sentences, without_texts
 from ipc.messages import Answer, BusyMode, Done, Queue, Respond, Show, Table
 
-if TYPE_CHECKING:
-    from hermesctl.chat.controller import Desk
-
 MODES: tuple[BusyMode, ...] = get_args(BusyMode)
 QUEUE_ACTS = ("list", "drop", "clear", "resume")
-# Rows of a table that still read well inside a chat.
+# Rows of a table that are still readable inside a chat.
 _ROWS_MAX = 20
 
 
@@ -28,20 +27,20 @@ class Command:
     name: str
     arguments: str
     says: str
-    act: Callable[["Desk", str], None]
+    act: Callable[[Controller, str], None]
 
 
 class Wrong(CommandError):
-    """A command that cannot be carried out as it was typed."""
+    """A command that cannot be carried out as typed."""
 
 
-def run(desk: "Desk", line: str) -> bool:
-    """Carries out a typed command; one that is wrong is explained and stays in the input."""
+def run(controller: Controller, line: str) -> bool:
+    """Runs a typed command; a wrong one shows its fault and stays in the input."""
     name, _, rest = line.partition(" ")
     try:
-        _find(name.strip()).act(desk, rest.strip())
+        _find(name.strip()).act(controller, rest.strip())
     except Wrong as error:
-        desk.complain(error.fault, error.hint)
+        controller.show_fault(error.fault, error.hint)
         return False
     return True
 
@@ -56,52 +55,52 @@ def _find(name: str) -> Command:
     raise Wrong(f"there is no command {one_line(name)}", f"{hint}  (// sends a line that begins with /)")
 
 
-def _help(desk: "Desk", rest: str) -> None:
-    from hermesctl.chat.keys import KEYS
-
+def _help(controller: Controller, rest: str) -> None:
     lines = [f"{each.name + ' ' + each.arguments:20}  {each.says}" for each in COMMANDS.values()]
     lines += ["", *(f"{key.name:20}  {key.says}" for key in KEYS)]
-    desk.say(*lines, "", "// sends a line that begins with a slash")
+    controller.show(*lines, "", "// sends a line that begins with a slash")
 
 
-def _interrupt(desk: "Desk", rest: str) -> None:
+def _interrupt(controller: Controller, rest: str) -> None:
     if rest not in ("", "drop"):
         raise Wrong(f"/interrupt does not know {one_line(rest)}", "/interrupt, or /interrupt drop")
-    if not desk.interrupt(drop=rest == "drop"):
-        desk.say("the supervisor is away" if desk.is_away else "nothing runs, or it is being stopped")
+    if not controller.interrupt(drop=rest == "drop"):
+        controller.show(
+            "the supervisor is away" if controller.is_away else "nothing runs, or it is being stopped"
+        )
 
 
-def _queue(desk: "Desk", rest: str) -> None:
+def _queue(controller: Controller, rest: str) -> None:
     act, _, which = rest.partition(" ")
-    session = desk.current.session
+    session = controller.current.session
     match act or "list":
         case "list":
-            desk.say(*_waiting_lines(desk))
+            controller.show(*_waiting_lines(controller))
         case "drop":
-            message = _waiting(desk, which.strip())
-            desk.ask(Queue(session, "drop", message), _saying(desk, "taken back"))
+            message = _waiting(controller, which.strip())
+            controller.ask(Queue(session, "drop", message), _saying(controller, "taken back"))
         case "clear":
-            desk.ask(Queue(session, "clear"), _saying(desk, "nothing waits any more"))
+            controller.ask(Queue(session, "clear"), _saying(controller, "nothing waits any more"))
         case "resume":
-            desk.ask(Queue(session, "resume"), _saying(desk, "what waits goes on"))
+            controller.ask(Queue(session, "resume"), _saying(controller, "what waits goes on"))
         case _:
             raise Wrong(f"/queue does not know {one_line(act)}", f"/queue {'|'.join(QUEUE_ACTS)}")
 
 
-def _waiting_lines(desk: "Desk") -> Iterable[str]:
-    waiting = desk.current.transcript.waiting
+def _waiting_lines(controller: Controller) -> Iterable[str]:
+    waiting = controller.current.log.waiting
     for number, message in enumerate(waiting, 1):
         words = one_line(message.text) or f"🎙️ {message.state}"
         yield f"{number}  {cut(words, 60)}  ({ago(message.at)}, {message.busy or 'waiting'})"
     if not waiting:
         yield "nothing waits"
-    elif desk.current.transcript.is_held:
+    elif controller.current.log.is_held:
         yield "held by the interrupt: /queue resume, or the next message, lets them go"
 
 
-def _waiting(desk: "Desk", which: str) -> str:
-    """A waiting message by its number in the list, or by its id."""
-    waiting = desk.current.transcript.waiting
+def _waiting(controller: Controller, which: str) -> str:
+    """Returns a waiting message by its number in the list, or by its id."""
+    waiting = controller.current.log.waiting
     if which.isdecimal() and 1 <= int(which) <= len(waiting):
         return waiting[int(which) - 1].id
     if any(message.id == which for message in waiting):
@@ -109,15 +108,15 @@ def _waiting(desk: "Desk", which: str) -> str:
     raise Wrong(f"nothing waits under {one_line(which) or 'that'}", "/queue lists what waits by its number")
 
 
-def _saying(desk: "Desk", words: str) -> Callable[[Answer], None]:
+def _saying(controller: Controller, words: str) -> Callable[[Answer], None]:
     def done(answer: Answer) -> None:
         if isinstance(answer, Done):
-            desk.say(one_line(answer.note) or words)
+            controller.show(one_line(answer.note) or words)
 
     return done
 
 
-def _voice(desk: "Desk", rest: str) -> None:
+def _voice(controller: Controller, rest: str) -> None:
     import os
 
     try:
@@ -128,33 +127,33 @@ def _voice(desk: "Desk", rest: str) -> None:
         raise Wrong(
             "/voice takes one sound file", 'for example /voice note.ogg; quote a name with spaces: "…"'
         )
-    desk.speak(os.path.expanduser(parts[0]))
+    controller.send_clip(os.path.expanduser(parts[0]))
 
 
-def _session(desk: "Desk", rest: str) -> None:
+def _session(controller: Controller, rest: str) -> None:
     if not rest:
         raise Wrong("/session takes a name", "/sessions lists them; a new name begins a new session")
-    desk.switch(rest)
+    controller.switch(rest)
 
 
-def _sessions(desk: "Desk", rest: str) -> None:
+def _sessions(controller: Controller, rest: str) -> None:
     def show(answer: Answer) -> None:
         if isinstance(answer, Table):
-            unread = set(desk.unread)
-            rows = [row | {"mark": _mark(desk, row, unread)} for row in answer.rows]
-            desk.say(*_tabled(_SESSION_COLUMNS, rows), "", "/session NAME goes to one, or begins it")
+            unread = set(controller.unread)
+            rows = [row | {"mark": _mark(controller, row, unread)} for row in answer.rows]
+            controller.show(*_tabled(_SESSION_COLUMNS, rows), "", "/session NAME goes to one, or begins it")
 
-    desk.ask(Show("sessions", limit=_ROWS_MAX), show)
+    controller.ask(Show("sessions", limit=_ROWS_MAX), show)
 
 
-def _mark(desk: "Desk", row: dict[str, Any], unread: set[str]) -> str:
-    if row["session"] == desk.current.session:
+def _mark(controller: Controller, row: dict[str, Any], unread: set[str]) -> str:
+    if row["session"] == controller.current.session:
         return "❯"
     return "•" if row["session"] in unread else " "
 
 
-def _busy(desk: "Desk", rest: str) -> None:
-    conversation = desk.current
+def _busy(controller: Controller, rest: str) -> None:
+    conversation = controller.current
     if rest == "default":
         conversation.busy = None
     elif rest in MODES:
@@ -162,26 +161,26 @@ def _busy(desk: "Desk", rest: str) -> None:
     elif rest:
         raise Wrong(f"there is no busy mode {one_line(rest)}", f"/busy {'|'.join(MODES)}|default")
     whose = "chosen here" if conversation.busy else "as the session is set"
-    desk.say(f"a message to a busy session: {conversation.mode or 'not known yet'} ({whose})")
+    controller.show(f"a message to a busy session: {conversation.mode or 'not known yet'} ({whose})")
 
 
-def _retry(desk: "Desk", rest: str) -> None:
+def _retry(controller: Controller, rest: str) -> None:
     if not rest:
-        rest = next(filter(None, map(_retryable, reversed(desk.current.transcript.items))), "")
+        rest = next(filter(None, map(_retryable, reversed(controller.current.log.items))), "")
     if not rest:
         raise Wrong("nothing here has failed or was interrupted", "/retry TURN names an older turn")
-    desk.retry(rest)
+    controller.retry(rest)
 
 
 def _retryable(item: Item) -> str:
-    """The id under which an item can be tried again, or nothing."""
+    """Returns the id under which an item can be retried, or nothing."""
     if isinstance(item, Turn | Message) and item.state in ("failed", "interrupted", "not understood"):
         return item.id
     return ""
 
 
-def _why(desk: "Desk", rest: str) -> None:
-    last = desk.current.transcript.last_turn
+def _why(controller: Controller, rest: str) -> None:
+    last = controller.current.log.last_turn
     if not (id := rest or (last.id if last else "")):
         raise Wrong("nothing has happened here yet", "/why ID tells of a message or a turn")
 
@@ -189,53 +188,59 @@ def _why(desk: "Desk", rest: str) -> None:
         if not isinstance(answer, Table):
             return
         if answer.rows:
-            desk.say(*sentences([without_texts(row) for row in answer.rows]))
+            controller.show(*sentences([without_texts(row) for row in answer.rows]))
         else:
-            desk.complain(f"there is no message or turn {one_line(id)}", "hermesctl turns lists the turns")
+            controller.show_fault(
+                f"there is no message or turn {one_line(id)}", "hermesctl turns lists the turns"
+            )
 
-    desk.ask(Show("story", id=id), show)
+    controller.ask(Show("story", id=id), show)
 
 
-def _open_question(desk: "Desk", rest: str) -> tuple[str, str]:
-    """A question's id and the words after it; without an id, the one that is asked here."""
+def _open_question(controller: Controller, rest: str) -> tuple[str, str]:
+    """Returns a question's id and the words after it; without an id, the open question of this session."""
     name, _, words = rest.partition(" ")
     if "#" in name and "/" in name:
         return name, words.strip()
-    question = desk.current.transcript.question
+    question = controller.current.log.question
     if question is None:
         raise Wrong("no question is open here", "/questions lists them all; /answer ID TEXT names one")
     return question.id, question.meant_by(rest)
 
 
-def _answer(desk: "Desk", rest: str) -> None:
-    question, words = _open_question(desk, rest)
+def _answer(controller: Controller, rest: str) -> None:
+    question, words = _open_question(controller, rest)
     if not words:
         raise Wrong("the answer is empty", "/answer TEXT, or /answer ID TEXT")
-    desk.ask(Respond(question, words, "hermesctl"), _saying(desk, f"{question} is answered"))
+    controller.ask(Respond(question, words, "hermesctl"), _saying(controller, f"{question} is answered"))
 
 
-def _approve(desk: "Desk", rest: str) -> None:
-    desk.ask(Respond(_open_question(desk, rest)[0], "yes", "hermesctl"), _saying(desk, "approved"))
+def _approve(controller: Controller, rest: str) -> None:
+    controller.ask(
+        Respond(_open_question(controller, rest)[0], "yes", "hermesctl"), _saying(controller, "approved")
+    )
 
 
-def _deny(desk: "Desk", rest: str) -> None:
-    desk.ask(Respond(_open_question(desk, rest)[0], "no", "hermesctl"), _saying(desk, "denied"))
+def _deny(controller: Controller, rest: str) -> None:
+    controller.ask(
+        Respond(_open_question(controller, rest)[0], "no", "hermesctl"), _saying(controller, "denied")
+    )
 
 
-def _questions(desk: "Desk", rest: str) -> None:
+def _questions(controller: Controller, rest: str) -> None:
     def show(answer: Answer) -> None:
         if isinstance(answer, Table):
-            desk.say(*(_tabled(_QUESTION_COLUMNS, answer.rows) if answer.rows else ["no questions"]))
+            controller.show(*(_tabled(_QUESTION_COLUMNS, answer.rows) if answer.rows else ["no questions"]))
 
-    desk.ask(Show("questions", limit=_ROWS_MAX), show)
+    controller.ask(Show("questions", limit=_ROWS_MAX), show)
 
 
-def _status(desk: "Desk", rest: str) -> None:
+def _status(controller: Controller, rest: str) -> None:
     def show(answer: Answer) -> None:
         if isinstance(answer, Table) and answer.rows:
-            desk.say(*_status_lines(answer.rows[0]))
+            controller.show(*_status_lines(answer.rows[0]))
 
-    desk.ask(Show("status"), show)
+    controller.ask(Show("status"), show)
 
 
 def _status_lines(row: dict[str, Any]) -> Iterable[str]:
@@ -248,18 +253,18 @@ def _status_lines(row: dict[str, Any]) -> Iterable[str]:
     yield from (f"! {one_line(hint)}" for hint in row.get("hints") or ())
 
 
-def _tools(desk: "Desk", rest: str) -> None:
-    desk.fold()
+def _tools(controller: Controller, rest: str) -> None:
+    controller.toggle_tools()
 
 
-def _older(desk: "Desk", rest: str) -> None:
-    if desk.current.transcript.first_seq <= 1:
-        desk.say("this is the beginning")
-    desk.read_earlier()
+def _older(controller: Controller, rest: str) -> None:
+    if controller.current.log.first_seq <= 1:
+        controller.show("this is the beginning")
+    controller.read_earlier()
 
 
-def _quit(desk: "Desk", rest: str) -> None:
-    desk.leave()
+def _quit(controller: Controller, rest: str) -> None:
+    controller.leave()
 
 
 _SESSION_COLUMNS = (

@@ -1,13 +1,13 @@
-"""The last gate before the terminal: text that cannot command it and whose width every terminal agrees on."""
+"""Final filter for terminal text: removes control sequences and characters of ambiguous width."""
 
 import re
 
 from hermesctl.neutral import neutral
 
-# Selectors of a form (U+FE0E, U+FE0F) change the width of an emoji in some terminals and in others not,
-# and then whole lines are drawn in the wrong place; so do the implicit marks of directions.
+# Variation selectors (U+FE0E, U+FE0F) change the width of an emoji in some terminals only, and then whole
+# lines are drawn in the wrong place; so do the implicit direction marks.
 _UNSTEADY = re.compile("[\ufe0e\ufe0f\u061c\u200e\u200f]")
-# A joiner makes one sign of several emoji where the font knows it, and several where it does not.
+# A joiner makes one glyph of several emoji where the font has it, and several where it does not.
 _JOINED_EMOJI = re.compile("(?<=[\U0001f000-\U0001faff\u2600-\u27bf])\u200d")
 
 

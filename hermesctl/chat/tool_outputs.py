@@ -1,7 +1,7 @@
-"""Outputs of tools: the feed says that a call has ended, the journal has what it gave back.
+"""Fetches outputs of tools: an event reports the end of a call, the journal has its output.
 
-An output is fetched when tools are unfolded and its turn is in view, a few at a time, and forgotten when
-tools are folded again: a long chat may have megabytes of them.
+An output is fetched when tools are unfolded and its turn is in view, a few at a time, and dropped when tools
+are folded again: a long chat may have megabytes of them.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from hermesctl.chat.turn import Tool, Turn
 from ipc.messages import Answer, Request, Show, Table
 
-# Requests under way; the rest follows when these are answered.
+# Open requests; the next ones are sent when these are answered.
 _ASKED_MAX = 8
 
 
@@ -26,7 +26,10 @@ class Outputs:
         self._asked = 0
 
     def want(self, turns: Iterable[Turn]) -> None:
-        """Fetches what is missing of these turns. Called at every drawing, so it must cost nothing twice."""
+        """Fetches the missing outputs of these turns.
+
+        Called at every drawing, so a repetition must be cheap.
+        """
         for turn in turns:
             for attempt, tool in turn.tools():
                 if self._asked >= _ASKED_MAX:
@@ -35,7 +38,7 @@ class Outputs:
                     self._fetch(turn, attempt, tool)
 
     def ask_again(self, turns: Iterable[Turn]) -> None:
-        """On a new connection: what was asked for on the one before and never came."""
+        """Marks outputs as missing whose requests the previous connection left unanswered."""
         for turn in turns:
             for _, tool in turn.tools():
                 tool.is_fetched = tool.output is not None
@@ -46,7 +49,7 @@ class Outputs:
                 tool.is_fetched, tool.output = False, None
 
     def _fetch(self, turn: Turn, attempt: int, tool: Tool, after: str = "") -> None:
-        """Pages begin with the latest attempt; they are followed until the call of this attempt is found."""
+        """Pages begin with the latest attempt; reads pages until it finds the call of this attempt."""
         tool.is_fetched = True
         self._asked += 1
 
@@ -65,5 +68,5 @@ class Outputs:
 
 
 def _row_of(answer: Table, attempt: int) -> dict[str, Any] | None:
-    """The call of this attempt: a later attempt may have made a call of the same name."""
+    """Returns the call of this attempt: a later attempt may have made a call of the same name."""
     return next((row for row in answer.rows if row.get("attempt") == attempt), None)

@@ -1,4 +1,4 @@
-"""One turn as a chat shows it: words, tools and questions in their order. No I/O; every word counts once."""
+"""One turn as the chat shows it: text, tools and questions in their order. No I/O."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ ENDED = frozenset({"done", "failed", "interrupted"})
 
 @dataclass(slots=True)
 class Tool:
-    """A tool call of an attempt, from being written down to its end."""
+    """A tool call of an attempt, from its record to its end."""
 
     call: str
     name: str
@@ -23,11 +23,11 @@ class Tool:
     attempt: int = 1
     state: ToolState = "running"
     ms: int = 0
-    # How its command ended: a status that is not 0, or a signal.
+    # How its command ended: a status other than 0, or a signal.
     ended: str = ""
-    # The last it told of itself while it ran: a piece of its output.
+    # Its last note while it ran: a piece of its output.
     note: str = ""
-    # Whole, once they were fetched: the feed has a summary of the arguments, and of the output nothing.
+    # Complete once fetched: the event has a summary of the arguments, and nothing of the output.
     is_fetched: bool = False
     arguments: str = ""
     output: str | None = None
@@ -51,7 +51,7 @@ class Question:
 
 @dataclass(slots=True)
 class Steered:
-    """A message that the running agent has taken in."""
+    """A message that the running agent has received."""
 
     message: str
 
@@ -62,10 +62,10 @@ _Kind = TypeVar("_Kind", Tool, Question)
 
 @dataclass(slots=True)
 class Turn:
-    """The answer owed to some messages. `version` grows with every change, so that drawings can be kept.
+    """The answer to some messages. `version` grows with every change, so that drawings can be cached.
 
-    All attempts together give one text: each goes on where the one before it stopped. Each mark stands where
-    the text was when it happened.
+    All attempts together give one text: each continues where the one before it stopped. Each mark has the
+    length of the text when it happened.
     """
 
     id: str
@@ -95,15 +95,15 @@ class Turn:
 
     @property
     def running_tools(self) -> list[Tool]:
-        """Those that run now, the newest first: calls of one reply run side by side."""
+        """Running calls, the newest first: calls of one reply run side by side."""
         return [tool for tool in self._marks(Tool) if tool.state == "running"]
 
     def tools(self) -> Iterator[tuple[int, Tool]]:
-        """Every call with the number of its attempt."""
+        """Yields every call with the number of its attempt."""
         return ((mark.attempt, mark) for _, mark in self.marks if isinstance(mark, Tool))
 
     def pieces(self) -> list[str | Mark]:
-        """Words and marks in the order in which they happened."""
+        """Yields text and marks in the order in which they happened."""
         found: list[str | Mark] = []
         begin = 0
         for offset, mark in self.marks:
@@ -120,8 +120,8 @@ class Turn:
         self.state = "running"
         self.note = ""
 
-    def speak(self, attempt: int, offset: int, text: str) -> None:
-        """A piece of the stream: nothing is said twice, and after a gap only a piece that closes it fits."""
+    def append(self, attempt: int, offset: int, text: str) -> None:
+        """Appends streamed text; drops repetitions, and after a gap all pieces but the one that closes it."""
         if not self.is_open:
             return
         if attempt > self.attempt:
@@ -132,7 +132,7 @@ class Turn:
         self.note = ""
 
     def remark(self, text: str, call: str = "") -> None:
-        """A fleeting word about what goes on; the running tool that it is of keeps the last."""
+        """Stores a transient note; the tool that it belongs to keeps the last one."""
         if not self.is_open:
             return
         self.note = text
@@ -155,7 +155,7 @@ class Turn:
                 return
 
     def ask(self, fields: Fields) -> None:
-        """A question takes the place of the call that asked it."""
+        """Replaces the call that asked by its question."""
         last = self.marks[-1][1] if self.marks else None
         if isinstance(last, Tool) and last.state == "running":
             self.marks.pop()
@@ -175,9 +175,9 @@ class Turn:
         self._mark(Steered(message))
 
     def lose(self, reason: str, said: int | None) -> None:
-        """The attempt is over, and the next one goes on where its words end: `said` tells where that is.
+        """Ends the attempt; the next one continues at the offset `said`.
 
-        Words beyond were shown and never written down; events of earlier versions do not tell.
+        Text beyond it was shown and never recorded; events of earlier versions do not have the offset.
         """
         self._cut_tools()
         self.losses += 1
@@ -198,7 +198,7 @@ class Turn:
         self.state, self.ended_at, self.ending, self.note = state, at, fields, ""
 
     def _settle(self, whole: str) -> None:
-        """The text as it is written down in the end; marks of another text have lost their places."""
+        """Replaces the text by the recorded one; marks of another text lose their positions."""
         if not whole.startswith(self.text):
             self.marks = [(0, mark) for _, mark in self.marks]
         self.text = whole

@@ -43,7 +43,7 @@ def chat(places: Places, session: str) -> None:
             Exit.USAGE,
         )
     with extra("tui", "chat needs the packages for terminals"):
-        from hermesctl.chat.run import talk
+        from hermesctl.chat.run import run_chat
 
-    for line in talk(places, session):
+    for line in run_chat(places, session):
         aside(line)

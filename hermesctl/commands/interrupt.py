@@ -10,7 +10,7 @@ from hermesctl import completing
 from hermesctl.command_result import acting, print_object
 from hermesctl.errors import CommandError
 from hermesctl.event_format import left, proof, unwritten
-from hermesctl.event_stream import Feed
+from hermesctl.event_stream import EventStream
 from hermesctl.exit_codes import Exit
 from hermesctl.parameters import name
 from hermesctl.render import aside, one_line
@@ -49,19 +49,19 @@ def interrupt(
         raise click.UsageError("SESSION or --all is needed, and not both")
     if scope == "all" and expect_turn:
         raise click.UsageError("--expect-turn belongs to one SESSION")
-    feed = Feed(places, session, None)
+    stream = EventStream(places, session, None)
     try:
-        if session is not None and not feed.is_known:
-            raise no_such_session(feed.client, session)
+        if session is not None and not stream.is_known:
+            raise no_such_session(stream.client, session)
         request = Interrupt(session, "hermesctl", expect_turn, drop=waiting == "drop")
-        done = feed.client.ask(request, Done)
+        done = stream.client.ask(request, Done)
         ended = _carried_out(done, form) if done.unwritten else []
-        for event in _endings(feed, set() if done.unwritten else set(done.turns)):
+        for event in _endings(stream, set() if done.unwritten else set(done.turns)):
             ended.append(_as_object(event))
             if form != "json":
                 print(_sentence(event), flush=True)
     finally:
-        feed.close()
+        stream.close()
     note = done.note or ("" if done.turns else f"nothing runs in {session or 'any session'}")
     if form == "json":
         one: dict[str, object] = ended[0] if ended else {"turn": None, "state": None, "killed": None}
@@ -95,11 +95,11 @@ def _sentence(event: Event) -> str:
     return f"{turn} {_ENDINGS.get(event.type) or f'interrupted: {proof(event.fields)}'}"
 
 
-def _endings(feed: Feed, missing: set[str]) -> Iterator[Event]:
+def _endings(stream: EventStream, missing: set[str]) -> Iterator[Event]:
     """The event that ended each of these turns, as they come."""
     deadline = time.monotonic() + _PROOF_SECONDS
     while missing and time.monotonic() < deadline:
-        item = feed.next()
+        item = stream.next()
         if isinstance(item, Event) and item.type == "attempt.stuck" and item.fields.get("turn") in missing:
             raise CommandError(
                 f"{item.fields['turn']} {left(item.fields)}",

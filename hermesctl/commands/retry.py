@@ -7,7 +7,7 @@ import click
 from hermesctl import completing
 from hermesctl.ctrlc import CtrlC
 from hermesctl.errors import CommandError
-from hermesctl.event_stream import Feed
+from hermesctl.event_stream import EventStream
 from hermesctl.exit_codes import Exit
 from hermesctl.parameters import name
 from hermesctl.sending import JsonLines, Sending, Shown, Voice, tell_accepted
@@ -46,18 +46,18 @@ def retry(places: Places, what: str, until: str, form: str) -> int:
     session = what.rpartition("/")[0] or _session_of(places, what)
     shown: Shown = JsonLines() if form == "json" else Voice()
     with CtrlC() as ctrl_c:
-        feed = Feed(places, session, None, ctrl_c.wake)
+        stream = EventStream(places, session, None, ctrl_c.wake)
         try:
-            if not feed.is_known:
-                raise no_such_session(feed.client, session)
+            if not stream.is_known:
+                raise no_such_session(stream.client, session)
             request = Retry(what, f"hermesctl-{os.urandom(12).hex()}")
-            sending = Sending(feed, session, request, shown, ctrl_c)
+            sending = Sending(stream, session, request, shown, ctrl_c)
             accepted = sending.submit()
             if until == "accepted":
                 return tell_accepted(form, session, accepted)
             return sending.follow_to_the_end()
         finally:
-            feed.close()
+            stream.close()
 
 
 def _session_of(places: Places, message: str) -> str:

@@ -8,7 +8,7 @@ import click
 from hermesctl import clip_upload, completing
 from hermesctl.ctrlc import CtrlC
 from hermesctl.errors import CommandError
-from hermesctl.event_stream import Feed
+from hermesctl.event_stream import EventStream
 from hermesctl.exit_codes import Exit
 from hermesctl.parameters import file, name, one_of
 from hermesctl.sending import JsonLines, Sending, Shown, Voice, tell_accepted
@@ -66,17 +66,17 @@ def send(
         raise click.UsageError("the message is empty")
     shown: Shown = JsonLines() if form == "json" else Voice()
     with CtrlC() as ctrl_c:
-        feed = Feed(places, session, None, ctrl_c.wake)
+        stream = EventStream(places, session, None, ctrl_c.wake)
         try:
             clip = "" if audio is None else clip_upload.store(places, audio)
             submit = Submit(session, words, key or f"hermesctl-{os.urandom(12).hex()}", busy, clip=clip)
-            sending = Sending(feed, session, submit, shown, ctrl_c)
+            sending = Sending(stream, session, submit, shown, ctrl_c)
             accepted = _submitted(places, sending, clip)
             if until == "accepted":
                 return tell_accepted(form, session, accepted)
             return sending.follow_to_the_end()
         finally:
-            feed.close()
+            stream.close()
 
 
 def _submitted(places: Places, sending: Sending, clip: str) -> Accepted:

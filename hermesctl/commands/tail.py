@@ -10,7 +10,7 @@ from hermesctl import completing
 from hermesctl.acknowledging import Acknowledging
 from hermesctl.errors import CommandError
 from hermesctl.event_format import clock, gist, json_line
-from hermesctl.event_stream import Feed
+from hermesctl.event_stream import EventStream
 from hermesctl.parameters import name, whole
 from hermesctl.render import aside, one_line, paint
 from hermesctl.session_check import no_such_session
@@ -62,27 +62,27 @@ def tail(
     if session is None and (after is not None or cursor):
         option = "--cursor" if cursor else "--after"
         raise click.UsageError(f"{option} counts within one session: name the SESSION")
-    feed = Feed(places, session, after, cursor=cursor or "")
-    if session is not None and begin == "known" and not feed.is_known:
-        raise no_such_session(feed.client, session)
-    acknowledging = Acknowledging(feed, cursor, session) if session is not None and cursor else None
+    stream = EventStream(places, session, after, cursor=cursor or "")
+    if session is not None and begin == "known" and not stream.is_known:
+        raise no_such_session(stream.client, session)
+    acknowledging = Acknowledging(stream, cursor, session) if session is not None and cursor else None
     try:
-        _watch(feed, acknowledging, form)
+        _watch(stream, acknowledging, form)
     finally:
         if acknowledging is not None:
             with suppress(CommandError):  # it is going anyway, and what was not noted is printed again
                 acknowledging.finish()
-        feed.close()
+        stream.close()
 
 
-def _watch(feed: Feed, acknowledging: Acknowledging | None, form: str) -> NoReturn:
+def _watch(stream: EventStream, acknowledging: Acknowledging | None, form: str) -> NoReturn:
     while True:
-        item = feed.next()
+        item = stream.next()
         if item is not None:
             _show(item, form)
-        elif feed.is_lost():
+        elif stream.is_lost():
             aside("the supervisor is gone; waiting for it to return …")
-            feed.reconnect(_PATIENCE_SECONDS)
+            stream.reconnect(_PATIENCE_SECONDS)
             aside("the supervisor is back")
             if acknowledging is not None:
                 acknowledging.line_lost()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hermesctl.event_stream import Feed
+from hermesctl.event_stream import EventStream
 from hermesctl.exit_codes import Exit
 from hermesctl.extras import extra
 from hermesctl.render import aside
@@ -39,26 +39,26 @@ def traces(places: Places, url: str) -> None:
         raise click.UsageError("--to takes an address such as http://127.0.0.1:4318/v1/traces")
     collector = _collector(url, str(places.state))
     signal.signal(signal.SIGTERM, _end)
-    feed = Feed(places, None, None)
+    stream = EventStream(places, None, None)
     aside(f"turns that end from now on are sent to {url}")
     try:
-        _follow(feed, collector)
+        _follow(stream, collector)
     finally:
-        feed.close()
+        stream.close()
         collector.close()
 
 
-def _follow(feed: Feed, collector: "Collector") -> None:
+def _follow(stream: EventStream, collector: "Collector") -> None:
     spans = Spans()
     while True:
-        item = feed.next()
+        item = stream.next()
         if isinstance(item, Event):
             turn = spans.told(item)
             if turn is not None:
                 collector.tell(turn)
-        elif item is None and feed.is_lost():
+        elif item is None and stream.is_lost():
             aside("the supervisor is gone; waiting for it to return …")
-            feed.reconnect(_PATIENCE_SECONDS)
+            stream.reconnect(_PATIENCE_SECONDS)
 
 
 def _collector(url: str, home: str) -> "Collector":

@@ -10,7 +10,7 @@ from hermesctl.ctrlc import CtrlC
 from hermesctl.doctor.baits import laid
 from hermesctl.doctor.cell_look import look
 from hermesctl.errors import CommandError
-from hermesctl.event_stream import Feed
+from hermesctl.event_stream import EventStream
 from hermesctl.exit_codes import Exit
 from hermesctl.render import aside
 from hermesctl.sending import Sending
@@ -83,13 +83,13 @@ def _follow(places: Places, session: str, targets: Targets, heard: _Heard) -> No
     text = msgspec.json.encode(targets).decode()
     request = Submit(session, text, f"hermesctl-{os.urandom(12).hex()}", "queue")
     with CtrlC() as ctrl_c:
-        feed = Feed(places, session, None, ctrl_c.wake)
+        stream = EventStream(places, session, None, ctrl_c.wake)
         try:
-            sending = Sending(feed, session, request, heard, ctrl_c)
+            sending = Sending(stream, session, request, heard, ctrl_c)
             sending.submit()
             ending = sending.follow_to_the_end()
         finally:
-            feed.close()
+            stream.close()
     if ending is not Exit.DONE:
         raise CommandError("the trial was interrupted", "run it again", ending)
 

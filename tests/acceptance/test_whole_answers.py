@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from hermesctl.chat.drawing import Look, item_lines
-from hermesctl.chat.session_log import Transcript
+from hermesctl.chat.session_log import SessionLog
 from hermesctl.chat.turn import Turn
-from hermesctl.event_stream import Feed
+from hermesctl.event_stream import EventStream
 from ipc.messages import Delta, Event, Noted
 from tests import warm
 from tests.acceptance.sight import shell, stopped, worker_of, zygote_of
@@ -33,28 +33,28 @@ class Chat:
     """What `hermesctl chat` makes of a session's feed, over restarts of the supervisor."""
 
     def __init__(self, service: Service) -> None:
-        self.feed = Feed(service.places, "demo", 0)
-        self.transcript = Transcript()
+        self.feed = EventStream(service.places, "demo", 0)
+        self.log = SessionLog()
 
     def until(self, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + 2 * DEADLINE_SECONDS
         while not condition():
-            assert time.monotonic() < deadline, self.transcript
+            assert time.monotonic() < deadline, self.log
             item = self.feed.next()
             if isinstance(item, Event | Delta | Noted):
-                self.transcript.take(item)
+                self.log.take(item)
             elif item is None and self.feed.is_lost():
                 self.feed.reconnect(DEADLINE_SECONDS)
 
     @property
     def turn(self) -> Turn:
-        return self.transcript.turns["demo/1"]
+        return self.log.turns["demo/1"]
 
     def has(self, word: str) -> bool:
-        return "demo/1" in self.transcript.turns and word in self.turn.text
+        return "demo/1" in self.log.turns and word in self.turn.text
 
     def drawn(self) -> str:
-        lines = item_lines(self.turn, self.transcript, Look(2000, is_unfolded=False, now=0.0))
+        lines = item_lines(self.turn, self.log, Look(2000, is_unfolded=False, now=0.0))
         return " ".join("".join(text for _, text in line).strip() for line in lines)
 
 

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from hermesctl.chat.connection import Answered, Away, Connected, Told
-from hermesctl.chat.controller import OUTGOING_MAX, Desk, Then, Work
+from hermesctl.chat import slash_commands
+from hermesctl.chat.connection import Answered, Connected, Disconnected, Received
+from hermesctl.chat.controller import OUTGOING_MAX, Controller, Then, Work
 from hermesctl.chat.drawing import Look, item_lines
 from hermesctl.chat.input_history import LINE_BYTES_MAX, LINES_MAX, PrivateHistory
 from hermesctl.chat.keys import KEYS
-from hermesctl.chat.session_log import Transcript
+from hermesctl.chat.session_log import SessionLog
 from hermesctl.chat.slash_commands import COMMANDS
 from hermesctl.chat.turn import Turn
 from hermesctl.errors import CommandError
@@ -33,18 +34,20 @@ from tests.hermesctl.peer import Story
 
 
 class Bench:
-    """A desk whose requests are kept here, to be answered by hand."""
+    """A controller whose requests are kept here, to be answered by hand."""
 
     def __init__(self, home: Path) -> None:
         self.posted: list[tuple[int, Request]] = []
         self.followed: list[tuple[str, int | None]] = []
-        self.desk = Desk(find_places(str(home)), "demo", self, self._apart)
+        self.controller = Controller(
+            find_places(str(home)), "demo", self, self._run_apart, slash_commands.run
+        )
         self.story = Story()
 
     def post(self, ticket: int, request: Request) -> None:
         self.posted.append((ticket, request))
 
-    def follow(self, session: str, after: int | None) -> None:
+    def subscribe(self, session: str, after: int | None) -> None:
         self.followed.append((session, after))
 
     def last(self, kind: type) -> Any:
@@ -52,10 +55,10 @@ class Bench:
 
     def answers(self, answer: Answer) -> None:
         """To the request that was posted last."""
-        self.desk.take(Answered(self.posted[-1][0], answer))
+        self.controller.handle(Answered(self.posted[-1][0], answer))
 
     def happens(self, type: str, **fields: Any) -> None:
-        self.desk.take(Told(self.story.event(type, **fields)))
+        self.controller.handle(Received(self.story.event(type, **fields)))
 
     def runs(self) -> None:
         self.happens("message.accepted", message="m_1", text="hello", kind="text", busy="interrupt")
@@ -64,9 +67,9 @@ class Bench:
 
     @property
     def notice(self) -> str:
-        return "\n".join(self.desk.notice.lines) if self.desk.notice else ""
+        return "\n".join(self.controller.notice.lines) if self.controller.notice else ""
 
-    def _apart(self, work: Work, then: Then) -> None:
+    def _run_apart(self, work: Work, then: Then) -> None:
         try:
             then(work())
         except CommandError as error:
@@ -79,25 +82,25 @@ def bench(tmp_path: Path) -> Bench:
 
 
 def test_a_message_is_sending_then_accepted_then_in_the_feed(bench: Bench) -> None:
-    assert bench.desk.enter("hello")
-    (outgoing,) = bench.desk.current.outgoing
+    assert bench.controller.enter("hello")
+    (outgoing,) = bench.controller.current.outgoing
     assert (outgoing.text, outgoing.state) == ("hello", "sending")
     bench.answers(Accepted("m_1", 1))
-    assert [each.state for each in bench.desk.current.outgoing] == ["accepted"]
+    assert [each.state for each in bench.controller.current.outgoing] == ["accepted"]
     bench.runs()
-    assert bench.desk.current.outgoing == []
+    assert bench.controller.current.outgoing == []
 
 
 def test_a_refused_message_says_why(bench: Bench) -> None:
-    bench.desk.enter("hello")
+    bench.controller.enter("hello")
     bench.answers(Refused("the queue is full", "wait"))
-    assert bench.desk.current.outgoing == []
+    assert bench.controller.current.outgoing == []
     assert "“hello” was not taken: the queue is full\nhint: wait" in bench.notice
 
 
 def test_messages_on_their_way_are_bounded(bench: Bench) -> None:
-    assert all(bench.desk.enter("x") for _ in range(OUTGOING_MAX))
-    assert not bench.desk.enter("one too many")
+    assert all(bench.controller.enter("x") for _ in range(OUTGOING_MAX))
+    assert not bench.controller.enter("one too many")
     assert "on their way" in bench.notice
 
 
@@ -105,23 +108,23 @@ def test_what_is_typed_at_a_question_answers_it(bench: Bench) -> None:
     bench.runs()
     fields = {"turn": "demo/1", "question": "demo/1#1", "kind": "clarify", "choices": ["red", "blue"]}
     bench.happens("question.asked", **fields, text="Which?")
-    bench.desk.enter("2")
+    bench.controller.enter("2")
     assert bench.last(Respond) == Respond("demo/1#1", "blue", "hermesctl")
-    bench.desk.take(Away())
-    assert not bench.desk.enter("1")
+    bench.controller.handle(Disconnected())
+    assert not bench.controller.enter("1")
     assert "answer when it is back" in bench.notice
 
 
 def test_an_interrupt_names_its_turn_and_is_asked_once(bench: Bench) -> None:
-    assert not bench.desk.interrupt()
+    assert not bench.controller.interrupt()
     bench.runs()
-    assert bench.desk.interrupt()
-    assert not bench.desk.interrupt()
+    assert bench.controller.interrupt()
+    assert not bench.controller.interrupt()
     asked = [request for _, request in bench.posted if isinstance(request, Interrupt)]
     assert asked == [Interrupt("demo", "hermesctl", "demo/1")]
     bench.answers(Done(note="demo/1 was done before"))
     assert "done before" in bench.notice
-    assert bench.desk.current.interrupting == ""
+    assert bench.controller.current.interrupting == ""
 
 
 @pytest.mark.parametrize(
@@ -142,7 +145,7 @@ def test_an_interrupt_names_its_turn_and_is_asked_once(bench: Bench) -> None:
 def test_a_command_becomes_its_request(bench: Bench, line: str, request_: Request, says: str) -> None:
     bench.runs()
     bench.happens("message.accepted", message="m_2", text="next", kind="text", busy="queue")
-    assert bench.desk.enter(line)
+    assert bench.controller.enter(line)
     assert bench.posted[-1][1] == request_
     bench.answers(Done(("demo/1",)))
     assert says in bench.notice
@@ -165,69 +168,69 @@ def test_a_command_becomes_its_request(bench: Bench, line: str, request_: Reques
     ],
 )
 def test_a_wrong_command_is_explained_and_stays(bench: Bench, line: str, fault: str, hint: str) -> None:
-    assert not bench.desk.enter(line)
+    assert not bench.controller.enter(line)
     assert fault in bench.notice
     assert hint in bench.notice
     assert bench.posted == []
 
 
 def test_the_busy_mode_of_this_chat_goes_with_its_messages(bench: Bench) -> None:
-    bench.desk.take(Connected("demo"))
+    bench.controller.handle(Connected("demo"))
     bench.answers(Table(({"busy_mode": "steer"},)))
-    assert bench.desk.current.mode == "steer"
-    bench.desk.enter("as it is set")
+    assert bench.controller.current.mode == "steer"
+    bench.controller.enter("as it is set")
     assert bench.last(Submit).busy is None
-    bench.desk.enter("/busy collect")
-    bench.desk.enter("as chosen")
+    bench.controller.enter("/busy collect")
+    bench.controller.enter("as chosen")
     assert bench.last(Submit).busy == "collect"
-    bench.desk.enter("/busy default")
-    assert bench.desk.current.mode == "steer"
+    bench.controller.enter("/busy default")
+    assert bench.controller.current.mode == "steer"
 
 
 def test_retry_takes_the_last_that_failed(bench: Bench) -> None:
     bench.runs()
     bench.happens("turn.failed", turn="demo/1", error="x", hint="y")
-    bench.desk.enter("/retry")
+    bench.controller.enter("/retry")
     assert bench.last(Retry).turn == "demo/1"
 
 
 def test_a_clip_is_stored_first_and_taken_back_when_refused(bench: Bench, tmp_path: Path) -> None:
     sound = tmp_path / "a note.ogg"
     sound.write_bytes(b"sound")
-    bench.desk.enter(f'/voice "{sound}"')
+    bench.controller.enter(f'/voice "{sound}"')
     clip = tmp_path / "clips" / bench.last(Submit).clip
     assert clip.read_bytes() == b"sound"
     bench.answers(Refused("the ears are off", "set [stt] engine"))
     assert not clip.exists()
-    bench.desk.enter("/voice nowhere.ogg")
+    bench.controller.enter("/voice nowhere.ogg")
     assert "nowhere.ogg does not exist" in bench.notice
 
 
 def test_leaving_with_something_unsent_is_asked_about_once(bench: Bench) -> None:
-    bench.desk.enter("hello")
-    bench.desk.leave()
-    assert not bench.desk.is_leaving
+    bench.controller.enter("hello")
+    bench.controller.leave()
+    assert not bench.controller.is_leaving
     assert "not accepted yet" in bench.notice
-    bench.desk.leave()
-    assert bench.desk.is_leaving
+    bench.controller.leave()
+    assert bench.controller.is_leaving
 
 
 def test_sessions_are_switched_with_their_places_and_news_is_marked(bench: Bench) -> None:
     bench.runs()
-    bench.desk.look(100.0)
+    bench.controller.poll(100.0)
     bench.answers(Table(({"session": "demo", "seq": 3}, {"session": "other", "seq": 5})))
-    assert bench.desk.unread == []
-    bench.desk.look(200.0)
+    assert bench.controller.unread == []
+    bench.controller.poll(200.0)
     bench.answers(Table(({"session": "demo", "seq": 3}, {"session": "other", "seq": 6})))
-    assert bench.desk.unread == ["other"]
-    bench.desk.next_unread()
-    bench.desk.enter("/session demo")
+    assert bench.controller.unread == ["other"]
+    bench.controller.next_unread()
+    bench.controller.enter("/session demo")
     assert bench.followed == [("other", None), ("demo", 3)]
-    assert bench.desk.current.transcript.open_turn is not None
+    assert bench.controller.current.log.open_turn is not None
 
 
 def test_help_lists_every_command_and_key(bench: Bench) -> None:
-    bench.desk.enter("/help")
+    bench.controller.enter("/help")
     said = [(each.name, each.says) for each in COMMANDS.values()] + [(key.name, key.says) for key in KEYS]
     for name, says in said:
         assert name in bench.notice
@@ -257,19 +260,19 @@ def ran(bench: Bench, *calls: str) -> Turn:
         bench.happens(
             "tool.finished", turn="demo/1", call=call, name="shell", ok=False, ms=5, exit=2, signal=""
         )
-    return bench.desk.current.transcript.turns["demo/1"]
+    return bench.controller.current.log.turns["demo/1"]
 
 
 def unfolded(bench: Bench, turn: Turn) -> str:
     look = Look(80, is_unfolded=True, now=0.0)
-    return "\n".join("".join(text for _, text in line) for line in item_lines(turn, Transcript(), look))
+    return "\n".join("".join(text for _, text in line) for line in item_lines(turn, SessionLog(), look))
 
 
 def test_the_whole_output_of_a_tool_is_fetched_when_it_is_unfolded(bench: Bench) -> None:
     turn = ran(bench, "c1")
-    bench.desk.fold()
-    bench.desk.outputs.want([turn])
-    bench.desk.outputs.want([turn])
+    bench.controller.toggle_tools()
+    bench.controller.outputs.want([turn])
+    bench.controller.outputs.want([turn])
     assert [each for _, each in bench.posted if isinstance(each, Show)] == [
         Show("output", id="demo/1", call="c1")
     ]
@@ -281,15 +284,15 @@ def test_the_whole_output_of_a_tool_is_fetched_when_it_is_unfolded(bench: Bench)
     bench.answers(Table(tuple(rows)))
     assert turn.version > version
     assert "    make all\n    │ [exit status 2]\n    │ one\n    │ \n    │ two" in unfolded(bench, turn)
-    bench.desk.fold()
-    bench.desk.fold()
-    bench.desk.outputs.want([turn])
+    bench.controller.toggle_tools()
+    bench.controller.toggle_tools()
+    bench.controller.outputs.want([turn])
     assert len([each for _, each in bench.posted if isinstance(each, Show)]) == 2
 
 
 def test_the_output_of_an_earlier_attempt_is_found_on_a_later_page(bench: Bench) -> None:
     turn = ran(bench, "c1")
-    bench.desk.outputs.want([turn])
+    bench.controller.outputs.want([turn])
     bench.answers(Table(({"attempt": 2, "arguments": "{}", "result": "of another attempt"},), "[2,7]"))
     asked = [each for _, each in bench.posted if isinstance(each, Show)]
     assert asked[1:] == [Show("output", id="demo/1", call="c1", after="[2,7]")]
@@ -303,12 +306,12 @@ def test_outputs_are_fetched_a_few_at_a_time_and_again_on_a_new_connection(bench
     def asked() -> int:
         return len([each for _, each in bench.posted if isinstance(each, Show) and each.what == "output"])
 
-    bench.desk.outputs.want([turn])
+    bench.controller.outputs.want([turn])
     assert asked() == 8
     for ticket, _ in list(bench.posted):
-        bench.desk.take(Answered(ticket, Refused("the line was cut before the answer", "try again")))
-    bench.desk.outputs.want([turn])
+        bench.controller.handle(Answered(ticket, Refused("the line was cut before the answer", "try again")))
+    bench.controller.outputs.want([turn])
     assert asked() == 16
-    bench.desk.take(Connected("demo"))
-    bench.desk.outputs.want([turn])
+    bench.controller.handle(Connected("demo"))
+    bench.controller.outputs.want([turn])
     assert asked() == 16  # eight are still under way

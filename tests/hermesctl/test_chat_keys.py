@@ -13,16 +13,17 @@ from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.output import DummyOutput
 
-from hermesctl.chat.connection import Told
-from hermesctl.chat.controller import Desk
+from hermesctl.chat import slash_commands
+from hermesctl.chat.connection import Received
+from hermesctl.chat.controller import Controller
 from hermesctl.chat.screen import Screen
 from ipc.messages import Interrupt, Request
 from ipc.places import find_places
 from tests.hermesctl.peer import Story
 
 
-class Road:
-    """Where the desk sends requests."""
+class Transport:
+    """Where the controller sends requests."""
 
     def __init__(self) -> None:
         self.posted: list[Request] = []
@@ -30,7 +31,7 @@ class Road:
     def post(self, ticket: int, request: Request) -> None:
         self.posted.append(request)
 
-    def follow(self, session: str, after: int | None) -> None:
+    def subscribe(self, session: str, after: int | None) -> None:
         raise AssertionError(session)
 
 
@@ -39,15 +40,17 @@ def typed(home: Path, pieces: Sequence[str]) -> tuple[int, str]:
 
     Each piece is what one read of the terminal gives, with all the time in the world before the next.
     """
-    road = Road()
+    transport = Transport()
 
     async def scene() -> str:
-        desk = Desk(find_places(str(home)), "demo", road, lambda work, then: None)
+        controller = Controller(
+            find_places(str(home)), "demo", transport, lambda work, then: None, slash_commands.run
+        )
         story = Story()
-        desk.take(Told(story.event("turn.opened", turn="demo/1", messages=["m_1"])))
-        desk.take(Told(story.event("attempt.opened", turn="demo/1", attempt=1)))
+        controller.handle(Received(story.event("turn.opened", turn="demo/1", messages=["m_1"])))
+        controller.handle(Received(story.event("attempt.opened", turn="demo/1", attempt=1)))
         with create_app_session(input=DummyInput(), output=DummyOutput()):
-            screen = Screen(desk, InMemoryHistory())
+            screen = Screen(controller, InMemoryHistory())
             processor = screen.application.key_processor
             keys: list[KeyPress] = []
             parser = Vt100Parser(keys.append)
@@ -61,7 +64,7 @@ def typed(home: Path, pieces: Sequence[str]) -> tuple[int, str]:
             return screen.buffer.text
 
     text = asyncio.run(scene())
-    return sum(isinstance(each, Interrupt) for each in road.posted), text
+    return sum(isinstance(each, Interrupt) for each in transport.posted), text
 
 
 @pytest.mark.parametrize(

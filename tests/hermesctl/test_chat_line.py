@@ -1,11 +1,19 @@
-"""The chat's line against a scripted supervisor that goes away: what is sent again, and what is not."""
+"""The chat's connection against a scripted supervisor that goes away: what is sent again, and what is not."""
 
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from hermesctl.chat.connection import RECENT_EVENTS, Answered, Away, Connected, Happening, Line, Told
+from hermesctl.chat.connection import (
+    RECENT_EVENTS,
+    Answered,
+    Connected,
+    Connection,
+    ConnectionEvent,
+    Disconnected,
+    Received,
+)
 from ipc.messages import Accepted, Event, Follow, Following, Interrupt, Queue, Refused, Request, Submit
 from ipc.places import find_places
 from tests.hermesctl.peer import Peer, Story, opened
@@ -16,15 +24,15 @@ HELLO = Submit("demo", "hello", "key-1")
 
 
 class Held:
-    """A line whose thread runs, and all that has happened on it."""
+    """A connection whose thread runs, and all that has happened on it."""
 
-    def __init__(self, line: Line) -> None:
-        self.line = line
-        self.happened: list[Happening] = []
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.happened: list[ConnectionEvent] = []
 
-    def wait_for(self, kind: type, count: int = 1) -> Happening:
-        def found() -> list[Happening]:
-            self.happened += self.line.arrived()
+    def wait_for(self, kind: type, count: int = 1) -> ConnectionEvent:
+        def found() -> list[ConnectionEvent]:
+            self.happened += self.connection.arrived()
             return [each for each in self.happened if isinstance(each, kind)][count - 1 : count]
 
         return until(found)[0]
@@ -32,17 +40,17 @@ class Held:
 
 @contextlib.contextmanager
 def running(home: Path) -> Iterator[Held]:
-    line = Line(find_places(str(home)), "demo", lambda: None)
-    line.connect()
-    thread = threading.Thread(target=line.run)
+    connection = Connection(find_places(str(home)), "demo", lambda: None)
+    connection.connect()
+    thread = threading.Thread(target=connection.run)
     thread.start()
     try:
-        yield Held(line)
+        yield Held(connection)
     finally:
-        line.close()
+        connection.close()
         thread.join(20)
         assert not thread.is_alive()
-        line.release()
+        connection.release()
 
 
 def answering(*kinds: type, head: int = 0) -> Callable[[Peer, Request], Items]:
@@ -58,10 +66,10 @@ def test_a_message_whose_answer_was_lost_is_sent_again_under_its_key(tmp_path: P
     with contextlib.ExitStack() as stack:
         with opened(tmp_path, answering()) as first:
             held = stack.enter_context(running(tmp_path))
-            held.line.post(7, HELLO)
+            held.connection.post(7, HELLO)
             first.wait_for(Submit)
-        held.wait_for(Away)
-        held.line.post(8, Submit("demo", "typed while away", "key-2"))
+        held.wait_for(Disconnected)
+        held.connection.post(8, Submit("demo", "typed while away", "key-2"))
         with opened(tmp_path, answering(Submit)) as second:
             held.wait_for(Answered, 2)
             assert [request.key for request in second.requests(Submit)] == ["key-1", "key-2"]
@@ -74,17 +82,17 @@ def test_what_has_no_key_is_never_sent_twice_and_is_answered_here(tmp_path: Path
     with contextlib.ExitStack() as stack:
         with opened(tmp_path, answering()) as first:
             held = stack.enter_context(running(tmp_path))
-            held.line.post(1, Interrupt("demo", "me"))
+            held.connection.post(1, Interrupt("demo", "me"))
             first.wait_for(Interrupt)
         answered = held.wait_for(Answered)
         assert isinstance(answered, Answered)
         assert isinstance(answered.answer, Refused)
-        held.wait_for(Away)
-        held.line.post(2, Queue("demo", "clear"))
+        held.wait_for(Disconnected)
+        held.connection.post(2, Queue("demo", "clear"))
         held.wait_for(Answered, 2)
         with opened(tmp_path, answering()) as second:
             held.wait_for(Connected, 2)
-            held.line.post(3, HELLO)
+            held.connection.post(3, HELLO)
             second.wait_for(Submit)
             assert second.requests(Interrupt) == second.requests(Queue) == []
 
@@ -96,19 +104,19 @@ def test_a_session_is_read_from_the_recent_past_and_then_from_where_it_was_left(
             held = stack.enter_context(running(tmp_path))
             assert first.wait_for(Follow, 2) == Follow("demo", 1000 - RECENT_EVENTS)
             first.say(Follow, story.event("session.released"))
-            told = held.wait_for(Told)
-            assert isinstance(told, Told)
+            told = held.wait_for(Received)
+            assert isinstance(told, Received)
             assert isinstance(told.item, Event)
-        held.wait_for(Away)
+        held.wait_for(Disconnected)
         with opened(tmp_path, answering(head=1001)) as second:
             assert second.wait_for(Follow) == Follow("demo", 1001)
 
 
 def test_another_session_takes_unanswered_messages_along(tmp_path: Path) -> None:
     with opened(tmp_path, answering()) as peer, running(tmp_path) as held:
-        held.line.post(1, HELLO)
+        held.connection.post(1, HELLO)
         peer.wait_for(Submit)
-        held.line.follow("other", 5)
+        held.connection.subscribe("other", 5)
         assert held.wait_for(Connected, 2) == Connected("other")
         assert peer.wait_for(Follow, 3) == Follow("other", 5)
         assert peer.wait_for(Submit, 2) == HELLO

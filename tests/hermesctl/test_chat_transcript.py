@@ -7,7 +7,7 @@ import pytest
 
 from hermesctl.chat.conversation import Conversation
 from hermesctl.chat.drawing import Look, item_lines, tail_lines
-from hermesctl.chat.session_log import TURNS_MAX, Transcript
+from hermesctl.chat.session_log import TURNS_MAX, SessionLog
 from hermesctl.chat.terminal_text import steady
 from hermesctl.chat.turn import Question, Tool, Turn
 from ipc.messages import Delta, Event, Noted
@@ -24,8 +24,8 @@ class Talk:
         self.conversation = Conversation("demo")
 
     @property
-    def transcript(self) -> Transcript:
-        return self.conversation.transcript
+    def log(self) -> SessionLog:
+        return self.conversation.log
 
     def happens(self, type: str, **fields: Any) -> Event:
         event = self.story.event(type, **fields)
@@ -55,13 +55,13 @@ class Talk:
 
     @property
     def turn(self) -> Turn:
-        turn = self.transcript.last_turn
+        turn = self.log.last_turn
         assert turn is not None
         return turn
 
     def drawn(self, *, is_unfolded: bool = False, width: int = 80) -> str:
         look = Look(width, is_unfolded, self.story.event("now").at)
-        lines = [line for item in self.transcript.items for line in item_lines(item, self.transcript, look)]
+        lines = [line for item in self.log.items for line in item_lines(item, self.log, look)]
         lines += tail_lines(self.conversation, look)
         return "\n".join("".join(text for _, text in line).rstrip() for line in lines)
 
@@ -90,7 +90,7 @@ def test_a_gap_waits_for_the_piece_that_closes_it(talk: Talk) -> None:
 
 def test_an_event_that_comes_twice_changes_nothing(talk: Talk) -> None:
     event = talk.happens("tool.started", turn="demo/1", call="c1", name="shell", summary="ls")
-    talk.transcript.take(event)
+    talk.log.take(event)
     assert len(talk.turn.marks) == 1
 
 
@@ -101,7 +101,7 @@ def test_the_whole_text_of_the_end_takes_the_place_of_the_stream(talk: Talk) -> 
     assert "one two\n" in talk.drawn()
     assert "2 tokens" in talk.drawn()
     assert "echo" not in talk.drawn()
-    assert talk.transcript.open_turn is None
+    assert talk.log.open_turn is None
 
 
 def test_tools_stand_where_they_happened(talk: Talk) -> None:
@@ -193,7 +193,7 @@ def test_tools_that_run_side_by_side_are_counted_and_keep_their_own_words(talk: 
 def test_a_question_takes_the_place_of_the_call_that_asked_it(talk: Talk) -> None:
     talk.starts("ask1")
     talk.asks()
-    question = talk.transcript.question
+    question = talk.log.question
     assert question is not None
     assert (question.meant_by(" 2 "), question.meant_by("3"), question.meant_by("green")) == (
         "blue",
@@ -204,14 +204,14 @@ def test_a_question_takes_the_place_of_the_call_that_asked_it(talk: Talk) -> Non
     talk.happens(
         "question.answered", turn="demo/1", question="demo/1#1", kind="clarify", text="blue", by="me"
     )
-    assert talk.transcript.question is None
+    assert talk.log.question is None
     assert "? Which?\n  1  red\n  2  blue\n❯ blue" in talk.drawn()
 
 
 @pytest.mark.parametrize(("typed", "meant"), [("y", "yes"), ("N", "no"), ("yes", "yes"), ("1", "1")])
 def test_an_approval_is_a_letter(talk: Talk, typed: str, meant: str) -> None:
     talk.asks("approve", ())
-    question = talk.transcript.question
+    question = talk.log.question
     assert question is not None
     assert question.meant_by(typed) == meant
 
@@ -219,14 +219,14 @@ def test_an_approval_is_a_letter(talk: Talk, typed: str, meant: str) -> None:
 def test_the_end_of_a_turn_withdraws_its_question(talk: Talk) -> None:
     talk.asks()
     talk.happens("turn.interrupted", turn="demo/1", by="hermesctl", partial="", killed={})
-    assert talk.transcript.question is None
+    assert talk.log.question is None
     assert "answer with" not in talk.drawn()
 
 
 def test_what_waits_is_listed_in_order_and_held_is_said(talk: Talk) -> None:
     talk.accepts("m_2", "second", busy="queue")
     talk.accepts("m_3", "", kind="voice")
-    assert [each.id for each in talk.transcript.waiting] == ["m_2", "m_3"]
+    assert [each.id for each in talk.log.waiting] == ["m_2", "m_3"]
     talk.happens("session.held", waiting=2)
     drawn = talk.drawn()
     assert "held · /queue resume" in drawn
@@ -235,7 +235,7 @@ def test_what_waits_is_listed_in_order_and_held_is_said(talk: Talk) -> None:
     talk.happens("session.released")
     talk.happens("message.dropped", message="m_2", by="hermesctl")
     talk.happens("turn.steered", turn="demo/1", message="m_3")
-    assert talk.transcript.waiting == []
+    assert talk.log.waiting == []
     assert "taken back: second" in talk.drawn()
 
 
@@ -258,7 +258,7 @@ def test_a_feed_that_begins_in_the_middle_of_a_turn_is_read() -> None:
     talk.starts()
     talk.speaks(0, "all of it so far", attempt=2)
     assert "all of it so far" in talk.drawn()
-    assert talk.transcript.first_seq == 41
+    assert talk.log.first_seq == 41
 
 
 def test_earlier_events_are_put_before_without_losing_what_streams() -> None:
@@ -275,8 +275,8 @@ def test_earlier_events_are_put_before_without_losing_what_streams() -> None:
     talk.speaks(0, "streams", turn="demo/2")
     talk.conversation.put_before(events[:4])
     talk.story.seq = whole.story.seq
-    assert talk.transcript.first_seq == 1
-    assert [turn.id for turn in talk.transcript.turns.values()] == ["demo/1", "demo/2"]
+    assert talk.log.first_seq == 1
+    assert [turn.id for turn in talk.log.turns.values()] == ["demo/1", "demo/2"]
     drawn = talk.drawn()
     for once in ("❯ hello", "the first", "❯ second", "streams"):
         assert drawn.count(once) == 1
@@ -288,18 +288,18 @@ def test_memory_is_bounded() -> None:
         talk.accepts(f"m_{number}", "x")
         talk.opens(f"m_{number}", turn=f"demo/{number}")
         talk.happens("turn.done", turn=f"demo/{number}", text="y", usage={})
-    assert len(talk.transcript.items) == len(talk.transcript.turns) == TURNS_MAX
-    assert len(talk.transcript.messages) <= TURNS_MAX + 1
+    assert len(talk.log.items) == len(talk.log.turns) == TURNS_MAX
+    assert len(talk.log.messages) <= TURNS_MAX + 1
 
 
 def test_what_waited_before_the_feed_begins_is_taken_from_the_queue() -> None:
     talk = Talk()
     talk.accepts("m_9", "later")
-    talk.transcript.take_queue(
+    talk.log.take_queue(
         [{"message": "m_1", "text": "early", "at": 1.0, "held": True}, {"message": "m_9", "text": "later"}]
     )
-    assert [(each.id, each.text) for each in talk.transcript.waiting] == [("m_1", "early"), ("m_9", "later")]
-    assert talk.transcript.is_held
+    assert [(each.id, each.text) for each in talk.log.waiting] == [("m_1", "early"), ("m_9", "later")]
+    assert talk.log.is_held
 
 
 def test_control_characters_are_never_drawn(talk: Talk) -> None:
