@@ -1,1 +1,1 @@
-"""One attempt at a time: the process that runs an agent; imports the wire and nothing else of ours."""
+"""The process that runs an agent, one attempt at a time; imports `ipc` and no other package of ours."""

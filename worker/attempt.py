@@ -1,4 +1,4 @@
-"""One attempt at a turn: what the agent says and does becomes frames, in order, and it ends exactly once."""
+"""One attempt at a turn: sends the agent's text and tool calls as frames, in order, and ends exactly once."""
 
 import asyncio
 import json
@@ -32,24 +32,24 @@ from worker.tools import Note, Report, Tool
 
 # One Delta: small enough that a burst of text does not hold the loop or the socket for long.
 _DELTA_CHARACTERS_MAX = 32_768
-# What a model can make use of; a longer result is cut in the middle, where logs are least telling.
+# As much as a model can use; a longer result is cut in the middle, where logs have the least information.
 _RESULT_CHARACTERS_MAX = 64_000
 _SUMMARY_CHARACTERS_MAX = 120
 _NOTE_CHARACTERS_MAX = 500
-# More than a person types during one tool call; what is not taken in here becomes the next message.
+# More than a person types during one tool call; further ones become the next message.
 _STEERS_MAX = 32
 
-# Gives the reason why the model ended its answer: the `finish` of its Finished.
+# Returns why the model ended its answer: the `finish` of its Finished.
 Answer = Callable[["Attempt"], Awaitable[str]]
 
 
 class Attempt:
-    """What an agent speaks through. Every method that waits does so for the supervisor to keep up."""
+    """The agent's interface to the supervisor. A method that waits does so until the supervisor keeps up."""
 
     def __init__(self, assign: Assign, outbox: Outbox) -> None:
         self.assign = assign
         self._outbox = outbox
-        self._spoken: list[str] = []
+        self._texts: list[str] = []
         self._length = 0
         self._pending: list[str] = []
         self._pending_length = 0
@@ -59,16 +59,19 @@ class Attempt:
 
     @property
     def text(self) -> str:
-        """All that this attempt has said so far."""
-        return "".join(self._spoken)
+        """The text of this attempt so far."""
+        return "".join(self._texts)
 
     @property
     def offset(self) -> int:
-        """How many characters (code points) were said so far, with those of earlier attempts at the turn."""
+        """Length of the text so far in code points, including earlier attempts at the turn."""
         return self.assign.offset + self._length
 
     async def run(self, answer: Answer) -> None:
-        """Lets the agent answer and sends how it ended; what no frame can carry ends it as a Failed too."""
+        """Runs the agent and sends the end of the attempt.
+
+        A value that no frame can carry ends it as Failed too.
+        """
         try:
             await self._run(answer)
         except WireError as error:
@@ -90,7 +93,7 @@ class Attempt:
         except WireError:
             raise
         except asyncio.CancelledError:
-            # Ours when this task is being cancelled; otherwise something inside the agent gave up.
+            # A cancellation of this task; otherwise something inside the agent was cancelled.
             if task is None or task.cancelling():
                 raise
             await self._fail("the agent cancelled itself", "send the message again", True)
@@ -103,8 +106,8 @@ class Attempt:
             turn, attempt = self.assign.turn, self.assign.attempt
             await self._outbox.send(Finished(turn, attempt, self.text, self._usage, finish))
 
-    async def say(self, text: str) -> None:
-        """Speaks. What is said within one tick of the loop travels as one Delta."""
+    async def stream(self, text: str) -> None:
+        """Streams text. The text of one iteration of the loop is sent as one Delta."""
         self._check_open()
         text = _clean(text)
         if self.offset + len(text) > TEXT_CHARACTERS_MAX:
@@ -114,24 +117,24 @@ class Attempt:
         for start in range(0, len(text), _DELTA_CHARACTERS_MAX):
             await self._outbox.room()
             self._check_open()
-            self._speak(text[start : start + _DELTA_CHARACTERS_MAX])
+            self._send_text(text[start : start + _DELTA_CHARACTERS_MAX])
 
     def spend(self, usage: Usage) -> None:
-        """Adds what a reply of the model has cost, however the attempt ends."""
+        """Adds the tokens of a reply, however the attempt ends."""
         self._usage = Usage(
             self._usage.input_tokens + usage.input_tokens, self._usage.output_tokens + usage.output_tokens
         )
 
     def note(self, text: str, *, call: str = "", replaces: bool = False) -> None:
-        """Tells a watcher what happens meanwhile; never history."""
+        """Sends a transient note; it is not part of the history."""
         self._check_open()
         text = _clean(text)[:_NOTE_CHARACTERS_MAX]
         self._outbox.post_fleeting(Noted(self.assign.turn, self.assign.attempt, text, call, replaces))
 
     async def tool(self, tool: Tool, call: str, arguments: str) -> Report:
-        """Runs a tool once it is written down that it will run, and gives its result for the model.
+        """Runs a tool after its record is durable, and returns its result for the model.
 
-        Several may run at once. Their frames come in the order in which things happen.
+        Several may run at once. Their frames have the order of the events.
         """
         arguments = _clean(arguments)
         await self._begin(tool, call, arguments)
@@ -154,12 +157,12 @@ class Attempt:
     async def ask(
         self, tool: Tool, call: str, arguments: str, text: str, choices: tuple[str, ...]
     ) -> NoReturn:
-        """Ends the attempt with a question; a later one gets the answer as the result of this call."""
+        """Ends the attempt with a question; a later attempt gets the answer as the result of this call."""
         await self._begin(tool, call, _clean(arguments))
         raise HumanNeeded(call, _clean(text), tuple(map(_clean, choices)))
 
     async def _begin(self, tool: Tool, call: str, arguments: str) -> None:
-        """Writes down that a tool is about to be used, and waits until that is safe."""
+        """Records the start of a tool, and waits until the record is durable."""
         self._check_open()
         self._flush()
         frame = await self._outbox.send(
@@ -178,12 +181,12 @@ class Attempt:
         await self._outbox.acknowledged(frame)
 
     def steer(self, steer: Steer) -> None:
-        """Keeps a message for the agent's next tool boundary; beyond the bound it waits for the next turn."""
+        """Keeps a message for the agent's next tool boundary; above the limit it waits for the next turn."""
         if not self._is_over and len(self._steers) < _STEERS_MAX:
             self._steers.append(steer)
 
     async def take_steers(self) -> list[str]:
-        """The texts handed in since the last boundary, each announced as taken in."""
+        """Returns the texts received since the last boundary, and reports each as delivered."""
         texts: list[str] = []
         while self._steers:
             steer = self._steers.popleft()
@@ -191,14 +194,14 @@ class Attempt:
             texts.append(steer.text)
         return texts
 
-    def _speak(self, text: str) -> None:
+    def _send_text(self, text: str) -> None:
         if self._pending_length + len(text) > _DELTA_CHARACTERS_MAX:
             self._flush()
         if not self._pending:
             asyncio.get_running_loop().call_soon(self._flush)
         self._pending.append(text)
         self._pending_length += len(text)
-        self._spoken.append(text)
+        self._texts.append(text)
         self._length += len(text)
 
     def _flush(self) -> None:
@@ -213,7 +216,7 @@ class Attempt:
     async def _fail(
         self, error: str, hint: str, again: bool = False, outage_seconds: int | None = None
     ) -> None:
-        """With `outage_seconds` the model could not be asked, and wants to be left alone for so long."""
+        """`outage_seconds`: the model could not be reached, and its server asks for that pause."""
         self._end()
         frame = Failed(
             turn=self.assign.turn,
@@ -237,7 +240,7 @@ class Attempt:
 
 
 async def _run(tool: Tool, arguments: str, note: Note) -> Report:
-    """What the call came to, or what was wrong with it, told to the model so that it can do better."""
+    """Returns the result of the call, or its fault, which the model gets so that it can correct the call."""
     try:
         given: Any = json.loads(arguments or "{}")
     except ValueError:
@@ -269,12 +272,12 @@ def _summary(arguments: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """Half a surrogate pair, which JSON can hold and UTF-8 cannot, becomes a question mark."""
+    """Replaces unpaired surrogates, which JSON can carry and UTF-8 cannot, by question marks."""
     return text.encode(errors="replace").decode()
 
 
 def _print_trace(error: Exception) -> None:
-    """Where it broke, without the exception's own words: they may be a person's."""
+    """Prints the traceback without the exception's message, which may quote a person."""
     print(
         "".join(traceback.format_tb(error.__traceback__)), type(error).__name__, file=sys.stderr, flush=True
     )

@@ -1,10 +1,10 @@
-"""A cgroup for each cell, where that of the supervisor is delegated to it.
+"""A cgroup for each cell, where the supervisor's cgroup is delegated to it.
 
-The kernel then counts all that a cell uses, shared memory and files of its tmpfs included, and ends the whole
-cell when it takes too much.
+The kernel then counts everything that a cell uses, shared memory and files of its tmpfs included, and ends
+the whole cell when it uses too much.
 
 The zygote makes it when it prepares the cell, and the cell's first process starts in it: to move a process
-later takes the kernel ten milliseconds. Who ends the cell removes it.
+later takes the kernel ten milliseconds. The process that ends the cell removes it.
 """
 
 import contextlib
@@ -14,12 +14,12 @@ import os
 from ipc.service_messages import CellSpec
 
 _numbers = itertools.count(1)
-# Those whose memory the kernel limits.
+# Cgroups whose memory the kernel limits.
 _limited: set[str] = set()
 
 
 def make(spec: CellSpec) -> str:
-    """Its path; `spec.cgroup` is what the paths of all of them begin with."""
+    """Makes the cgroup and returns its path; `spec.cgroup` is the common prefix of the paths."""
     folder = f"{spec.cgroup}{next(_numbers)}"
     os.mkdir(folder)
     wanted = {"memory.oom.group": "1"}
@@ -28,7 +28,7 @@ def make(spec: CellSpec) -> str:
     if spec.processes_max:
         wanted["pids.max"] = str(spec.processes_max)
     for name, value in wanted.items():
-        # A controller that was not handed down has no files.
+        # A controller that was not delegated has no files.
         if os.path.exists(f"{folder}/{name}"):
             with open(f"{folder}/{name}", "w") as file:
                 file.write(value)
@@ -38,12 +38,12 @@ def make(spec: CellSpec) -> str:
 
 
 def limits_memory(folder: str) -> bool:
-    """Asked from inside a cell, which sees no cgroup: by what `make` has found."""
+    """True when `make` could set a limit; a cell itself sees no cgroup."""
     return folder in _limited
 
 
 def remove(folder: str) -> None:
-    """When all in it have ended."""
+    """Removes the cgroup after its last process has ended."""
     _limited.discard(folder)
     with contextlib.suppress(OSError):
         os.rmdir(folder)

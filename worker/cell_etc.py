@@ -1,7 +1,7 @@
-"""The /etc of a cell: an allow-list of what programs need to run, and users that exist inside.
+"""The /etc of a cell: an allow-list of the files that programs need, and the users that exist inside.
 
-Files are copied, so that `refresh` can follow a change of the host's name servers while cells run; folders
-are mounted. Only what every user of the host may read is taken: a supervisor may run as root.
+Files are copied, so that `refresh` can apply a change of the host's name servers while cells run; folders are
+mounted. Only files that every user of the host may read are copied: a supervisor may run as root.
 """
 
 import glob
@@ -80,17 +80,17 @@ _FOLDERS = (
     "xdg",
     "xml",
 )
-# More than any of them has; a larger one is something else under that name.
+# More than any of them has; a larger one is a different kind of file.
 _FILE_BYTES_MAX = 1024 * 1024
-# As whom the kernel shows what belongs to somebody outside of the namespace.
+# The id that the kernel shows for owners outside of the namespace.
 _OVERFLOW = 65534
-# What git takes for the settings of the system where agents are another user.
+# The system settings of git where agents run as another user.
 GIT_OF_AGENTS = "/etc/gitconfig-of-agents"
 _TRUST = b"[include]\n\tpath = /etc/gitconfig\n[safe]\n\tdirectory = *\n"
 
 
 def folders() -> list[str]:
-    """Those of the host's folders that a cell sees, as absolute paths."""
+    """The host's folders that a cell sees, as absolute paths."""
     found = [path for pattern in _FOLDERS for path in glob.glob(f"/etc/{pattern}")]
     return [path for path in found if _is_public(os.stat(path), stat.S_ISDIR)]
 
@@ -108,15 +108,16 @@ def write_users(folder: int, user: str, uid: int, gid: int, home: str) -> None:
 
 
 def trust_repositories(folder: int) -> None:
-    """For agents of another user, to whom every repository that they are shown is somebody else's.
+    """For agents of another user, to whom every visible repository belongs to a different user.
 
-    Git would not open those: their hooks and settings might run code, which here runs in the cell either way.
+    Git would refuse to open those: their hooks and settings might run code, which here runs in the cell
+    either way.
     """
     _write(folder, os.path.basename(GIT_OF_AGENTS), _TRUST)
 
 
 class Copies:
-    """The copied files, and what the originals were like when they were copied."""
+    """The copied files, and the state of the originals when they were copied."""
 
     def __init__(self, folder: int) -> None:
         """`folder` is a descriptor of the copy through which it can be written; it is kept."""
@@ -124,7 +125,7 @@ class Copies:
         self._seen: dict[str, tuple[int, int, int]] = {}
 
     def refresh(self) -> None:
-        """Copies what has changed since the last time; every cell sees it at once."""
+        """Copies the files that have changed since the last time; every cell sees them at once."""
         for name, found in _present():
             now = (found.st_ino, found.st_mtime_ns, found.st_size)
             if self._seen.get(name) != now:
@@ -149,7 +150,7 @@ def _is_public(found: os.stat_result, is_kind: Callable[[int], bool]) -> bool:
 
 
 def _write(folder: int, name: str, content: bytes) -> None:
-    """In one step for who reads it, and readable for all whatever the umask."""
+    """Replaces the file in one step for readers, readable for all whatever the umask."""
     parents = name.split("/")[:-1]
     for depth in range(len(parents)):
         with suppress(FileExistsError):

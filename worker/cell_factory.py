@@ -1,32 +1,32 @@
-"""What the zygote makes cells with: the views it has built so far, and whom cells belong to."""
+"""Makes the parts of new cells: builds and keeps views, and knows the user of cells."""
 
 import os
 import pwd
 
 from ipc.service_messages import Boundary, CellSpec, Sandbox
-from worker.cell import Enclosure
+from worker.cell import CellSetup
 from worker.cell_view import Agent, View, build
 
 
-class Enclosures:
-    """A view is built when a cell that needs it is first asked for, and kept."""
+class CellFactory:
+    """Builds a view when the first cell that needs it is requested, and keeps it."""
 
     def __init__(self, boundary: Boundary) -> None:
         self._boundary = boundary
         self._agent = _agent(boundary)
         self._views: dict[tuple[Sandbox, tuple[str, ...]], View] = {}
 
-    def of(self, spec: CellSpec) -> Enclosure:
-        """OSError says what cannot be shown, or what the kernel refuses."""
+    def setup_for(self, spec: CellSpec) -> CellSetup:
+        """Raises OSError that names the path that cannot be shown, or the call that the kernel refuses."""
         if spec.kind != "pidns":
-            return Enclosure(spec, self._boundary, self._agent)
+            return CellSetup(spec, self._boundary, self._agent)
         key = (spec.sandbox, spec.hide)
         if key not in self._views:
             self._views[key] = build(spec, self._boundary, self._agent)
-        return Enclosure(spec, self._boundary, self._agent, self._views[key])
+        return CellSetup(spec, self._boundary, self._agent, self._views[key])
 
     def refresh(self) -> None:
-        """Follows changes of the host's files of which views have copies."""
+        """Applies changes of the host's files to the copies in views."""
         for view in self._views.values():
             if view.copies is not None:
                 view.copies.refresh()

@@ -1,12 +1,12 @@
 """The mount namespaces of cells, held by the zygote for two reasons.
 
-The last process to leave a mount namespace waits until the whole kernel has seen it go; no dying worker
-shall be that one, so the zygote lets go last, when it is idle. And a session's workspace is put into the
-cell of its worker when the worker gets its first turn: the zygote, which has the powers that a cell lacks,
-enters the cell's namespace for that, attaches the folder and returns.
+The last process to leave a mount namespace waits until the whole kernel has seen it go; no dying worker must
+be that one, so the zygote releases the namespace last, when it is idle. And a session's workspace is mounted
+into the cell of its worker when the worker gets its first turn: the zygote, which has the capabilities that a
+cell lacks, enters the cell's namespace for that, attaches the folder and returns.
 
-The worker itself hands its namespace over, once it is complete and before it runs anything but our own
-code: the zygote could not open it, since a worker lets nobody inspect it.
+The worker itself passes its namespace on, once it is complete and before it runs anything but our own code:
+the zygote could not open it, since a worker refuses inspection.
 """
 
 import os
@@ -20,7 +20,7 @@ _MOUNTS = b"mounts"
 
 
 def hand_over_mounts(line: socket.socket) -> None:
-    """In a worker, when its cell is complete: its namespace goes to the zygote at the other end."""
+    """In a worker, when its cell is complete: sends its namespace to the zygote at the other end."""
     own = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
     try:
         socket.send_fds(line, [_MOUNTS], [own])
@@ -32,14 +32,17 @@ class CellMounts:
     """`workspaces` is the folder of all workspaces."""
 
     def __init__(self, workspaces: str) -> None:
-        # Held from the start: a folder that takes its place later is not followed.
+        # Opened at the start: a folder that takes its place later is not used.
         self._workspaces = mounts.find(workspaces) if os.path.isdir(workspaces) else -1
         self._own = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         self._held: dict[int, int] = {}  # by the pid of a cell's first process
         self._left: list[int] = []
 
     def hold(self, pid: int, line: socket.socket) -> int | None:
-        """The namespace of a cell, as its worker has handed it over; None when it has not, or has died."""
+        """Receives the namespace of a cell from its worker.
+
+        None when the worker has sent none, or has died.
+        """
         if pid not in self._held:
             with suppress(OSError):
                 _, found, _, _ = socket.recv_fds(line, len(_MOUNTS), 1, socket.MSG_DONTWAIT)
@@ -47,7 +50,7 @@ class CellMounts:
         return self._held.get(pid)
 
     def leave(self, pid: int) -> None:
-        """The cell has ended; its namespace is let go of by `release`."""
+        """The cell has ended; `release` closes its namespace."""
         if pid in self._held:
             self._left.append(self._held.pop(pid))
 
@@ -57,7 +60,7 @@ class CellMounts:
         self._left.clear()
 
     def bind(self, pid: int, line: socket.socket, name: str) -> None:
-        """Attaches a session's workspace in a cell; OSError says why it cannot."""
+        """Attaches a session's workspace in a cell; raises OSError with the reason."""
         namespace = self.hold(pid, line)
         if namespace is None:
             raise OSError(0, "its cell is not complete")
@@ -69,14 +72,14 @@ class CellMounts:
             syscalls.setns(self._own, syscalls.CLONE_NEWNS)
 
     def close(self) -> None:
-        """In a worker: of all that the zygote holds."""
+        """In a worker: closes everything that the zygote holds."""
         for descriptor in (self._own, *self._held.values(), *self._left):
             os.close(descriptor)
         if self._workspaces >= 0:
             os.close(self._workspaces)
 
     def _clone(self, name: str) -> int:
-        """One folder in the folder of all workspaces, which itself no agent can write to."""
+        """Clones one folder in the folder of all workspaces, which no agent can write to."""
         if name in ("", ".", "..") or "/" in name:
             raise OSError(0, f"{name!r} is no name of a workspace")
         flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -46,11 +46,11 @@ _LINKS = {
     "var/tmp": "/tmp",
 }
 _FOLDERS = ("dev/pts", "dev/shm", "proc", "tmp", "run", "var/lib", "var/cache", "var/log", "etc", "workspace")
-# Every cell has its own, with these rights; each may hold one such part of the memory that a cell may use.
+# Every cell has its own, with these modes; each may use one such part of the cell's memory limit.
 _FRESH = {"/tmp": ("1777", 1), "/dev/shm": ("1777", 2), "/run": ("0755", 16), WORKSPACE: ("0755", 1)}
-# Covered by the root of the view while that is built; nothing in it is needed any more then.
+# Covered by the root of the view while it is built; no file in it is needed any more then.
 _BUILT_AT = ("/tmp", "/mnt", "/usr")
-# The root holds empty folders, links and copies of small files of /etc.
+# The root has empty folders, links and copies of small files of /etc.
 _ROOT_OPTIONS = "mode=0755,size=16m,nr_inodes=16k"
 _COVER_OPTIONS = "mode=0755,size=64k,nr_inodes=1k"
 _NOTHING = "/.nothing"
@@ -59,7 +59,7 @@ _RESTRICTED = READ_ONLY | NO_SUID | NO_DEVICES
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """Whom the processes of a cell belong to."""
+    """The user of a cell's processes."""
 
     name: str
     uid: int
@@ -68,11 +68,11 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A pattern that is ready to be copied."""
+    """A finished pattern for the roots of cells."""
 
     mounts: int
     home: str
-    # What each of these folders holds in the pattern; a cell has its own, with the same in it.
+    # The entries of each of these folders in the pattern; a cell has its own folder with the same entries.
     fresh: dict[str, list[str]]
     copies: cell_etc.Copies | None
 
@@ -83,7 +83,7 @@ class View:
 
 
 def build(spec: CellSpec, boundary: Boundary, agent: Agent) -> View:
-    """OSError names the path that could not be shown, or what the kernel refuses."""
+    """Raises OSError that names the path that cannot be shown, or the call that the kernel refuses."""
     own = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
     umask = os.umask(0o022)
     try:
@@ -100,7 +100,7 @@ def build(spec: CellSpec, boundary: Boundary, agent: Agent) -> View:
 
 
 def enter(view: View, agent: Agent, memory_bytes_max: int) -> None:
-    """Puts the calling process into a copy of the view, with file systems of its own.
+    """Moves the calling process into a copy of the view, with file systems of its own.
 
     It must be in a pid namespace of its own.
     """
@@ -121,7 +121,7 @@ def enter(view: View, agent: Agent, memory_bytes_max: int) -> None:
 
 
 def home_of(sandbox: Sandbox, boundary: Boundary) -> str:
-    """The agent's HOME, in which it starts. That of another user is not the agent's."""
+    """The agent's HOME, in which it starts. A home folder of another user is not used."""
     is_shown = sandbox.level != "workspace" and boundary.home and boundary.user is None
     return boundary.home if is_shown else WORKSPACE
 
@@ -135,7 +135,7 @@ class _Shown:
 
 
 class _Builder:
-    """Works in a fresh mount namespace; afterwards that namespace is the view."""
+    """Works in a new mount namespace; afterwards that namespace is the view."""
 
     def __init__(self, spec: CellSpec, boundary: Boundary, agent: Agent) -> None:
         self._sandbox = spec.sandbox
@@ -143,13 +143,13 @@ class _Builder:
         self._is_other_user = boundary.user is not None
         self._home = home_of(spec.sandbox, boundary)
         table = mounted()
-        # Whoever may write to a cgroup can end or freeze what is in it.
+        # A process that may write to a cgroup can end or freeze its processes.
         cgroups = [each.at for each in table if each.kind in ("cgroup", "cgroup2")]
         hidden = [os.path.realpath(path) for path in (*spec.hide, *cgroups, "/sys/fs/cgroup")]
         self._hidden = {path: origin(path, table) for path in hidden if os.path.exists(path)}
         self._links: dict[str, str] = {}
         self._own = [self._show(path, _RESTRICTED) for path in programs(spec.sandbox.level)]
-        # Folders that an agent of another user cannot enter hold nothing for it, except what it is made of.
+        # Folders that an agent of another user cannot enter are useless to it, except for its own programs.
         own = self._own if boundary.user is not None else []
         closed = {folder for each in own for folder in _closed_above(each.path)}
         self._closed = {each for each in closed if not any(is_in(each, path) for path in self._hidden)}
@@ -185,7 +185,7 @@ class _Builder:
         return self._sandbox.level == "host"
 
     def _named(self, boundary: Boundary) -> list[_Shown]:
-        """All but what the worker itself is made of."""
+        """Everything except the worker's own programs."""
         free = NO_SUID | NO_DEVICES
         if self._is_host:
             tops = [entry.path for entry in os.scandir("/") if entry.name != "proc"]
@@ -200,7 +200,7 @@ class _Builder:
         return found
 
     def _asked(self, paths: Iterable[str]) -> list[str]:
-        """Of paths in the settings those that exist; one that leads to a hidden folder is an error."""
+        """Returns the existing ones of the paths in the settings; a path into a hidden folder is an error."""
         writable = [path for path in self._sandbox.write if os.path.exists(path)]
         asked = [path for path in paths if os.path.exists(path)]
         for path in asked:
@@ -214,7 +214,7 @@ class _Builder:
         return asked
 
     def _show(self, path: str, attributes: int) -> _Shown:
-        """At its real path; a link stands at the path by which it was named."""
+        """Shows it at its real path; the path by which it was named becomes a link."""
         real = os.path.realpath(path)
         if real != path:
             self._links[path] = real
@@ -239,7 +239,7 @@ class _Builder:
         mounts.mount("proc", "proc", NO_SUID | NO_DEVICES | NO_EXEC)
 
     def _open_way(self, path: str) -> None:
-        """Puts something empty over the closed folders above a path that is attached next."""
+        """Puts empty folders over the closed folders above a path that is attached next."""
         for folder in sorted(each for each in self._closed if is_in(path, each) and path != each):
             self._closed.remove(folder)
             place = folder.lstrip("/")
@@ -248,13 +248,13 @@ class _Builder:
                 self._covers.append(folder)
 
     def _cover(self, covered: dict[_Shown, int]) -> None:
-        """Puts something empty over all that is hidden, then attaches what is shown in spite of that."""
+        """Puts empty files and folders over all hidden ones, then attaches the exceptions."""
         table = mounted()
         own = {each.path for each in self._own}
         covers = sorted({way for hidden in self._hidden.values() for way in ways_to(hidden, table)} - own)
         _pin({*covers, *own}, {each.at for each in table})
         for path in covers:
-            # One below another is no longer there when its turn comes.
+            # A path below another one is gone by now.
             if os.path.lexists(path):
                 _cover(path)
                 self._covers.append(path)
@@ -264,7 +264,7 @@ class _Builder:
             _make_read_only(path)
 
     def _fresh(self) -> dict[str, list[str]]:
-        """One that the settings show is the host's."""
+        """A folder that the settings show is the host's."""
         if self._is_host:
             return {}
         return {folder: os.listdir(folder) for folder in _FRESH if not os.path.ismount(folder)}
@@ -280,9 +280,9 @@ class _Builder:
 
 
 def programs(level: str) -> set[str]:
-    """What this interpreter and the worker's packages are made of.
+    """Returns the files of this interpreter and of the worker's packages.
 
-    Where the host's folders are shown, the supervisor's packages may lie in one of them: read-only, too.
+    Where the host's folders are shown, the supervisor's packages may be in one of them: read-only, too.
     """
     packages = Path(__file__).resolve().parents[1]
     ours = ("ipc", "worker") if level == "workspace" else OURS
@@ -292,9 +292,9 @@ def programs(level: str) -> set[str]:
 
 
 def _without_repetition(wanted: list[_Shown], closed: set[str]) -> list[_Shown]:
-    """Leaves out what is shown by a folder above in the same way; the last mention of a path counts.
+    """Drops paths that a folder above shows in the same way; the last mention of a path counts.
 
-    What lies in a closed folder is not shown by one above that.
+    A path in a closed folder is not shown by a folder above it.
     """
     by_path = {shown.path: shown for shown in wanted}
     kept: list[_Shown] = []
@@ -309,7 +309,7 @@ def _without_repetition(wanted: list[_Shown], closed: set[str]) -> list[_Shown]:
 
 
 def _closed_above(path: str) -> set[str]:
-    """The folders on the way there that others than their owner may not pass through."""
+    """Returns the folders above that only their owner may enter."""
     parts = path.split("/")[1:-1]
     folders = ["/" + "/".join(parts[: depth + 1]) for depth in range(len(parts))]
     return {each for each in folders if not os.stat(each).st_mode & stat.S_IXOTH}
@@ -328,7 +328,7 @@ def _clone(path: str) -> int:
 
 
 def _attach(tree: int, path: str) -> None:
-    """At a path of the root that is being built, which is the working directory."""
+    """Attaches at a path of the new root, which is the working directory."""
     place = path.lstrip("/")
     if not os.path.lexists(place):
         os.makedirs(os.path.dirname(place) or ".", exist_ok=True)
@@ -352,12 +352,12 @@ def _pin(paths: set[str], mounted_at: set[str]) -> None:
 
 
 def _is_of_host(path: str) -> bool:
-    """Not a folder of the view's own root, which becomes read-only."""
+    """False for a folder of the view's own root, which becomes read-only."""
     return os.stat(path).st_dev != os.stat("/").st_dev
 
 
 def _cover(path: str) -> None:
-    """Puts an empty folder or file over it."""
+    """Mounts an empty folder or file over it."""
     if os.path.isdir(path):
         mounts.mount("tmpfs", path, NO_SUID | NO_DEVICES | NO_EXEC, _COVER_OPTIONS)
     else:

@@ -1,4 +1,4 @@
-"""What a worker's commands started, down to the daemons: all of it ends with the attempt.
+"""Descendants of a worker's commands, daemons included: all of them end with the attempt.
 
 A child keeps its pid until it is reaped, and only this process reaps it: no other process can be hit.
 """
@@ -10,22 +10,22 @@ from pathlib import Path
 
 from worker import syscalls
 
-# The dead are gone in milliseconds, half a gigabyte of memory takes a tenth of a second; beyond this
-# something forks faster than it is killed, and the whole cell has to end.
+# Killed processes are gone in milliseconds, half a gigabyte of memory takes a tenth of a second; after this
+# time a process forks faster than it is killed, and the whole cell has to end.
 _END_SECONDS_MAX = 2.0
 _LOOK_AGAIN_SECONDS = 0.002
 
-# Children whose exit status somebody in this process wants; all others are orphans that came back.
+# Children whose exit status other code of this process needs; all others are adopted orphans.
 _claimed: set[int] = set()
 
 
 def take_in() -> None:
-    """From here on every descendant that loses its parent becomes a child of this process."""
+    """Makes this process the parent of every descendant that loses its own."""
     syscalls.adopt_orphans()
 
 
 def claim(pid: int) -> None:
-    """The caller reaps this child itself, and then lets it go."""
+    """Marks a child that the caller reaps itself and then releases."""
     _claimed.add(pid)
 
 
@@ -34,14 +34,14 @@ def let_go(pid: int) -> None:
 
 
 def reap() -> None:
-    """Takes the ended orphans: until then each of them counts as a process."""
+    """Reaps the ended orphans: until then each of them counts as a process."""
     if syscalls.adopts_orphans():
         for pid in children() - _claimed:
             _is_gone(pid)
 
 
 async def end_all() -> bool:
-    """Kills whatever is left, and what that leaves; False when it could not be done in time."""
+    """Kills all remaining descendants; returns false when that takes too long."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _END_SECONDS_MAX
     while left := [pid for pid in children() if not _is_gone(pid)]:
@@ -54,7 +54,7 @@ async def end_all() -> bool:
 
 
 def children() -> set[int]:
-    """Every child of every thread, also the ended ones that nobody has reaped."""
+    """Returns every child of every thread, unreaped ones too."""
     lists = (Path(f"/proc/self/task/{thread}/children") for thread in os.listdir("/proc/self/task"))
     found: set[int] = set()
     for each in lists:

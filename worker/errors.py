@@ -1,10 +1,10 @@
-"""How an attempt ends badly, in words a person can use: the fault, the remedy, whether to try again."""
+"""Errors that end an attempt: the fault, a hint, and whether a retry can help."""
 
 
 class AttemptError(Exception):
-    """The attempt cannot be answered. `again` says whether another attempt could do better.
+    """The attempt fails. `again` is true when another attempt may succeed.
 
-    `outage` says that the model could not be asked; its server wants to be left alone for `wait_seconds`.
+    `outage` means that the model could not be reached; its server asks for a pause of `wait_seconds`.
     """
 
     def __init__(self, error: str, hint: str, *, again: bool = False) -> None:
@@ -27,7 +27,7 @@ class HumanNeeded(Exception):
 
 
 class AgentError(AttemptError):
-    """The agent cannot be found, is set up wrongly, or does not come to an end."""
+    """The agent cannot be found, is misconfigured, or does not come to an end."""
 
 
 class ModelError(AttemptError):

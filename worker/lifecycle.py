@@ -1,4 +1,4 @@
-"""The life of a worker: Hello, Ready, one Assign at a time; a beat for the loop, an echo for the process."""
+"""The lifecycle of a worker: Hello, Ready, one Assign at a time; beats of the loop, pulses of a thread."""
 
 import asyncio
 import os
@@ -20,14 +20,14 @@ from worker.model import Model
 from worker.outbox import Outbox
 
 BEAT_SECONDS = 1.0
-# As sysexits.h has them: a bug of ours, and a peer that does not keep to the protocol.
+# As in sysexits.h: an internal error, and a peer that violates the protocol.
 EXIT_BUG = 70
 EXIT_PROTOCOL = 76
 # Made before the fork: making it takes as long as connecting does.
 _decoder: Decoder[ToWorker] = Decoder(ToWorker)
 
 
-class Life:
+class Lifecycle:
     """One incarnation, from its first frame to its exit status."""
 
     def __init__(self, fork: Fork) -> None:
@@ -42,7 +42,7 @@ class Life:
         self._outbox = Outbox(self._post)
 
     async def run(self) -> int:
-        """Lives until it is killed, or until the protocol is broken; gives the exit status."""
+        """Runs until it is killed, or until the protocol is violated; returns the exit status."""
         fork = self._fork
         descendants.take_in()
         self._outbox.post(Hello(fork.epoch, fork.seat, fork.incarnation))
@@ -110,7 +110,7 @@ class Life:
         self._outbox.post(Ready())
 
     async def _answer(self, attempt: Attempt) -> str:
-        """Lets the agent answer; when the attempt is told to have ended, nothing that it started lives."""
+        """Runs the agent; before the end of the attempt is reported, all its processes have ended."""
         try:
             return await find_agent(attempt.assign.agent, self._model).answer(attempt)
         finally:

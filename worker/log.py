@@ -1,4 +1,4 @@
-"""One logfmt line per thing that happened in a worker, to standard error; never a message's text."""
+"""Writes one logfmt line per event in a worker to standard error; never the text of a message."""
 
 import sys
 

@@ -1,7 +1,7 @@
-"""The language model over the openai SDK; retries are bounded and told, and nothing is spoken twice.
+"""The language model over the openai SDK; retries are bounded and reported, and no text is streamed twice.
 
-A short fault (a reset connection, one 503) is mended by asking again within the attempt. One that lasts is an
-outage: the attempt ends, so that its seat is free, and the supervisor decides when the server is asked again.
+A short fault (a reset connection, one 503) is retried within the attempt. One that lasts is an outage: the
+attempt ends, so that its seat is free, and the supervisor decides when the server is tried again.
 """
 
 import asyncio
@@ -30,17 +30,17 @@ for _name in ("openai", "httpx", "httpx2", "httpcore", "httpcore2"):
     logging.getLogger(_name).setLevel(logging.WARNING)
 
 ChatMessage = dict[str, Any]
-Heard = Callable[[str], Awaitable[None]]
+OnText = Callable[[str], Awaitable[None]]
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How long, how often, how much. The reasons stand beside the numbers."""
+    """Limits of time, tries and size. Comments give the reasons."""
 
     # A large prompt on a small machine is read for a minute before the first token.
     stall_seconds: float = 120
     connect_seconds: float = 10
-    # One and two more, in about two seconds: beyond that it is an outage.
+    # Two retries in about two seconds: a longer fault is an outage.
     tries_max: int = 3
     back_off_seconds: float = 0.5
     # The longest wait between two tries, for the attempt holds a seat meanwhile: a longer one is an outage.
@@ -52,7 +52,7 @@ class Limits:
 
 
 class Model:
-    """The models a worker talks to; keeps the connection to the last endpoint open from turn to turn."""
+    """The models that a worker uses; keeps the connection to the last endpoint open from turn to turn."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._limits = limits or Limits()
@@ -64,17 +64,17 @@ class Model:
         endpoint: ModelEndpoint,
         messages: Sequence[ChatMessage],
         tools: Sequence[ChatMessage],
-        heard: Heard,
+        on_text: OnText,
         noted: Noted,
     ) -> Reply:
-        """Streams one answer: text goes to `heard`, retries and signs of work to `noted`; else ModelError."""
+        """Streams one answer: text goes to `on_text`, retries and progress to `noted`; raises ModelError."""
         faults.check(endpoint)
         client = await self._client_for(endpoint)
         tries_max = 1 if endpoint.away else self._limits.tries_max
         for number in range(1, tries_max + 1):
             assembly = Assembly(self._limits.characters_max)
             try:
-                return await self._once(client, endpoint, messages, tools, assembly, heard, noted)
+                return await self._once(client, endpoint, messages, tools, assembly, on_text, noted)
             except (openai.OpenAIError, Misbehaviour, TimeoutError) as error:
                 fault = self._fault(error, endpoint)
             if not fault.transient:
@@ -110,14 +110,14 @@ class Model:
         messages: Sequence[ChatMessage],
         tools: Sequence[ChatMessage],
         assembly: Assembly,
-        heard: Heard,
+        on_text: OnText,
         noted: Noted,
     ) -> Reply:
         request: dict[str, Any] = {"model": endpoint.name, "messages": list(messages)}
         if tools:
             request["tools"] = list(tools)
         stream: openai.AsyncStream[ChatCompletionChunk]
-        # Every part of a header that never ends comes in time; all of them together must, too.
+        # Every part of an endless header arrives in time; all of them together must, too.
         async with asyncio.timeout(self._limits.connect_seconds + self._limits.stall_seconds):
             stream = await client.chat.completions.create(
                 **request, stream=True, stream_options={"include_usage": True}
@@ -129,12 +129,12 @@ class Model:
                 raise Misbehaviour(faults.web_page)
             while (chunk := await _next(stream)) is not None:
                 if not is_told:
-                    # The first frame of a probe lets the other turns go; its first word may take a minute.
+                    # The first frame of a probe releases the other turns; its first token may take a minute.
                     noted("the model server answers again")
                     is_told = True
                 text = assembly.take(chunk)
                 if text:
-                    await heard(text)
+                    await on_text(text)
                 progress.look(assembly)
         return assembly.reply()
 
@@ -163,20 +163,23 @@ class Model:
         return faults.garbage(endpoint)
 
     def _wait_seconds(self, number: int, fault: Fault) -> float:
-        """Doubling, jittered so that many workers do not come back at once; not shorter than asked for."""
+        """Doubles, with jitter so that many workers do not return at once.
+
+        Not shorter than the server asks for.
+        """
         own = self._limits.back_off_seconds * float(2 ** (number - 1)) * random.uniform(0.75, 1.25)
         return max(own, fault.wait_seconds or 0)
 
 
-# Retry-After: what a date counts as, and the most that is passed on.
+# Retry-After: the value of a date, and the largest value that is passed on.
 _DATE_SECONDS = 30.0
 _ASKED_SECONDS_MAX = 86400.0
-# What the HTTP client calls a connection that stood and broke.
+# The HTTP client's names of a connection that was established and broke.
 _CUT_NAMES = {"RemoteProtocolError", "ReadError", "WriteError", "CloseError", "EndOfStream"}
 
 
 async def _next(stream: openai.AsyncStream[ChatCompletionChunk]) -> ChatCompletionChunk | None:
-    """The next chunk, None at the end; what the SDK stumbles over is garbage."""
+    """Returns the next chunk, None at the end; an exception of the SDK means garbage."""
     try:
         chunk = await anext(stream)
     except StopAsyncIteration:
@@ -196,7 +199,10 @@ def _status_fault(error: openai.APIStatusError, endpoint: ModelEndpoint) -> Faul
 
 
 def _asked_seconds(retry_after: str) -> float:
-    """What a server asks for; a date instead of seconds is a guess at two clocks, so it counts as some."""
+    """Returns the requested pause.
+
+    A date instead of seconds depends on two clocks, so it counts as a constant.
+    """
     try:
         asked = float(retry_after)
     except ValueError:

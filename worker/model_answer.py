@@ -1,9 +1,9 @@
-"""One answer of a model, put together from the chunks of its stream; no server is trusted about their shape.
+"""One answer of a model, put together from the chunks of its stream; the shape of the chunks is not trusted.
 
 Chunks come as the SDK made them of JSON, which it does without looking at types: every field may be missing
 or hold anything. What cannot be part of an answer ends it by name (`Misbehaviour`). What can be put right is
 put right here: halves of surrogate pairs, ids that are missing or unusable. The arguments of a call stay the
-text that the model wrote; whether they are JSON is the call's affair.
+text that the model wrote; the call checks whether they are JSON.
 
 Reasoning comes under several names: `reasoning_content` (DeepSeek, llama.cpp, vLLM), `reasoning` (OpenRouter,
 Ollama, vLLM), `thinking`, or as parts of a list in place of the content (Mistral). It is counted, and bounded
@@ -20,7 +20,7 @@ from ipc.messages import Usage
 from worker import model_faults as faults
 from worker.model_faults import Misbehaviour
 
-# More than any model asks for in one breath; a server that goes on is broken.
+# More than any model calls in one reply; a server that sends more is broken.
 _CALLS_MAX = 64
 # No context is a thousandth of this, and a thousand answers added up are still a number for SQLite.
 _TOKENS_MAX = 1_000_000_000
@@ -30,7 +30,7 @@ _NAME_CHARACTERS_MAX = 128
 # Fields of a message with tool calls in which the reasoning that came with them goes back.
 RETURNED_REASONING = ("reasoning_content", "reasoning")
 _FINISH = re.compile(r"[A-Za-z0-9_.-]{1,40}")
-# One word for one ending, whatever a server calls it. Calls that are not there have ended nothing.
+# One name for each reason, whatever the server calls it. Missing calls have ended nothing.
 _FINISHES = {
     "end_turn": "stop",
     "eos": "stop",
@@ -44,7 +44,7 @@ _FINISHES = {
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A tool the model wants run; `arguments` is the text it wrote, which may not be JSON."""
+    """A tool call of the model; `arguments` is the text it wrote, which may not be JSON."""
 
     call: str
     name: str
@@ -53,9 +53,9 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Reply:
-    """One complete answer of the model: words, or calls, or both.
+    """One complete answer of the model: text, calls, or both.
 
-    `finish` says why it ended: `stop`, `length`, `content_filter`, `refusal`, or another word of the server.
+    `finish` is why it ended: `stop`, `length`, `content_filter`, `refusal`, or another word of the server.
     `thought` counts the characters of its reasoning; `reasoning` is what may have to go back with the calls.
     """
 
@@ -75,12 +75,12 @@ class _Call:
 
 
 class Assembly:
-    """Takes chunks in and gives the reply at their end."""
+    """Collects chunks and returns the reply at their end."""
 
     def __init__(self, characters_max: int) -> None:
         self._characters_left = characters_max
         self._texts: list[str] = []
-        # The first half of a character whose second comes with the next chunk.
+        # The first half of a surrogate pair whose second comes with the next chunk.
         self._half = ""
         self._calls: dict[int, _Call] = {}
         self._usage = Usage()
@@ -96,7 +96,7 @@ class Assembly:
         return "".join(self._texts)
 
     def take(self, chunk: object) -> str:
-        """Takes a chunk in and gives the text that came with it."""
+        """Adds a chunk and returns its text."""
         choices = getattr(chunk, "choices", None)
         if not isinstance(choices, list | None):
             raise Misbehaviour(faults.garbage)
@@ -120,7 +120,7 @@ class Assembly:
     def reply(self) -> Reply:
         calls = tuple(ToolCall(c.call, c.name, whole("".join(c.arguments))) for c in self._calls.values())
         if not self._finish:
-            # Without a word about its end the answer may be half of one, and is not passed off as whole.
+            # Without a finish reason the answer may be incomplete, and is not returned as complete.
             raise Misbehaviour(faults.cut if self._texts or calls or self.thought else faults.garbage)
         if not all(call.name for call in calls):
             raise Misbehaviour(faults.garbage)
@@ -134,7 +134,7 @@ class Assembly:
         return _FINISHES.get(word, word)
 
     def _take_content(self, content: object) -> str:
-        """The words of it; a list has parts of several kinds, and those that are thoughts are counted."""
+        """Returns its text; a list has parts of several kinds, and reasoning parts are counted."""
         if not isinstance(content, list):
             return _text(content)
         words = ""
@@ -151,7 +151,7 @@ class Assembly:
         return words
 
     def _take_reasoning(self, delta: object) -> None:
-        """A server may send the same thought under two names: it is counted once and returned as it came."""
+        """Counts reasoning once that a server sends under two names, and keeps it as received."""
         named = {name: getattr(delta, name, None) for name in (*RETURNED_REASONING, "thinking")}
         thoughts = {name: value for name, value in named.items() if isinstance(value, str) and value}
         for name, thought in thoughts.items():
@@ -188,13 +188,13 @@ class Assembly:
         entry.arguments.append(arguments)
 
     def _take_usage(self, usage: Any) -> None:
-        """Servers that count nothing leave it out, or send null; a count that cannot be is no mistake."""
+        """Servers that count nothing leave it out, or send null; an impossible count is ignored."""
         counts = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
         if any(isinstance(count, int | float) and not 0 <= count <= _TOKENS_MAX for count in counts):
             raise Misbehaviour(faults.miscounted)
-        asked, spoken = counts
-        if type(asked) is int and type(spoken) is int:
-            self._usage = Usage(asked, spoken)
+        prompt, output = counts
+        if type(prompt) is int and type(output) is int:
+            self._usage = Usage(prompt, output)
 
     def _spend(self, text: str) -> None:
         self._characters_left -= len(text)
@@ -203,7 +203,7 @@ class Assembly:
 
 
 def whole(text: str) -> str:
-    """The text without what no UTF-8 can hold, nor most programs: pairs are joined, the rest becomes �."""
+    """Joins surrogate pairs and replaces the rest, which UTF-8 cannot carry, by �."""
     if text.isascii() and "\0" not in text:
         return text
     joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -211,7 +211,10 @@ def whole(text: str) -> str:
 
 
 def _thought(value: object) -> str:
-    """A thought inside a part: a text, or a list of parts with texts; anything else is not counted."""
+    """Returns the reasoning inside a part: a text, or a list of parts with texts.
+
+    Anything else is not counted.
+    """
     if isinstance(value, list):
         return "".join(part["text"] for part in value if isinstance(part, dict) and _has_text(part))
     return value if isinstance(value, str) else ""

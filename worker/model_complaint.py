@@ -1,14 +1,15 @@
-"""What a model server says when it refuses a request: its code, and its own sentence.
+"""Reads the error body of a model server: its code, and its own sentence.
 
 Servers agree on little here. The error is an object under `error`, or a text there, or the body itself, or
-the first of a list; the code is in `code`, `type` or `status`, a word or a number. Two things are made of it.
+the first of a list; the code is in `code`, `type` or `status`, a word or a number. Two things are derived
+from it.
 
-Whether the conversation is too long. Codes are looked at first, then a short list of phrases that known
-servers use. To take another fault for this one costs a few shorter requests, each refused again, and the turn
-then fails with the server's own words.
+Whether the conversation is too long. Codes are checked first, then a short list of phrases of known servers.
+A false positive costs a few shorter requests, each refused again, and the turn then fails with the server's
+own words.
 
-What a person is shown. The sentence helps to mend what no retry can, but it may repeat what it was sent. So
-it goes to the person whose turn it is, in `turn.failed`, and into no log; it is one line of at most 200
+The sentence for a person. It helps to fix a fault that no retry can, but it may repeat parts of the request.
+So it goes to the person of that turn, in `turn.failed`, and into no log; it is one line of at most 200
 characters without control or formatting characters; and the API key in it, or any run of 12 characters that
 is in the key, is replaced.
 """
@@ -43,10 +44,10 @@ _OVERFLOW_PHRASES = (
     "request too large",  # OpenAI, Groq: more tokens than may be used in a minute
     "reduce the length of the messages",
 )
-# Statuses under which the phrases are believed; a passing fault of the server is none of them.
+# Statuses with which the phrases count; no temporary fault of a server has one of them.
 _OVERFLOW_STATUSES = {200, 400, 413, 422, 429, 500}
 _PAYLOAD_TOO_LARGE = 413
-# A sentence is looked at up to here: servers that repeat the request do so at its end.
+# A sentence is examined up to here: servers that repeat the request do so at its end.
 _LOOKED_AT_CHARACTERS = 4_000
 _SHOWN_CHARACTERS_MAX = 200
 # Shorter pieces of a key are in many words, and a server that masks it shows as much.
@@ -62,21 +63,21 @@ class Complaint:
     sentence: str = ""
 
     def is_overflow(self, status: int) -> bool:
-        """Whether the request is longer than the model reads, or than the server takes."""
+        """True when the request is longer than the model's context, or than the server accepts."""
         if status == _PAYLOAD_TOO_LARGE or any(code.lower() in _OVERFLOW_CODES for code in self.codes):
             return True
         sentence = self.sentence[:_LOOKED_AT_CHARACTERS].lower()
         return status in _OVERFLOW_STATUSES and any(phrase in sentence for phrase in _OVERFLOW_PHRASES)
 
     def shown(self, key: str) -> str:
-        """The sentence for a person; nothing when there is none."""
+        """Returns the sentence for a person; empty when there is none."""
         words = " ".join(self.sentence[:_LOOKED_AT_CHARACTERS].split())
         line = _without_key("".join(each for each in words if each.isprintable()), key)
         return line if len(line) <= _SHOWN_CHARACTERS_MAX else line[: _SHOWN_CHARACTERS_MAX - 1] + "…"
 
 
 def read_complaint(body: object, *, is_json: bool = True) -> Complaint:
-    """Of the body of an error, as the SDK gives it: what lies under `error` where that is a key."""
+    """Reads the body of an error, as the SDK gives it: the content of `error` where that is a key."""
     if isinstance(body, list) and body:
         body = body[0]
     if isinstance(body, dict) and isinstance(body.get("error"), dict | str):
@@ -94,7 +95,7 @@ def _of_object(body: dict[str, Any]) -> Complaint:
 
 
 def _without_key(text: str, key: str) -> str:
-    """The text with a mark for each run of it that is in the key; a short key must be there whole."""
+    """Masks each run of characters that is in the key; a short key must be there whole."""
     if not key:
         return text
     size = min(_KEY_RUN_CHARACTERS, len(key))

@@ -1,6 +1,6 @@
-"""What can be wrong with a model server, each as one sentence with its remedy; no key, no message text.
+"""The faults of a model server, each as a sentence with a hint; no key, no message text.
 
-Where a retry cannot mend it, the server's own sentence is quoted, in the form of worker/model_complaint.py.
+Where a retry cannot help, the server's own sentence is quoted, in the form of worker/model_complaint.py.
 """
 
 import re
@@ -20,7 +20,10 @@ _CODE = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 
 @dataclass(frozen=True)
 class Fault:
-    """An error as people see it; `wait_seconds` is what the server asked for, `transient` if to retry."""
+    """An error as people see it.
+
+    `wait_seconds` is the pause that the server asks for, `transient` allows a retry.
+    """
 
     error: ModelError
     transient: bool = False
@@ -28,7 +31,7 @@ class Fault:
 
 
 class Misbehaviour(Exception):
-    """A model server did what no answer is made of; `fault` puts it in a sentence."""
+    """A model server sent something that cannot be part of an answer; `fault` describes it."""
 
     def __init__(self, fault: Callable[[ModelEndpoint], Fault]) -> None:
         super().__init__("the model server misbehaves")
@@ -36,7 +39,7 @@ class Misbehaviour(Exception):
 
 
 def shown(endpoint: ModelEndpoint) -> str:
-    """The address without what may be secret in it: user, password, query."""
+    """Returns the address without user, password and query, which may be secret."""
     try:
         parts = urlsplit(endpoint.base_url)
         port = f":{parts.port}" if parts.port else ""
@@ -46,7 +49,7 @@ def shown(endpoint: ModelEndpoint) -> str:
 
 
 def check(endpoint: ModelEndpoint) -> None:
-    """Refuses what could not even be sent."""
+    """Refuses a request that could not even be sent."""
     try:
         parts = urlsplit(endpoint.base_url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -65,7 +68,7 @@ def check(endpoint: ModelEndpoint) -> None:
 
 
 def of_status(status: int, complaint: Complaint, endpoint: ModelEndpoint) -> Fault:
-    """The fault behind an HTTP status of 400 and above; what may pass by itself is not quoted."""
+    """Returns the fault for an HTTP status of 400 and above; temporary faults are not quoted."""
     word = next((code for code in complaint.codes if _CODE.fullmatch(code)), "")
     place = shown(endpoint)
     if complaint.is_overflow(status):
@@ -82,7 +85,7 @@ def of_status(status: int, complaint: Complaint, endpoint: ModelEndpoint) -> Fau
 
 
 def _lasting(status: int, word: str, complaint: Complaint, endpoint: ModelEndpoint) -> tuple[str, str]:
-    """Error and hint of a refusal that another request would meet again."""
+    """Returns fault and hint of a refusal that another request would get again."""
     place = shown(endpoint)
     if status in (401, 403):
         return _wrong_key(status, endpoint)
@@ -111,7 +114,7 @@ def too_long(endpoint: ModelEndpoint, where: str, complaint: Complaint) -> Fault
 
 
 def of_connection(error: BaseException, endpoint: ModelEndpoint) -> Fault:
-    """The fault when no connection came about."""
+    """Returns the fault when no connection could be made."""
     place = shown(endpoint)
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -189,8 +192,11 @@ def not_http(endpoint: ModelEndpoint) -> Fault:
     return Fault(ModelError(error, _CHECK_URL))
 
 
-def said_nothing(finish: str, thought: int) -> ModelError:
-    """An answer without a word and without a call; `thought` counts the characters of its reasoning."""
+def empty_answer(finish: str, thought: int) -> ModelError:
+    """Returns the fault of an answer without text and calls.
+
+    `thought` counts the characters of its reasoning.
+    """
     if finish == "content_filter":
         return ModelError("the model server's content filter withheld the whole answer", "say it otherwise")
     hint = "send the message again, or choose another [model] name in hermes.toml"
@@ -204,7 +210,7 @@ def said_nothing(finish: str, thought: int) -> ModelError:
 
 
 def breaks_protocol(error: BaseException) -> bool:
-    """Whether the HTTP parser found a fault; it reports the end of the connection alike, which is none."""
+    """True when the HTTP parser found a fault; it reports the end of the connection alike, which is none."""
     found = [cause for cause in _causes(error) if getattr(cause, "error_status_hint", None) is not None]
     return bool(found) and "closed" not in str(found[0])
 
@@ -228,7 +234,7 @@ def _unreachable(error: str) -> Fault:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and what led to it; 20 links are more than any library stacks."""
+    """Yields the error and its causes; 20 links are more than any library stacks."""
     link: BaseException | None = error
     for _ in range(20):
         if link is None:

@@ -1,7 +1,7 @@
-"""Signs that a model is at work while no words come: it thinks, or it writes the arguments of a tool call.
+"""Progress of a model while it sends no text: it reasons, or it writes the arguments of a tool call.
 
-Each sign is a note with a count. It is progress for the supervisor, which ends a turn that shows none
-(`[turns] silence`), and a fleeting line for a person. The thought itself is not shown: it is neither the
+Each report is a note with a count. It is progress for the supervisor, which ends a turn that shows none
+(`[turns] silence`), and a transient line for a person. The reasoning itself is not shown: it is neither the
 answer nor part of the history.
 """
 
@@ -10,18 +10,18 @@ from typing import Protocol
 
 from worker.model_answer import Assembly
 
-# Often enough to look alive; a model that thinks fast costs two notes a second and not more.
+# Frequent enough to show activity; a fast model costs two notes a second at most.
 _NOTE_SECONDS = 0.5
 
 
 class Noted(Protocol):
-    """Tells a watcher something; with `replaces`, in place of the note before."""
+    """Sends a note; with `replaces`, in place of the previous one."""
 
     def __call__(self, text: str, /, *, replaces: bool = False) -> None: ...
 
 
 class Progress:
-    """Looks at an answer as it is put together, and tells what grew in it without being heard."""
+    """Watches an answer while it grows, and reports growth that is no text."""
 
     def __init__(self, noted: Noted) -> None:
         self._noted = noted

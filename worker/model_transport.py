@@ -1,13 +1,13 @@
-"""The HTTP side of a model server, which is not trusted: what it sends is bounded before it is used.
+"""The HTTP side of a model server, which is not trusted: its responses are bounded before they are used.
 
-The libraries below bound little. The HTTP client follows redirects with the whole conversation, and unpacks a
-kilobyte into as many megabytes as its sender likes. The stream decoder collects a line, or an event, without
-end. The text of an error is decoded by whatever codec its header names. Therefore, on each response and
+The libraries below bound little. The HTTP client follows redirects with the whole conversation, and
+decompresses a kilobyte into any number of megabytes. The stream decoder collects a line, or an event, without
+limit. The text of an error is decoded by any codec that its header names. Therefore, on each response and
 before its body is read:
 
-- A redirect is refused, whatever it leads to. Neither the conversation nor the key goes to another address
+- A redirect is refused, whatever its target. Neither the conversation nor the key goes to another address
   than the one in hermes.toml.
-- A body that is packed is refused; none is asked for.
+- A compressed body is refused; the request asks for none.
 - The body is counted: all of it, and each event of it. The header is bounded by the HTTP parser (100 KiB),
   the wait for its end by the caller.
 - Text is UTF-8.
@@ -28,22 +28,22 @@ from worker.model_faults import Misbehaviour
 
 # One event holds one token or one call's arguments; a longer one is not of a chat stream.
 _EVENT_BYTES_MAX = 4 * 1024 * 1024
-# What a server says instead of an answer: a sentence and a code.
+# A server's error: a sentence and a code.
 _ERROR_BYTES_MAX = 256 * 1024
-# An address in a sentence is to be recognised; names of hosts are shorter than this.
+# An address in a sentence must be recognisable; names of hosts are shorter than this.
 _ORIGIN_CHARACTERS_MAX = 100
-# How events end, in each of the ways that lines may.
+# The ends of events, for each kind of line ending.
 _EVENT_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
 
 def client_options(base_url: str, bytes_max: int) -> dict[str, Any]:
-    """What an `httpx2.AsyncClient` for this server is made with."""
+    """Returns the options of an `httpx2.AsyncClient` for this server."""
 
     async def check(response: httpx2.Response) -> None:
         _check(response, bytes_max)
 
     return {
-        # A proxy for the world is no way to a server on this machine.
+        # A server on this machine is reached without a proxy.
         "trust_env": not _is_loopback(base_url),
         "verify": _tls(),
         "follow_redirects": False,
@@ -53,12 +53,12 @@ def client_options(base_url: str, bytes_max: int) -> dict[str, Any]:
 
 
 def refuse_cookies(client: httpx2.AsyncClient) -> None:
-    """A server cannot tell one session of this worker from the next by what it stored with the one before."""
+    """Refuses cookies, with which a server could link one session of this worker to the next."""
     client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=()))
 
 
 def _check(response: httpx2.Response, bytes_max: int) -> None:
-    """For every response, when its header was read and nothing of its body."""
+    """Checks every response after its header and before its body."""
     if 300 <= response.status_code < 400:
         target = _origin(response)
         raise Misbehaviour(lambda endpoint: faults.redirected(endpoint, response.status_code, target))
@@ -82,7 +82,7 @@ class _Bounded(httpx2.AsyncByteStream):
         event, tail = 0, b""
         async for part in self._body:
             self._bytes_left -= len(part)
-            # An end may lie across two parts.
+            # An end may be split across two parts.
             seen = tail + part
             end = max(seen.rfind(sign) for sign in _EVENT_ENDS)
             event = event + len(part) if end < 0 else len(seen) - end
@@ -96,21 +96,21 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 def _origin(response: httpx2.Response) -> str:
-    """Scheme and host of where a redirect leads; nothing when that is no address."""
+    """Returns scheme and host of a redirect's target; empty when it is no address."""
     try:
         target = response.url.join(response.headers.get("location", ""))
     except (httpx2.InvalidURL, ValueError, UnicodeError):
         return ""
     if target.scheme not in ("http", "https") or not target.host:
         return ""
-    # As it goes over the wire, in ASCII, and without a user and a password.
+    # As sent, in ASCII, and without a user and a password.
     origin = f"{target.scheme}://{target.netloc.rpartition(b'@')[2].decode('ascii', 'replace')}"
     return origin if len(origin) <= _ORIGIN_CHARACTERS_MAX else ""
 
 
 @functools.cache
 def _tls() -> ssl.SSLContext:
-    """Reading the certificates takes longer than a turn on loopback: once, before the fork."""
+    """Reads the certificates once, before the fork: that takes longer than a turn on loopback."""
     return httpx2.create_ssl_context()
 
 

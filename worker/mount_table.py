@@ -1,7 +1,7 @@
-"""Where a file can be reached: the same folder may be mounted in several places of one namespace.
+"""Finds the paths of a file: the same folder may be mounted in several places of one namespace.
 
-A file is known by the device of its file system and its path in that file system. Every mount of the device
-whose root lies above that path is a way to it, however it is called there.
+A file is identified by the device of its file system and its path in that file system. Every mount of the
+device whose root is above that path is a way to it, whatever its name there.
 """
 
 import os
@@ -31,7 +31,7 @@ class Mounted:
 
 
 def mounted() -> list[Mounted]:
-    """All mounts of this namespace that can be reached from this root, in the order they were made."""
+    """Returns all mounts of this namespace that are reachable from this root, in order of creation."""
     found = []
     for line in Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines():
         place, _, source = line.partition(" - ")
@@ -41,14 +41,14 @@ def mounted() -> list[Mounted]:
 
 
 def origin(path: str, table: list[Mounted]) -> Origin:
-    """What lies at an absolute path without symbolic links."""
+    """Returns the file at an absolute path without symbolic links."""
     # Of mounts at the same place the last one covers the others.
     above = max((each for each in reversed(table) if is_in(path, each.at)), key=lambda each: len(each.at))
     return Origin(above.device, _join(above.root, _rest(path, above.at)))
 
 
 def ways_to(target: Origin, table: list[Mounted]) -> set[str]:
-    """Every path at which the target, or a mount of a part of it, can be seen."""
+    """Returns every path at which the target, or a mount of a part of it, is visible."""
     found = set()
     for each in table:
         if each.device != target.device:
@@ -59,7 +59,7 @@ def ways_to(target: Origin, table: list[Mounted]) -> set[str]:
             path = each.at
         else:
             continue
-        # Covered by another mount, it cannot be seen.
+        # Covered by another mount, it is not visible.
         seen = origin(path, table)
         if seen.device == target.device and is_in(seen.path, target.path):
             found.add(path)
@@ -67,7 +67,7 @@ def ways_to(target: Origin, table: list[Mounted]) -> set[str]:
 
 
 def is_in(path: str, folder: str) -> bool:
-    """Whether `path` is the folder or lies below it."""
+    """True when `path` is the folder or below it."""
     return path == folder or folder == "/" or path.startswith(f"{folder}/")
 
 
@@ -80,5 +80,5 @@ def _join(folder: str, rest: str) -> str:
 
 
 def _plain(field: str) -> str:
-    """Blanks and the like stand as octal numbers."""
+    """Decodes octal escapes of blanks and the like."""
     return _ESCAPED.sub(lambda match: chr(int(match[1], 8)), field)

@@ -46,9 +46,9 @@ class _Attributes(ctypes.Structure):
 
 
 def find(path: str) -> int:
-    """A descriptor of the file or folder at an absolute path in which no part is a symbolic link.
+    """Opens the file or folder at an absolute path in which no part is a symbolic link.
 
-    openat2(2) would do it in one call, but systemd's RestrictSUIDSGID= takes that away.
+    openat2(2) would do it in one call, but systemd's RestrictSUIDSGID= blocks it.
     """
     found = os.open("/", os.O_PATH | os.O_CLOEXEC)
     for part in path.split("/"):
@@ -67,9 +67,9 @@ def find(path: str) -> int:
 
 
 def clone(found: int, *, below: bool = True) -> int:
-    """A detached copy of the mount at a descriptor, from there on; with `below` the mounts under it too.
+    """Returns a detached copy of the mount at a descriptor; with `below` the mounts under it too.
 
-    The kernel refuses to leave out one that an outer user namespace has put there: that would reveal what it
+    The kernel refuses to leave out one that an outer user namespace has made: that would reveal what it
     covers.
     """
     flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_EMPTY_PATH | (_AT_RECURSIVE if below else 0)
@@ -84,9 +84,9 @@ def restrict(mount: int, attributes: int, *, below: bool = True) -> None:
 
 
 def separate(path: str, *, wholly: bool = True) -> None:
-    """What is mounted under `path` from now on is not seen in other namespaces.
+    """Mounts under `path` made from now on are invisible in other namespaces.
 
-    What others mount or unmount there is not seen here either, unless it is not to be separate `wholly`.
+    Mounts of other namespaces are invisible here too, unless `wholly` is false.
     """
     folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
@@ -107,16 +107,16 @@ def attach(mount: int, path: str, folder: int = _AT_FDCWD) -> None:
 
 
 def mount(kind: str, path: str, attributes: int, options: str = "") -> None:
-    """A new file system at `path`, in one call."""
+    """Mounts a new file system at `path`, in one call."""
     flags = ctypes.c_ulong(attributes)
     made = libc.mount(kind.encode(), os.fsencode(path), kind.encode(), flags, options.encode())
     check(made, f"mount of {kind} at {path}")
 
 
 def become_root() -> None:
-    """The working directory, which must be a mount, becomes the root; the old root is detached."""
+    """Makes the working directory, which must be a mount, the root; detaches the old root."""
     check(libc.pivot_root(_HERE, _HERE), "pivot_root")
-    # The old root now lies over the new one.
+    # The old root now covers the new one.
     check(libc.umount2(_HERE, _MNT_DETACH), "umount of the old root")
     os.chdir("/")
 

@@ -1,4 +1,4 @@
-"""Frames on their way to the supervisor: numbered from 1, kept until acknowledged, bounded by waiting."""
+"""Frames to the supervisor: numbered from 1, kept until acknowledged, bounded by waiting."""
 
 import asyncio
 from collections import deque
@@ -19,7 +19,7 @@ Post = Callable[[list[bytes]], None]
 
 
 class Outbox:
-    """What was sent and is not yet safe with the supervisor."""
+    """Frames that were sent and are not acknowledged yet."""
 
     def __init__(self, post: Post) -> None:
         self._post = post
@@ -33,8 +33,8 @@ class Outbox:
         return len(self._waiting) < UNACKNOWLEDGED_FRAMES_MAX and self._bytes < UNACKNOWLEDGED_BYTES_MAX
 
     def post(self, message: FromWorker) -> int:
-        """Sends at once, for whoever has awaited `room` before, and gives the frame's number."""
-        # A frame out of bounds would cost this process its life; found here, it costs the attempt.
+        """Sends at once and returns the frame's number; the caller has awaited `room` before."""
+        # A frame out of bounds would end this process; checked here, it ends the attempt only.
         content = _encoder.encode(message)
         self._number += 1
         self._waiting.append((self._number, content))
@@ -43,7 +43,7 @@ class Outbox:
         return self._number
 
     def post_fleeting(self, message: FromWorker) -> None:
-        """Sends what is worth nothing later; where there is no room it is left out and takes no number."""
+        """Sends a transient frame; without space it is left out and gets no number."""
         if self.has_room:
             self.post(message)
 
@@ -65,7 +65,7 @@ class Outbox:
         self._moved.set()
 
     def resend(self, after: int) -> None:
-        """Says again, in order and under the same numbers, what came after a frame that is safe."""
+        """Sends all frames after the last safe one again, in order and under the same numbers."""
         self.acknowledge(after)
         for number, content in self._waiting:
             self._post([number.to_bytes(8, "big"), content])

@@ -18,7 +18,7 @@ _PR_CAPBSET_DROP: Final = 24
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _PR_GET_CHILD_SUBREAPER: Final = 37
 _PR_SET_NO_NEW_PRIVS: Final = 38
-# Capabilities are numbered from 0 without gaps; there is room for 64, the first unknown one is refused.
+# Capabilities are numbered from 0 without gaps, 64 at most; the first unknown one is refused.
 _CAPABILITIES_MAX: Final = 64
 _CAPABILITY_VERSION_3: Final = 0x20080522
 _SYS_CLONE3: Final = 435
@@ -34,7 +34,7 @@ _INSTRUCTION_BYTES: Final = 8
 _SIGCHLD: Final = 17
 
 libc = ctypes.CDLL(None, use_errno=True)
-# Keeps the interpreter lock: a child made while it is released would wait for it for ever.
+# Keeps the interpreter lock: a child made while it is released would wait for it forever.
 _libc_with_lock = ctypes.PyDLL(None, use_errno=True)
 
 
@@ -67,7 +67,7 @@ def setns(descriptor: int, flags: int) -> None:
 
 
 def die_with_parent(signal_number: int) -> None:
-    """Asks for a signal when the thread that made this process ends. Check the parent again afterwards."""
+    """Requests a signal when the thread that made this process ends. Check the parent again afterwards."""
     _prctl(_PR_SET_PDEATHSIG, signal_number, "prctl(PDEATHSIG)")
 
 
@@ -77,7 +77,7 @@ def adopt_orphans() -> None:
 
 
 def adopts_orphans() -> bool:
-    """Whether this process is the new parent of orphaned descendants."""
+    """True when this process is the new parent of orphaned descendants."""
     answer = ctypes.c_int(0)
     check(libc.prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(answer), 0, 0, 0), "prctl(GET_CHILD_SUBREAPER)")
     return bool(answer.value)
@@ -89,14 +89,14 @@ def refuse_inspection(refuse: bool = True) -> None:
 
 
 def name_process(name: str) -> None:
-    """What `ps` and `top` show of this thread; the kernel keeps fifteen bytes."""
+    """Sets the name of this thread in `ps` and `top`; the kernel keeps fifteen bytes."""
     check(libc.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0), "prctl(NAME)")
 
 
 def become_user(uid: int, gid: int) -> None:
-    """This user and group for good, without other groups; takes the capabilities to do so, and all are lost.
+    """Changes to this user and group for good, without other groups; loses all capabilities.
 
-    The kernel forgets the signal of `die_with_parent`, and lets nobody inspect the process until told again.
+    The kernel resets the signal of `die_with_parent`, and refuses inspection until it is allowed again.
     """
     os.setgroups([])
     os.setresgid(gid, gid, gid)
@@ -105,14 +105,17 @@ def become_user(uid: int, gid: int) -> None:
 
 
 def give_up_regaining() -> None:
-    """What is executed from here on gains no capability from its file; needs CAP_SETPCAP, or does nothing."""
+    """Programs executed from here on gain no capability from their files.
+
+    Needs CAP_SETPCAP, or does nothing.
+    """
     for capability in range(_CAPABILITIES_MAX):
         if libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0) < 0:
             break
 
 
 def drop_privileges() -> None:
-    """Gives up every capability, for this process and for whatever it executes."""
+    """Gives up every capability, for this process and for all that it executes."""
     give_up_regaining()
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     nothing = (ctypes.c_uint32 * 6)()
@@ -121,7 +124,7 @@ def drop_privileges() -> None:
 
 
 def landlock_version() -> int:
-    """The version of Landlock's interface; 0 where the kernel has none or it is switched off."""
+    """Returns the version of Landlock's interface; 0 where the kernel has none or it is switched off."""
     version = libc.syscall(
         _SYS_LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), _LANDLOCK_CREATE_RULESET_VERSION
     )
@@ -152,16 +155,16 @@ def filter_calls(program: bytes) -> None:
 
 
 def map_user(uid: int, gid: int, process: int) -> None:
-    """In a user namespace just made: this user and group are themselves, and nobody else exists.
+    """In a new user namespace: maps this user and group to themselves, and no others.
 
-    `process` is a descriptor of the caller's own folder in a /proc that can be written.
+    `process` is a descriptor of the caller's own folder in a writable /proc.
     """
     lines = {"setgroups": "deny", "uid_map": f"{uid} {uid} 1", "gid_map": f"{gid} {gid} 1"}
     _write_maps(process, lines)
 
 
 def map_users(uids: tuple[int, ...], gids: tuple[int, ...], process: int) -> None:
-    """For another process in a user namespace just made: these users and groups are themselves, no others.
+    """For another process in a new user namespace: maps these users and groups to themselves, and no others.
 
     Takes CAP_SETUID, CAP_SETGID and CAP_SETFCAP in the namespace around it. `process` is as for `map_user`.
     """
@@ -180,11 +183,11 @@ def _write_maps(process: int, lines: dict[str, str]) -> None:
 
 
 def fork_into_cgroup(folder: str) -> int:
-    """Like os.fork, the child in the cgroup from its first instant: moving it later costs ten milliseconds.
+    """Like os.fork, with the child in the cgroup from the start: moving it later takes ten milliseconds.
 
-    The C library does not notice this fork: of what it remembers the number of the thread is wrong in the
-    child. So the child must fork again before it does anything of weight, unless both are the first process
-    of their pid namespaces, and that number is 1 in either.
+    The C library does not notice this fork: its cached thread id is wrong in the child. So the child must
+    fork again before it does anything of weight, unless both are the first process of their pid namespaces,
+    where that id is 1 in either.
     """
     cgroup = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     # struct clone_args: eleven 64-bit words, of which only flags, exit_signal and cgroup are used.

@@ -1,4 +1,4 @@
-"""One turn before the first: it warms the zygote for its forks, and leaves no socket, thread or loop."""
+"""One rehearsal turn warms the zygote for its forks, and leaves no socket, thread or loop."""
 
 import asyncio
 import gc
@@ -22,11 +22,11 @@ _WORDS = ("All", " is", " well", ".")
 
 
 class RehearsalFailed(Exception):
-    """The turn before the first did not come out as it must; a worker would fail the same way."""
+    """The rehearsal turn gave a wrong answer; a worker would fail the same way."""
 
 
 def rehearse() -> None:
-    """Runs a whole streamed turn against a throw-away server; RehearsalFailed on another answer."""
+    """Runs a whole streamed turn against a temporary server; raises RehearsalFailed on another answer."""
     with _Server(("127.0.0.1", 0), _Handler) as server:
         thread = threading.Thread(target=server.handle_request, name="rehearsal")
         thread.start()
@@ -70,13 +70,13 @@ def _assign(port: int) -> Assign:
 
 
 class _Server(socketserver.TCPServer):
-    """Not http.server's: that one asks the resolver for its own name, which can take seconds."""
+    """Not http.server's: that one looks up its own name in DNS, which can take seconds."""
 
     timeout = _REHEARSAL_SECONDS_MAX
 
 
 class _Handler(socketserver.StreamRequestHandler):
-    """Reads one request and streams one answer: HTTP as far as one client needs it."""
+    """Reads one request and streams one answer: as much HTTP as one client needs."""
 
     timeout = _REHEARSAL_SECONDS_MAX
 

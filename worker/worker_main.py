@@ -1,4 +1,4 @@
-"""What a forked process does: it becomes a worker, and leaves by its exit status, never by returning."""
+"""The main function of a forked process: it becomes a worker, and exits by status, never by returning."""
 
 import os
 import signal
@@ -11,32 +11,32 @@ from ipc.service_messages import Fork
 from ipc.sockets import Wire
 from ipc.zmtp import OPENING
 from worker import syscalls
-from worker.lifecycle import Life
+from worker.lifecycle import Lifecycle
 from worker.tools import spawn
 
 
 def run(fork: Fork) -> NoReturn:
-    """Lives one incarnation and exits the process with its status."""
+    """Runs one incarnation and exits the process with its status."""
     # Ctrl-C in a terminal reaches every process of it; a worker then simply ends, as if killed.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    # It holds the model's key and its own name on the wire; commands it runs belong to the same user.
+    # It holds the model's key and its own identity; its commands run as the same user.
     syscalls.refuse_inspection()
     if fork.tools_filter:
         spawn.restrict(fork.tools_filter)
-    uvloop.run(_live(fork))
+    uvloop.run(_run(fork))
     raise AssertionError("a worker outlived its life")
 
 
 def stretch() -> None:
-    """Does for nothing what a worker does first, so that the memory it writes to is its own already.
+    """Runs the first steps of a worker once, so that the memory they write to is its own already.
 
-    What is shared with the zygote is copied at the first write, page by page: half of the time to Ready.
+    Memory shared with the zygote is copied at the first write, page by page: half of the time to Ready.
     """
     uvloop.run(_connect_to_itself())
 
 
 async def _connect_to_itself() -> None:
-    """Nobody else either: the kernel makes up the name, which is gone at the end."""
+    """No other process can connect: the kernel chooses the name, which is gone at the end."""
     wire = Wire()
     with socket.socket(socket.AF_UNIX) as peer, socket.socket(socket.AF_UNIX) as listener:
         listener.bind("")
@@ -47,6 +47,6 @@ async def _connect_to_itself() -> None:
     wire.close()
 
 
-async def _live(fork: Fork) -> NoReturn:
-    """Exits from inside the loop: leaving it would wait for the agent's tasks and threads to agree."""
-    os._exit(await Life(fork).run())
+async def _run(fork: Fork) -> NoReturn:
+    """Exits from inside the loop: leaving it would wait for the agent's tasks and threads."""
+    os._exit(await Lifecycle(fork).run())

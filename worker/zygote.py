@@ -38,24 +38,24 @@ from ipc.service_messages import (
     Warm,
 )
 from worker import cell, cell_cgroup, syscalls, zygote_orders
-from worker.cell_factory import Enclosures
+from worker.cell_factory import CellFactory
 from worker.cell_mounts import CellMounts, hand_over_mounts
 from worker.zygote_isolation import separate
 
-# What a trial cell says about itself.
+# Report of a trial cell about itself.
 _WORDS_BYTES_MAX = 4096
-# How often what a killed keeper has left is looked at until it is gone; a kill may be waiting for that.
+# Interval of checks for processes that a killed keeper has left; a kill may wait for their end.
 _STRAYS_MILLISECONDS = 1
-# What can wait is done once no order has come for this long: the last worker is up and at work by then.
+# Deferred work starts once no order has come for this long: the last worker is running by then.
 _IDLE_SECONDS = 0.05
-# A prepared cell that died is made anew at most this often.
+# A prepared cell that died is replaced at most this often.
 _REMAKE_SECONDS = 1.0
-# Kinds of cell that one is prepared of: agents may have different sandboxes.
+# Kinds of cell that have a prepared one: agents may have different sandboxes.
 _PREPARED_MAX = 2
 # The name of a worker that waits for its order, in `ps` and elsewhere.
 PREPARED = "hermes-prepared"
 # Incarnations count from 1.
-_NOBODY = 0
+_NO_INCARNATION = 0
 
 
 def main(arguments: list[str]) -> None:
@@ -89,9 +89,9 @@ class _Cell:
     pidfd: int
     line: socket.socket
     has_mounts: bool
-    # Its cgroup, where it has one beside its namespaces.
+    # Its cgroup, where it has one in addition to its namespaces.
     leaf: str = ""
-    incarnation: int = _NOBODY
+    incarnation: int = _NO_INCARNATION
 
     def close(self) -> None:
         os.close(self.pidfd)
@@ -99,16 +99,16 @@ class _Cell:
 
 
 class Zygote:
-    """Makes a worker of every Fork, and tells when a cell has ended.
+    """Makes a worker for every Fork, and reports the end of cells.
 
-    A cell is prepared ahead: it holds a worker that lacks nothing but its order.
+    A cell is prepared ahead: its worker waits for its order and has everything else.
     """
 
     def __init__(self, pair: socket.socket, order: Prepare) -> None:
         self._pair = pair
-        self._enclosures = Enclosures(order.boundary)
+        self._factory = CellFactory(order.boundary)
         self._mounts = CellMounts(order.boundary.workspaces)
-        # The kinds of cell that were asked for last, the latest first: one of each is prepared.
+        # The kinds of cell that were requested last, the latest first: one of each is prepared.
         self._wanted = [order.cell]
         self._pid = os.getpid()
         self._cells: dict[int, _Cell] = {}  # by the keeper's pidfd
@@ -119,9 +119,9 @@ class Zygote:
         self._namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
 
     def try_cell(self) -> tuple[str, ...]:
-        """Makes a cell that holds nothing: what it lacks; OSError says what the kernel refuses."""
+        """Makes an empty cell and returns its shortcomings; raises OSError for what the kernel refuses."""
         (spec,) = self._wanted
-        made = self._enclosures.of(spec)
+        made = self._factory.setup_for(spec)
         reading, writing = os.pipe()
         leaf = self._leaf(spec)
         keeper = cell.fork_keeper(spec, self._namespace, leaf)
@@ -147,7 +147,7 @@ class Zygote:
         return tuple(told.splitlines())
 
     def warm_up(self, run: str, rehearse: str) -> Callable[[Fork], None]:
-        """Imports all a worker needs and runs it once, so that nothing is left to be done first in a fork."""
+        """Imports all a worker needs and runs it once, so that a fork has nothing left to initialise."""
         began = time.monotonic()
         program = importlib.import_module(run)
         entry: Callable[[Fork], None] = program.run
@@ -183,7 +183,7 @@ class Zygote:
                 return order
 
     def _wait(self) -> set[int]:
-        """The descriptors that have something to say; none when it is time for something else."""
+        """Returns the readable descriptors; none when deferred work is due."""
         poller = select.poll()
         for descriptor in (self._pair.fileno(), *self._cells):
             poller.register(descriptor, select.POLLIN)
@@ -195,7 +195,7 @@ class Zygote:
         return {descriptor for descriptor, _ in poller.poll(milliseconds)}
 
     def _start(self, fork: Fork, descriptors: list[int]) -> Fork | None:
-        """None in the zygote; in a worker forked here, its order."""
+        """Returns None in the zygote; in a worker forked here, its order."""
         self._want(fork.cell)
         try:
             chosen = self._prepared.pop(fork.cell, None) or self._make(fork.cell)
@@ -204,10 +204,10 @@ class Zygote:
             zygote_orders.close(descriptors)
             return None
         if isinstance(chosen, Fork):
-            zygote_orders.close(descriptors)  # in the worker, which was given its own
+            zygote_orders.close(descriptors)  # in the worker, which has its own
             return chosen
         chosen.incarnation = fork.incarnation
-        # A cell that has just died cannot take its order; its end is told like any other.
+        # A cell that has just died cannot receive its order; its end is reported like any other.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             socket.send_fds(chosen.line, [encode(fork)], descriptors)
         socket.send_fds(self._pair, [encode(Forked(fork.incarnation, chosen.leaf))], [chosen.pidfd])
@@ -216,12 +216,12 @@ class Zygote:
         return None
 
     def _want(self, spec: CellSpec) -> None:
-        """Remembers what to prepare, and ends what was prepared for a kind that is asked for no more."""
+        """Remembers which kinds to prepare, and ends prepared cells of kinds that are no longer requested."""
         if spec.kind == "cgroup":
             return  # a cgroup is named after its incarnation: there is none to prepare before the order
         self._wanted = [spec, *(other for other in self._wanted if other != spec)][:_PREPARED_MAX]
         for other in self._prepared.keys() - set(self._wanted):
-            # The worker sees the end of its line and leaves.
+            # The worker sees the end of its channel and exits.
             self._prepared.pop(other).line.close()
 
     def _rest_in(self, seconds: float) -> None:
@@ -237,14 +237,14 @@ class Zygote:
         for held in self._cells.values():
             if held.has_mounts:
                 self._mounts.hold(held.pid, held.line)
-        self._enclosures.refresh()
+        self._factory.refresh()
         missing = [spec for spec in self._wanted if spec not in self._prepared and spec.kind != "cgroup"]
         if not missing:
             return None
         try:
             made = self._make(missing[0])
         except OSError:
-            return None  # whoever orders the next worker is told, if it is still so
+            return None  # the order of the next worker reports the fault, if it persists
         if isinstance(made, Fork):
             return made
         self._prepared[missing[0]] = made
@@ -253,7 +253,7 @@ class Zygote:
         return None
 
     def _bind(self, order: Bind) -> None:
-        """Tells of the workspace that it is in its place, or why it is not."""
+        """Reports that the workspace is mounted, or why it is not."""
         held = next((each for each in self._cells.values() if each.incarnation == order.incarnation), None)
         error = "" if held is not None else "it has ended"
         if held is not None and held.has_mounts:
@@ -264,8 +264,8 @@ class Zygote:
         self._pair.send(encode(Bound(order.incarnation, error)))
 
     def _make(self, spec: CellSpec) -> _Cell | Fork:
-        """The new cell in the zygote; in the cell's worker, its order, when that has come."""
-        enclosure = self._enclosures.of(spec)
+        """Returns the new cell in the zygote; in the cell's worker, its order, once that has come."""
+        setup = self._factory.setup_for(spec)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             leaf, keeper = "", -1
@@ -279,9 +279,9 @@ class Zygote:
                     cell_cgroup.remove(leaf)
             if keeper == 0:
                 try:
-                    return self._become_cell(enclosure, theirs)
+                    return self._become_cell(setup, theirs)
                 except OSError:
-                    # Its end tells the zygote. It must not go on as a second one.
+                    # The end of this process tells the zygote. It must not continue as a second zygote.
                     traceback.print_exc()
                     os._exit(1)
         made = _Cell(keeper, os.pidfd_open(keeper), ours, has_mounts=spec.kind == "pidns", leaf=leaf)
@@ -291,23 +291,23 @@ class Zygote:
     def _leaf(self, spec: CellSpec) -> str:
         return cell_cgroup.make(spec) if spec.kind == "pidns" and spec.cgroup else ""
 
-    def _become_cell(self, enclosure: cell.Enclosure, line: socket.socket) -> Fork:
-        """The keeper never leaves this; the worker does."""
+    def _become_cell(self, setup: cell.CellSetup, line: socket.socket) -> Fork:
+        """Returns in the worker only; the keeper stays here."""
         gc.disable()
         try:
-            cell.become_keeper(enclosure, self._pid)
-            worker = cell.fork_worker(enclosure.spec)
+            cell.become_keeper(setup, self._pid)
+            worker = cell.fork_worker(setup.spec)
         except OSError:
-            zygote_orders.take(line)  # what went wrong belongs into the log of the one who ordered
+            zygote_orders.take(line)  # the fault belongs into the log of the order
             raise
         if worker != 0:
             syscalls.name_process("hermes-keeper")
             syscalls.refuse_inspection()
             os.closerange(3, _descriptors_max())
             cell.keep(worker)
-        cell.become_worker(enclosure)
+        cell.become_worker(setup)
         self._let_go()
-        if enclosure.spec.kind == "pidns":
+        if setup.spec.kind == "pidns":
             hand_over_mounts(line)
         if self._stretch is not None and not select.select([line], [], [], 0)[0]:
             self._stretch()
@@ -322,19 +322,19 @@ class Zygote:
         return fork
 
     def _let_go(self) -> None:
-        """In a worker: of what the zygote has of others, while the zygote still has it."""
+        """In a worker: closes the zygote's resources of other cells."""
         for other in self._cells.values():
             other.close()
         os.close(self._namespace)
         self._mounts.close()
-        self._enclosures.close()
+        self._factory.close()
 
     def _reap(self, pidfd: int) -> None:
         ended = self._cells.pop(pidfd)
         ended.close()
         self._mounts.leave(ended.pid)
         _, status = os.waitpid(ended.pid, 0)
-        if ended.leaf and ended.incarnation == _NOBODY:
+        if ended.leaf and ended.incarnation == _NO_INCARNATION:
             cell_cgroup.remove(ended.leaf)
         self._ended.append(Exited(ended.incarnation, os.waitstatus_to_exitcode(status)))
         kept = {spec: made for spec, made in self._prepared.items() if made is not ended}
@@ -342,9 +342,10 @@ class Zygote:
         self._prepared = kept
 
     def _end_strays(self) -> None:
-        """A keeper that was killed leaves what it held to the zygote; any child that is no keeper is one.
+        """Ends the processes that a killed keeper left to the zygote: every child that is no keeper.
 
-        The ends are told after a look that found none: one that was killed just now may have forked before.
+        Their ends are reported after a scan that found none: a process that was killed just now may have
+        forked before.
         """
         keepers = {held.pid for held in self._cells.values()}
         strays = [pid for pid in cell.children() if pid not in keepers]
@@ -354,13 +355,13 @@ class Zygote:
         if strays:
             return
         for exited in self._ended:
-            if exited.incarnation != _NOBODY:
+            if exited.incarnation != _NO_INCARNATION:
                 self._pair.send(encode(exited))
         self._ended.clear()
 
 
 def _peer(pair: socket.socket) -> int:
-    """The pid of the process that made the pair."""
+    """Returns the pid of the process that made the pair."""
     size = struct.calcsize("3i")
     return int(struct.unpack("3i", pair.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))[0])
 

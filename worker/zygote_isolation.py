@@ -1,9 +1,9 @@
-"""How the zygote comes to stand apart from its supervisor: below a guard, in namespaces of its own.
+"""Separates the zygote from its supervisor: below a guard, in namespaces of its own.
 
 The guard outlives the zygote and ends what it leaves behind. For cells of namespaces the zygote is the first
-process of a pid namespace and has all powers in a user namespace, but none outside of it.
+process of a pid namespace and has all capabilities in a user namespace, but none outside of it.
 
-That user namespace holds the supervisor's user and, if agents run as another one, that user too: the zygote
+That user namespace has the supervisor's user and, if agents run as another one, that user too: the zygote
 builds views from folders of the first, and cells are of the second. In the user namespace of a cell only the
 agent's user exists.
 """
@@ -26,8 +26,8 @@ def separate(order: Prepare, pair: socket.socket) -> None:
         syscalls.unshare(syscalls.CLONE_NEWUSER | syscalls.CLONE_NEWPID)
         map_users()
     else:
-        # Without a namespace nobody but the guard can end what the zygote leaves: it must live to do so, and
-        # no process of the same user may make it say what is not so.
+        # Without a namespace only the guard can end what the zygote leaves: it must survive to do so, and no
+        # process of the same user may tamper with it.
         syscalls.die_with_parent(signal.SIGTERM)
         syscalls.refuse_inspection()
     guard = os.getpid()
@@ -39,7 +39,7 @@ def separate(order: Prepare, pair: socket.socket) -> None:
     syscalls.name_process("hermes-zygote")
     cell.unguard()
     syscalls.die_with_parent(signal.SIGKILL)
-    # The first process of a namespace cannot see its parent; there the closed pair tells it.
+    # The first process of a namespace cannot see its parent; there the closed pair reports its end.
     if spec.kind != "pidns" and os.getppid() != guard:
         os._exit(1)
     if spec.kind == "pidns":
@@ -47,7 +47,7 @@ def separate(order: Prepare, pair: socket.socket) -> None:
 
 
 def _own_mapping() -> Callable[[], None]:
-    """To be called in the new user namespace: the calling user is the only one in it."""
+    """Called in the new user namespace: maps the calling user only."""
     uid, gid = os.geteuid(), os.getegid()
 
     def map_user() -> None:

@@ -1,4 +1,4 @@
-"""Orders on their way from the supervisor to a worker: a datagram, and the descriptors that come along."""
+"""Orders from the supervisor to a worker: a datagram and its descriptors."""
 
 import os
 import socket
@@ -8,15 +8,15 @@ import msgspec
 from ipc.codec import Decoder
 from ipc.service_messages import Fork, ToZygote
 
-# A Fork names a few paths; anything near this size is no Fork.
+# A Fork has a few paths; a datagram near this size is no Fork.
 DATAGRAM_BYTES_MAX = 64 * 1024
-# They come with a Fork: the log, and the lines for frames and pulse.
+# Passed with a Fork: the log, and the channels for frames and pulses.
 _DESCRIPTORS = 3
 decoder: Decoder[ToZygote] = Decoder(ToZygote)
 
 
 def receive(pair: socket.socket) -> tuple[bytes, list[int]]:
-    """A datagram and its descriptors, which no program that is executed later inherits."""
+    """Returns a datagram and its descriptors, which programs executed later do not inherit."""
     frame, descriptors, _, _ = socket.recv_fds(pair, DATAGRAM_BYTES_MAX, _DESCRIPTORS)
     for descriptor in descriptors:
         os.set_inheritable(descriptor, False)
@@ -24,7 +24,7 @@ def receive(pair: socket.socket) -> tuple[bytes, list[int]]:
 
 
 def take(line: socket.socket) -> Fork:
-    """In a worker: waits for the order and takes its log for standard output; ends if none comes."""
+    """In a worker: waits for the order and makes its log standard output; exits if none comes."""
     frame, descriptors = receive(line)
     if not frame:
         os._exit(0)

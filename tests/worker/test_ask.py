@@ -38,7 +38,7 @@ def answer(fake: FakeModel, desk: Desk, tried: tuple[PastAttempt, ...] = ()) -> 
         attempt = Attempt(assign(fake.base_url, "paint it", attempt=number, tried=tried), desk.outbox)
         await attempt.run(agent.answer)
         with pytest.raises(RuntimeError, match="over"):
-            await attempt.say("late")
+            await attempt.stream("late")
         await model.close()
 
     asyncio.run(scene())

@@ -107,11 +107,11 @@ def answered(answer: Answer) -> Desk:
 
 def test_what_is_said_in_one_tick_is_one_delta() -> None:
     async def answer(attempt: Attempt) -> str:
-        await attempt.say("one ")
-        await attempt.say("two ")
+        await attempt.stream("one ")
+        await attempt.stream("two ")
         await asyncio.sleep(0)
-        await attempt.say("")
-        await attempt.say("three")
+        await attempt.stream("")
+        await attempt.stream("three")
         attempt.spend(Usage(1, 0))
         attempt.spend(Usage(0, 2))
         return "length"
@@ -127,8 +127,8 @@ def test_a_long_speech_is_cut_into_deltas_without_a_gap() -> None:
     text = "".join(chr(0x1F600 + number % 50) for number in range(200_000))
 
     async def answer(attempt: Attempt) -> str:
-        await attempt.say("so: ")
-        await attempt.say(text)
+        await attempt.stream("so: ")
+        await attempt.stream(text)
         return "stop"
 
     *deltas, end = answered(answer).frames
@@ -145,7 +145,7 @@ def test_a_long_speech_is_cut_into_deltas_without_a_gap() -> None:
 def test_an_answer_has_a_bound() -> None:
     async def answer(attempt: Attempt) -> str:
         while True:
-            await attempt.say("x" * 100_000)
+            await attempt.stream("x" * 100_000)
             await asyncio.sleep(0)
 
     end = answered(answer).last()
@@ -155,7 +155,7 @@ def test_an_answer_has_a_bound() -> None:
 
 def test_half_a_surrogate_pair_does_not_break_the_wire() -> None:
     async def answer(attempt: Attempt) -> str:
-        await attempt.say("a\ud83db")
+        await attempt.stream("a\ud83db")
         return "stop"
 
     assert answered(answer).last() == Finished("s/1", 1, "a?b")
@@ -163,7 +163,7 @@ def test_half_a_surrogate_pair_does_not_break_the_wire() -> None:
 
 def test_a_broken_agent_fails_without_its_words(capfd: pytest.CaptureFixture[str]) -> None:
     async def answer(attempt: Attempt) -> str:
-        await attempt.say("so far")
+        await attempt.stream("so far")
         raise KeyError("a person's secret")
 
     desk = answered(answer)
@@ -192,7 +192,7 @@ def test_nothing_is_said_after_the_end() -> None:
 
         await attempt.run(answer)
         with pytest.raises(RuntimeError, match="over"):
-            await attempt.say("late")
+            await attempt.stream("late")
         with pytest.raises(RuntimeError, match="over"):
             attempt.note("late")
 
@@ -206,7 +206,7 @@ def test_an_agent_waits_when_nothing_is_acknowledged() -> None:
         async def answer(attempt: Attempt) -> str:
             nonlocal said
             for _ in range(3 * UNACKNOWLEDGED_FRAMES_MAX):
-                await attempt.say("word ")
+                await attempt.stream("word ")
                 said += 1
                 await asyncio.sleep(0)
             return "stop"

@@ -1,4 +1,4 @@
-"""The agents a worker can be: found by the kind that hermes.toml names, each answering through an Attempt."""
+"""The agents of a worker: found by the kind that hermes.toml names; each answers through an Attempt."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -19,12 +19,12 @@ class Agent(Protocol):
 
 
 _KINDS: dict[str, Callable[[AgentSpec, Model], Agent]] = {"builtin": Builtin}
-# Of the sessions of `hermesctl doctor --isolation`; no settings name it.
+# For the sessions of `hermesctl doctor --isolation`; no settings name it.
 _HIDDEN: dict[str, Callable[[AgentSpec, Model], Agent]] = {KIND: Isolation}
 
 
 def find_agent(spec: AgentSpec, model: Model) -> Agent:
-    """The agent of that kind; AgentError names the kinds there are."""
+    """Returns the agent of that kind; AgentError lists the known kinds."""
     make = (_KINDS | _HIDDEN).get(spec.kind)
     if make is None:
         raise AgentError(

@@ -1,4 +1,4 @@
-"""The built-in agent: a conversation with a model that may use tools; steers come in between tool calls."""
+"""The built-in agent: a conversation with a model that may use tools; steers arrive between tool calls."""
 
 import asyncio
 from collections.abc import Mapping
@@ -12,16 +12,17 @@ from worker.agents.context_window import Window
 from worker.attempt import Attempt
 from worker.errors import AgentError, ContextOverflow
 from worker.model import Model, Reply, ToolCall
-from worker.model_faults import said_nothing
+from worker.model_faults import empty_answer
 from worker.tools import MakeTool, Tool
 from worker.tools.ask import Ask, Question, read_question
 from worker.tools.shell import Shell
 
 # Short on purpose: a longer one makes the small embedded model answer in nonsense.
 _SYSTEM = "You are a helpful assistant."
-# Some 50,000 tokens: half of what common models read, the other half is for this turn's tools and answer.
+# Some 50,000 tokens: half of the context of common models, the other half is for this turn's tools and
+# answer.
 _HISTORY_CHARACTERS_MAX = 200_000
-# Rounds of tool calls in one attempt; a model that needs more is going in circles.
+# Rounds of tool calls in one attempt; a model that needs more is looping.
 _ROUNDS_MAX = 50
 # More commands than this at once slow each other down on most hosts; the others begin as these end.
 _CALLS_AT_ONCE = 8
@@ -32,7 +33,7 @@ _TOOLS: Mapping[str, MakeTool] = MappingProxyType({Shell.name: Shell, Ask.name: 
 
 
 class Builtin:
-    """Asks the model, runs what it calls for, and asks again until it only speaks."""
+    """Calls the model, runs its tool calls, and calls it again until it sends text only."""
 
     def __init__(self, spec: AgentSpec, model: Model, tools: Mapping[str, MakeTool] = _TOOLS) -> None:
         self._model = model
@@ -54,8 +55,8 @@ class Builtin:
         for rounds_left in range(_ROUNDS_MAX, -1, -1):
             reply = await self._ask(attempt, window)
             if not reply.calls:
-                if _has_said_nothing(attempt):
-                    raise said_nothing(reply.finish, reply.thought)
+                if _has_no_text(attempt):
+                    raise empty_answer(reply.finish, reply.thought)
                 return reply.finish
             if rounds_left:
                 await self._use_tools(attempt, window, reply)
@@ -65,23 +66,23 @@ class Builtin:
         )
 
     async def _ask(self, attempt: Attempt, window: Window) -> Reply:
-        """The model's next reply; a conversation that is too long for it is cut until it is not."""
-        said_before = attempt.offset
+        """Returns the model's next reply; shortens a conversation that is too long for the model."""
+        offset_before = attempt.offset
 
-        async def heard(text: str) -> None:
-            # Words before a tool call and words after it are two paragraphs. Those that were cut off go on.
-            if said_before and attempt.offset == said_before and window.messages[-1] != GO_ON:
-                await attempt.say("\n\n")
-            await attempt.say(text)
+        async def on_text(text: str) -> None:
+            # Text before a tool call and text after it are two paragraphs. Text that was cut off continues.
+            if offset_before and attempt.offset == offset_before and window.messages[-1] != GO_ON:
+                await attempt.stream("\n\n")
+            await attempt.stream(text)
 
         schemas = [_schema(tool) for tool in self._tools.values()]
         endpoint = attempt.assign.model
         while True:
             try:
-                reply = await self._model.answer(endpoint, window.messages, schemas, heard, attempt.note)
+                reply = await self._model.answer(endpoint, window.messages, schemas, on_text, attempt.note)
             except ContextOverflow as error:
-                if attempt.offset > said_before:
-                    # What was said must not be said twice: another attempt goes on where it stopped.
+                if attempt.offset > offset_before:
+                    # Streamed text must not be repeated: another attempt continues where it stopped.
                     error.again = True
                     raise
                 is_first = not window.is_cut
@@ -105,7 +106,7 @@ class Builtin:
         window.add(*({"role": "user", "content": text} for text in await attempt.take_steers()))
 
     async def _use_all(self, attempt: Attempt, calls: list[ToolCall]) -> list[ChatMessage]:
-        """Makes the calls side by side; their results stand in the order in which the model made them."""
+        """Runs the calls side by side; returns the results in the order of the calls."""
         slots = asyncio.Semaphore(_CALLS_AT_ONCE)
 
         async def use(call: ToolCall) -> ChatMessage:
@@ -114,7 +115,7 @@ class Builtin:
             return {"role": "tool", "tool_call_id": call.call, "content": content}
 
         tasks = [asyncio.create_task(use(call)) for call in calls]
-        # One that fails the attempt waits for the others: each comes to a result, and that is written down.
+        # A call that fails the attempt waits for the others: each gets a result, which is recorded.
         await asyncio.gather(*tasks, return_exceptions=True)
         return [task.result() for task in tasks]
 
@@ -128,13 +129,13 @@ class Builtin:
         return (await attempt.tool(tool, call.call, call.arguments)).text
 
 
-def _has_said_nothing(attempt: Attempt) -> bool:
-    """Neither now nor in earlier attempts: a model may well end without words once it has said them all."""
+def _has_no_text(attempt: Attempt) -> bool:
+    """True without text in this and earlier attempts: a complete answer may end without further text."""
     return not attempt.text.strip() and not any(past.text.strip() for past in attempt.assign.tried)
 
 
 def _calling(reply: Reply, calls: list[ToolCall]) -> ChatMessage:
-    """The reply as the model is given it back, with the reasoning that came with its calls."""
+    """Returns the reply in the form that the model gets back, with the reasoning of its calls."""
     made = [
         {
             "id": call.call,
@@ -147,7 +148,7 @@ def _calling(reply: Reply, calls: list[ToolCall]) -> ChatMessage:
 
 
 def _with_own_ids(calls: tuple[ToolCall, ...], taken: set[str]) -> list[ToolCall]:
-    """Some servers number calls from nought in every answer, or not at all; a result must find its call."""
+    """Some servers number calls from zero in every answer, or not at all; a result must match its call."""
     named: list[ToolCall] = []
     for call in calls:
         usable = 0 < len(call.call) <= ID_CHARACTERS_MAX and call.call not in taken

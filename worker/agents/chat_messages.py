@@ -1,8 +1,8 @@
-"""What came before, as chat messages: cut words are marked as cut, no tool call is without a result.
+"""Builds the chat messages of the history: cut text is marked, and every tool call has a result.
 
-The attempts at a turn are one answer: each went on where the one before it was cut off, so their words are
-joined as they are, and nothing between them tells of the loss. Only how a turn ended is told, in words that
-name nothing of the host.
+The attempts at a turn are one answer: each continues where the one before it was cut off, so their texts are
+joined unchanged, and nothing between them mentions the loss. Only the end of a turn is described, in words
+that name nothing of the host.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ UNKNOWN_OUTCOME = (
     "outcome unknown: the process ended while this call ran; it may or may not have happened. "
     "Check before doing it again."
 )
-# The request to go on with an answer that was cut off.
+# The request to continue an answer that was cut off.
 GO_ON: ChatMessage = {
     "role": "user",
     "content": (
@@ -35,17 +35,17 @@ _MARKS: dict[Cut, str] = {
     "interrupted": "[cut off by an interrupt]",
     "failed": "[cut off: it could not be finished]",
 }
-# A long listing is worth its beginning to a later turn; the newest result was seen whole when it came.
+# Of a long result a later turn needs the beginning only; its own turn had it whole.
 _RESULT_CHARACTERS_MAX = 8_000
-# What a message costs beside its text: role, ids, separators.
+# The cost of a message beside its text: role, ids, separators.
 _MESSAGE_CHARACTERS = 20
 
 
 def conversation(assign: Assign, system: str, characters_max: int) -> list[ChatMessage]:
-    """System prompt, earlier turns, what is asked now, and what earlier attempts at it did.
+    """System prompt, earlier turns, the current messages, and the earlier attempts at them.
 
-    A turn that does not fit `characters_max` is told without its tool calls. If it still does not fit, it and
-    the turns before it are left out; what is asked now never is.
+    A turn that does not fit `characters_max` is reduced to its texts. If it still does not fit, it and the
+    turns before it are left out; the current messages never are.
     """
     asked = [_user("\n\n".join(said.text for said in assign.say)), *_tried(assign.tried)]
     left = characters_max - len(system) - size(asked)
@@ -71,7 +71,7 @@ def _turn(turn: PastTurn) -> list[ChatMessage]:
 
 
 def _without_calls(turn: PastTurn) -> PastTurn:
-    """What was said and answered; of the tool calls only how many there were."""
+    """Messages and answer; of the tool calls only their number."""
     return replace(turn, attempts=tuple(map(_calls_left_out, turn.attempts)))
 
 
@@ -83,9 +83,9 @@ def _calls_left_out(attempt: PastAttempt) -> PastAttempt:
 
 
 def _tried(tried: Sequence[PastAttempt]) -> list[ChatMessage]:
-    """Earlier attempts at this very turn, and the request to go on where they stopped.
+    """Earlier attempts at this turn, and the request to continue where they stopped.
 
-    Where the last they did is a tool call, its result asks for what comes next: there is nothing to add.
+    If their last step is a tool call, its result already asks for the next step: no request is added.
     """
     messages = list(_answer(tried, "lost"))
     if not messages or messages[-1] == _assistant(""):
@@ -94,7 +94,7 @@ def _tried(tried: Sequence[PastAttempt]) -> list[ChatMessage]:
 
 
 def _answer(attempts: Sequence[PastAttempt], cut: Cut) -> Iterator[ChatMessage]:
-    """Words and deeds of all attempts in the order they happened; `cut` says how the last one ended."""
+    """Text and calls of all attempts in the order they happened; `cut` is how the last one ended."""
     text, position, has_calls = "".join(attempt.text for attempt in attempts), 0, False
     for offset, batch in _batches(attempts):
         yield {
@@ -106,7 +106,7 @@ def _answer(attempts: Sequence[PastAttempt], cut: Cut) -> Iterator[ChatMessage]:
         position, has_calls = offset, True
     words = text[position:].strip()
     if cut == "lost":
-        # To the last space: what the model says next is put right behind it.
+        # Exact to the last space: the model's next text follows directly.
         words += text[len(text.rstrip()) :] if words else ""
     ending = "\n".join(word for word in (words, _MARKS.get(cut, "")) if word)
     if ending or has_calls:
@@ -115,7 +115,7 @@ def _answer(attempts: Sequence[PastAttempt], cut: Cut) -> Iterator[ChatMessage]:
 
 
 def _batches(attempts: Sequence[PastAttempt]) -> Iterator[tuple[int, list[ToolTrace]]]:
-    """Calls between the same words of one attempt, with their place in the words of all attempts."""
+    """Groups calls at the same offset of one attempt, with their offset in the text of all attempts."""
     begin = 0
     for attempt in attempts:
         end = begin + len(attempt.text)
@@ -142,7 +142,7 @@ def _result(tool: ToolTrace) -> str:
 
 
 def size(messages: Sequence[ChatMessage]) -> int:
-    """What the messages cost of a limit in characters, with all that is sent of them."""
+    """Returns the size of the messages in characters, with all that is sent of them."""
     return sum(
         _MESSAGE_CHARACTERS
         + sum(len(message.get(name) or "") for name in ("content", *RETURNED_REASONING))

@@ -1,14 +1,14 @@
-"""What a model is sent, cut to what it can read.
+"""Shortens the messages of a request to the context of the model.
 
-How much that is nobody says beforehand: it shows when the server refuses a request as too long. Each refusal
+The size of the context is unknown beforehand: a server refuses a request that is too long. Each refusal
 halves what is sent, in this order and no further than needed:
 
-1. Earlier turns, oldest first: told without their tool calls, then left out.
+1. Earlier turns, oldest first: reduced to their texts, then left out.
 2. Of the current turn, older tool results, with the arguments and the reasoning of their calls: oldest first,
-   each to its beginning and its end. The results of the newest round stay whole.
+each to its beginning and its end. The results of the newest round stay whole.
 3. The results of the newest round, by halves.
 
-What the person says in this turn stays, and so does every call of this turn with its result: what remains is
+The person's messages of this turn stay, and so does every call of this turn with its result: the remainder is
 a valid request. When nothing is left to cut, the refusal stands.
 """
 
@@ -21,17 +21,17 @@ from ipc.messages import Assign
 from worker.agents.chat_messages import ChatMessage, conversation, size
 from worker.model_answer import RETURNED_REASONING
 
-# As much as a result is still recognised by.
+# Enough to recognise a result.
 _KEPT_CHARACTERS = 200
 
 
 class Window:
-    """The messages of one attempt: those it began with, and what it has added since."""
+    """The messages of one attempt: the initial ones, and those added since."""
 
     def __init__(self, assign: Assign, system: str, characters_max: int) -> None:
         self._assign = assign
         self._system = system
-        # The current turn: what is asked, what earlier attempts at it did, and all that follows.
+        # The current turn: its messages, the earlier attempts at it, and all that follows.
         self._current = conversation(replace(assign, history=()), system, characters_max)[1:]
         self._opening = len(self._current), size(self._current)
         self._before: list[ChatMessage] = []
@@ -46,7 +46,7 @@ class Window:
         self._current += messages
 
     def cut(self) -> bool:
-        """Halves what is sent; False when nothing more can be left out."""
+        """Halves the request; returns false when nothing more can be left out."""
         was = size(self.messages)
         goal = was // 2
         self._leave_out(goal)
@@ -63,26 +63,29 @@ class Window:
         return self.is_cut
 
     def _shorten(self, index: int, characters: int) -> int:
-        """Shortens a message of the current turn; gives how much less it is."""
+        """Shortens a message of the current turn; returns the characters saved."""
         message = self._current[index]
         self._current[index] = _shortened(message, characters)
         return size([message]) - size([self._current[index]])
 
     def _leave_out(self, characters_max: int) -> None:
-        """System prompt and earlier turns, within what the current turn leaves of the limit."""
+        """Returns system prompt and earlier turns, within what the current turn leaves of the limit."""
         count, opening = self._opening
         grown = size(self._current) - opening
         messages = conversation(self._assign, self._system, characters_max - grown)
         self._before = messages[: len(messages) - count]
 
     def _newest_round(self) -> int:
-        """Where the last message with tool calls stands in the current turn; its end when there is none."""
+        """Returns the index of the last message with tool calls in the current turn.
+
+        Its end when there is none.
+        """
         calling = [index for index, message in enumerate(self._current) if message.get("tool_calls")]
         return calling[-1] if calling else len(self._current)
 
 
 def _shortened(message: ChatMessage, characters: int) -> ChatMessage:
-    """The message with results, arguments and reasoning of so many characters; words of people stay whole."""
+    """Shortens results, arguments and reasoning to so many characters each; messages of people stay whole."""
     if message["role"] == "tool":
         return message | {"content": _excerpt(message["content"], characters)}
     if not message.get("tool_calls"):
@@ -102,7 +105,7 @@ def _short_call(call: dict[str, Any], characters: int) -> dict[str, Any]:
 
 
 def _excerpt(text: str, characters: int) -> str:
-    """Its beginning and its end, if that is less."""
+    """Returns its beginning and its end, if that is shorter."""
     half = characters // 2
     mark = f"\n[… {len(text) - 2 * half} characters left out …]\n"
     return text if len(text) <= 2 * half + len(mark) else text[:half] + mark + text[-half:]

@@ -26,7 +26,7 @@ _SECONDS_MAX = 120.0
 
 
 class Isolation:
-    """Answers with the Trial that the attacks have come to, as JSON."""
+    """Answers with the Trial of the attacks, as JSON."""
 
     def __init__(self, spec: AgentSpec, model: Model) -> None:
         self._spec = spec
@@ -39,11 +39,11 @@ class Isolation:
             tool.close()
         if not report.ok:
             raise AgentError(f"the attacks could not be run: {report.text}", "hermesctl logs says more")
-        await attempt.say(report.text)
+        await attempt.stream(report.text)
         return "stop"
 
     def _targets(self, asked: str) -> str:
-        """Those of the client, with what the supervisor and this worker know."""
+        """The client's targets, with those that the supervisor and this worker know."""
         known = {**self._spec.options, "worker": os.getpid()}
         if self._spec.name not in known["agents"]:
             raise AgentError(
@@ -60,7 +60,7 @@ class Isolation:
 
 
 class _Attacks:
-    """worker.attacks as a command, as an agent's commands are run: with their environment and filters."""
+    """Runs worker.attacks like any command of an agent: with the same environment and filters."""
 
     name: Final = "isolation"
     description: Final = "Tries harmless forms of the known attacks on this cell."

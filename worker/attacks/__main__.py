@@ -25,7 +25,7 @@ def main(text: str) -> None:
 
 
 def tried(name: str, targets: Targets) -> Result:
-    """An attack may hang, break its process or change it: whatever it does ends with the child."""
+    """Runs an attack in a child process, which it may block, crash or change without an effect here."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -34,7 +34,7 @@ def tried(name: str, targets: Targets) -> Result:
             outcome = FUNCTIONS[name](targets)
         except Exception as error:
             outcome = Outcome("broken", f"{type(error).__name__}: {error}")
-        # ASCII: what lies in a path need not be text.
+        # ASCII: a path need not be text.
         os.write(writing, json.dumps([outcome.verdict, outcome.seen[:_SEEN_CHARACTERS_MAX]]).encode())
         os._exit(0)
     os.close(writing)

@@ -15,9 +15,9 @@ from worker.attacks import raw_calls
 from worker.attacks.outcome import Outcome, absent, any_of, held, is_there, opened
 from worker.mount_table import mounted
 
-# Variables whose names end so hold secrets, by everybody's habit.
+# By convention, variables with these suffixes hold secrets.
 _SECRET_ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_CREDENTIALS")
-# Beside every block device. Others may do something when they are opened, as watchdogs and tapes do.
+# In addition to every block device. Others may have effects when they are opened, as watchdogs and tapes do.
 _DEVICES = ("/dev/mem", "/dev/port", "/dev/kvm", "/dev/fuse")
 _LOOP0 = os.makedev(7, 0)
 _NODES_MAX = 2000
@@ -49,7 +49,7 @@ def keys(targets: Targets) -> Outcome:
 
 
 def environment(targets: Targets) -> Outcome:
-    """Of every process whose variables can be read, this one too. Values are not looked at."""
+    """Reads the names of variables of every process that allows it, this one too; not the values."""
     for pid in _processes():
         try:
             found = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
@@ -84,7 +84,7 @@ def second_mounts(targets: Targets) -> Outcome:
 
 
 def file_handles(targets: Targets) -> Outcome:
-    """With a handle that is none: who may use handles is told that it is stale."""
+    """Uses an invalid handle: a process that may use handles gets ESTALE."""
     return raw_calls.refused("open_by_handle_at", -100, raw_calls.words(8, 0, 0, 0), 0)
 
 
@@ -102,7 +102,7 @@ def interpreters(targets: Targets) -> Outcome:
 
 
 def pth_file(targets: Targets) -> Outcome:
-    """An empty one, that is gone at once: an interpreter that starts meanwhile reads nothing from it."""
+    """Creates an empty one and removes it at once: an interpreter that starts meanwhile reads nothing."""
     found = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
     found += [str(path) for path in Path(sys.prefix).glob("lib/python*/site-packages")]
     return any_of(sorted(set(found)), lambda folder: _create(folder, ".pth"), "there are no packages")
@@ -143,7 +143,7 @@ def _read(path: str) -> None:
 
 
 def _read_something(path: str) -> None:
-    """Something empty lies over a hidden folder."""
+    """Hidden folders are covered by empty ones, so an empty folder counts as hidden."""
     if os.path.isdir(path) and not os.listdir(path):
         raise OSError(0, "it is empty here")
     _read(path)
@@ -156,7 +156,7 @@ def _create(folder: str, ending: str = "") -> None:
 
 
 def _replace(folder: str) -> None:
-    """Renames it to a folder that is not empty, which fails last: any other error came before that."""
+    """Renames it to a non-empty folder, which is the last check to fail: any other error came before that."""
     with tempfile.TemporaryDirectory(prefix=".hermes-isolation-", dir=os.path.dirname(folder)) as other:
         Path(other, "file").touch()
         try:
@@ -167,7 +167,7 @@ def _replace(folder: str) -> None:
 
 
 def _nodes() -> Iterable[str]:
-    """Disks and what else is a way to all memory."""
+    """Disks and other devices that give access to all memory."""
     yield from _DEVICES
     seen = 0
     for folder, _, names in os.walk("/dev"):

@@ -10,13 +10,13 @@ from worker.attacks.outcome import Outcome, held, opened
 
 _FOLDERS = ("/tmp", "/run", "/dev/shm")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-# Beyond the limit: the cell holds a few already.
+# Above the limit: the cell has a few processes already.
 _MORE = 32
 _STACK_BYTES = 64 * 1024
 
 
 def processes(targets: Targets) -> Outcome:
-    """Threads count as processes do, and cost less; they go with this process."""
+    """Threads count as processes do, and cost less; they end with this process."""
     if not targets.processes_max:
         return opened("the settings have no limit")
     enough = threading.Event()

@@ -1,4 +1,4 @@
-"""What came of one attack, and how most of them come to it: by the error of the last thing they tried."""
+"""The result of one attack, and how most attacks get it: from the error of their last step."""
 
 import errno
 import os
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ipc.isolation import Spot, Verdict
 
-# With these the kernel refuses a call as such; any other error means that it looked at the arguments.
+# With these the kernel refuses a call as such; any other error means that it examined the arguments.
 REFUSALS = (errno.EPERM, errno.EACCES, errno.ENOSYS)
 
 
@@ -30,7 +30,7 @@ def absent(why: str) -> Outcome:
 
 
 def any_of(tried: Iterable[str], act: Callable[[str], object], nothing: str) -> Outcome:
-    """Open if the act succeeds for one of them; otherwise the last refusal is what was seen."""
+    """Open if the action succeeds for one of them; otherwise `seen` is the last refusal."""
     refusal = None
     for each in tried:
         try:
@@ -43,7 +43,7 @@ def any_of(tried: Iterable[str], act: Callable[[str], object], nothing: str) -> 
 
 
 def is_there(spot: Spot, path: str = "") -> bool:
-    """Whether this very file can be seen at its path, or at another one."""
+    """True when this very file is visible at its path, or at another one."""
     try:
         found = os.stat(path or spot.path)
     except OSError:

@@ -1,4 +1,4 @@
-"""Powers over the kernel that a cell should not have: namespaces, mounts, cgroups, rarely used calls."""
+"""Capabilities that a cell should not have: namespaces, mounts, cgroups, rare system calls."""
 
 import ctypes
 import os
@@ -15,7 +15,7 @@ _SOFTWARE_EVENT, _DUMMY_EVENT, _ATTRIBUTES_BYTES = 1, 9, 128
 _USER_MODE_ONLY = 1
 _RING_BYTES = 120
 _FILES_MAX = 500
-# Not the bounding set: it limits what an executed program may gain, and there is nothing to gain.
+# Not the bounding set: it limits the capabilities that an executed program may gain.
 _CAPABILITIES = ("CapInh", "CapPrm", "CapEff", "CapAmb")
 
 
@@ -24,7 +24,10 @@ def user_namespace(targets: Targets) -> Outcome:
 
 
 def mount(targets: Targets) -> Outcome:
-    """Of a kind of file system that does not exist: who may mount is told so. In namespaces first, if any."""
+    """Mounts a file system type that does not exist, so no mount results.
+
+    In new namespaces first, if possible.
+    """
     libc.unshare(CLONE_NEWUSER | CLONE_NEWNS)
     return raw_calls.judged(libc.mount(b"none", b"/", b"hermes-isolation", 0, None), "mount")
 
@@ -75,7 +78,7 @@ def io_uring(targets: Targets) -> Outcome:
 
 
 def _files(folder: str) -> list[str]:
-    """Some of them: where one can be written the others of that cgroup can."""
+    """Some of them: if one can be written, so can the others of that cgroup."""
     found: list[str] = []
     for above, _, names in os.walk(folder):
         found += [os.path.join(above, name) for name in names]

@@ -14,7 +14,7 @@ _ABOVE_MAX = 32
 
 
 def signals(targets: Targets) -> Outcome:
-    """Signal 0 tells whether another could be sent."""
+    """Signal 0 tells whether a signal could be sent."""
     if not targets.outside:
         return absent("no process was named")
     within = [str(each.pid) for each in targets.outside if not _is_another(each)]
@@ -29,12 +29,12 @@ def tracing(targets: Targets) -> Outcome:
 
 
 def worker_memory(targets: Targets) -> Outcome:
-    """It holds the model's key; what the agent runs belongs to the same user."""
+    """The worker holds the model's key; commands of the agent run as the same user."""
     return any_of([str(targets.worker)] if targets.worker else [], _peek, "no worker was named")
 
 
 def keeper(targets: Targets) -> Outcome:
-    """The processes between this worker and the supervisor: they end whatever the worker leaves."""
+    """The processes between this worker and the supervisor: they end everything that the worker leaves."""
     above: list[str] = []
     outside = {each.pid for each in targets.outside}
     pid = _parent(targets.worker)
@@ -45,7 +45,7 @@ def keeper(targets: Targets) -> Outcome:
 
 
 def _is_another(wanted: Running) -> bool:
-    """Whether the pid names another process here, as it does in a namespace of its own."""
+    """True when the pid names another process here, as it does in a namespace of its own."""
     try:
         text = Path(f"/proc/{wanted.pid}/stat").read_text()
     except OSError:
@@ -66,7 +66,7 @@ def _signal(pid: str) -> None:
 
 
 def _peek(pid: str) -> None:
-    """Reads one byte where there is none: who may read is told that the address is bad."""
+    """Reads one byte at an invalid address: a process that may read gets EFAULT."""
     here = ctypes.create_string_buffer(1)
     local = (ctypes.c_uint64 * 2)(ctypes.addressof(here), 1)
     remote = (ctypes.c_uint64 * 2)(0, 1)

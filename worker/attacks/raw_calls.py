@@ -32,7 +32,7 @@ _NUMBERS = {
 
 
 def refused(name: str, *arguments: object) -> Outcome:
-    """Held if the kernel refuses the call as such; whatever it has made goes with this process."""
+    """Held if the kernel refuses the call as such; any effect ends with this process."""
     number = (_NUMBERS.get(platform.machine(), {}) | _SAME_EVERYWHERE).get(name)
     if number is None:
         return absent(f"the number of {name} is not known for {platform.machine()}")
@@ -40,7 +40,7 @@ def refused(name: str, *arguments: object) -> Outcome:
 
 
 def judged(result: int, name: str) -> Outcome:
-    """By what a call of the C library has returned."""
+    """Judges the return value of a call of the C library."""
     if result >= 0:
         return opened(f"{name} is allowed")
     number = ctypes.get_errno()
@@ -49,7 +49,7 @@ def judged(result: int, name: str) -> Outcome:
 
 
 def words(*values: int) -> "ctypes.Array[ctypes.c_uint32]":
-    """Memory for a structure; it lives as long as the call."""
+    """Allocates memory for a structure; it lives as long as the call."""
     return (ctypes.c_uint32 * len(values))(*values)
 
 

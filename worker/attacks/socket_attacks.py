@@ -12,7 +12,7 @@ from worker.attacks.outcome import Outcome, absent, any_of, held, opened
 
 _CONNECT_SECONDS = 3.0
 _REFUSED = (401, 403)
-# A stream as most are; which of the others a socket is shows only when the kind is wrong.
+# A stream first, as most are; the right kind shows only by the error of a wrong one.
 _KINDS = (socket.SOCK_STREAM, socket.SOCK_SEQPACKET, socket.SOCK_DGRAM)
 
 
@@ -54,7 +54,7 @@ def control(targets: Targets) -> Outcome:
 
 
 def worker_sockets(targets: Targets) -> Outcome:
-    """How many take a connection of a tool, or are open in it: the worker itself is connected already."""
+    """Counts sockets that accept a tool's connection or are open in it; the worker is connected already."""
     if not targets.runtime:
         return absent("no folder was named")
     found = [path for path in _files(targets.runtime) if stat.S_ISSOCK(os.lstat(path).st_mode)]

@@ -1,4 +1,4 @@
-"""What a tool is to an agent: a name, a schema, and what repeating it would do; one module each."""
+"""The interface of a tool: a name, a schema, and the effect of a repetition; one module each."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from typing import Any, Protocol
 
 from ipc.messages import ToolClass
 
-# Tells a watcher what happens while it happens; fleeting, never history.
+# Sends a transient note about a running call.
 Note = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a call came to: a text for the model, and for people whether it failed and how a command ended."""
+    """The result of a call: a text for the model; for people, whether it failed and how a command ended."""
 
     text: str
     ok: bool = True
@@ -21,7 +21,7 @@ class Report:
 
 
 class Tool(Protocol):
-    """Something an agent can do to the world. An exception from `run` is told to the model as its result."""
+    """An action of an agent. The model gets an exception from `run` as the result."""
 
     @property
     def name(self) -> str: ...
@@ -37,10 +37,10 @@ class Tool(Protocol):
     def repeat(self) -> ToolClass: ...
 
     async def run(self, arguments: dict[str, Any], note: Note) -> Report | str:
-        """A bare text is a success. Calls of one reply run side by side; `note` speaks for this one."""
+        """A plain text is a success. Calls of one reply run side by side; `note` belongs to this one."""
 
     def close(self) -> None:
-        """The turn is over: the tool lets go of all it holds. Never waits."""
+        """The turn is over: the tool releases everything it holds. Never waits."""
 
 
 MakeTool = Callable[[], Tool]

@@ -1,4 +1,4 @@
-"""The ask tool: a question to a human. The attempt that asks ends; the answer comes to a later one."""
+"""The ask tool: a question to a person. The attempt that asks ends; a later one gets the answer."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -9,7 +9,7 @@ import msgspec
 from ipc.messages import ToolClass
 from worker.tools import Note
 
-# A question is read by a person, on a telephone too.
+# People read a question on a telephone too.
 _TEXT_CHARACTERS_MAX = 4000
 _CHOICES_MAX = 20
 _CHOICE_CHARACTERS_MAX = 200
@@ -56,7 +56,7 @@ class Ask:
     repeat: Final[ToolClass] = "pure"
 
     async def run(self, arguments: dict[str, Any], note: Note) -> str:
-        """For a call that is not the question asked: says what is wrong with it, or that it has to wait."""
+        """For a call that is not asked: returns its fault, or that it has to wait."""
         msgspec.convert(arguments, Question)
         return _NOT_ASKED
 
@@ -64,7 +64,7 @@ class Ask:
 
 
 def read_question(arguments: str) -> Question | None:
-    """The question of a call, or None when its arguments are not as the schema has them."""
+    """Returns the question of a call, or None when its arguments do not match the schema."""
     try:
         return msgspec.json.decode(arguments, type=Question)
     except (msgspec.MsgspecError, RecursionError):

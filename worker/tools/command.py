@@ -1,6 +1,6 @@
-"""One command line as a process group of its own: heard through one pipe, ended by a signal to all of it.
+"""Runs one command line as a process group: one pipe for its output, one signal to end it.
 
-The command has ended when its own process has, whoever else holds the pipe.
+The command has ended when its own process has, even if other processes still hold the pipe.
 """
 
 import asyncio
@@ -13,35 +13,35 @@ from worker import descendants
 from worker.tools import spawn
 
 _SHELL = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
-# Keys and tokens of the host are not for commands: what is not named here does not reach them.
+# Commands get these variables only: the host's keys and tokens are not for them.
 _VARIABLES = frozenset(
     ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "GIT_CONFIG_SYSTEM")
 )
-# Nobody sits at a terminal: no colours, no pager.
+# There is no terminal: no colours, no pager.
 _FIXED = {"TERM": "dumb", "PAGER": "cat"}
 _READ_BYTES = 65_536
-# What the command has written is in the pipe when it ends; its children may take this long to follow.
+# The command's output is in the pipe when it ends; its children have this long to write more.
 _DRAIN_SECONDS = 0.2
-# For a command to put its things in order before it is killed.
+# Time for a command to clean up before it is killed.
 _GRACE_SECONDS = 2.0
-# The dead are gone in milliseconds; one that the kernel cannot end is not waited for.
+# Killed processes are gone in milliseconds; one that the kernel cannot end is not waited for.
 _DEATH_SECONDS_MAX = 2.0
 
-Heard = Callable[[bytes], None]
+OnOutput = Callable[[bytes], None]
 
 
 def environment(host: Mapping[str, str]) -> dict[str, str]:
-    """What a command sees of the host's environment."""
+    """Returns the environment of a command."""
     shown = {name: value for name, value in host.items() if name in _VARIABLES or name.startswith("LC_")}
     return shown | _FIXED
 
 
 class Command:
-    """Runs from the moment it is made; `heard` gets stdout and stderr in the order they were written."""
+    """Runs from its construction on; `on_output` gets stdout and stderr in the order they were written."""
 
-    def __init__(self, line: str, folder: str, heard: Heard) -> None:
+    def __init__(self, line: str, folder: str, on_output: OnOutput) -> None:
         self._loop = asyncio.get_running_loop()
-        self._heard = heard
+        self._on_output = on_output
         self._began = self._loop.time()
         self._ended = asyncio.Event()
         self._silent = asyncio.Event()
@@ -67,7 +67,7 @@ class Command:
 
     @property
     def is_silent(self) -> bool:
-        """Nobody holds the other end of the pipe any more."""
+        """True when no process holds the other end of the pipe any more."""
         return self._silent.is_set()
 
     @property
@@ -87,7 +87,7 @@ class Command:
 
     @property
     def exit(self) -> int | None:
-        """Its status, if it has ended by itself."""
+        """Its status, if it has exited."""
         status = self._process.returncode
         return status if status is not None and status >= 0 else None
 
@@ -103,25 +103,25 @@ class Command:
             return f"signal {-status}"
 
     async def wait(self, seconds: float) -> bool:
-        """Whether it ends within this time; if so, what it wrote has been heard."""
+        """Returns true if it ends within this time; all its output has been read then."""
         if not await _happens(self._ended, seconds):
             return False
         await _happens(self._silent, _DRAIN_SECONDS)
         return True
 
     async def stop(self) -> None:
-        """Asks the whole group to end, then makes it."""
+        """Sends SIGTERM to the whole group, then SIGKILL."""
         self._signal(signal.SIGTERM)
         if not await self.wait(_GRACE_SECONDS):
             self._signal(signal.SIGKILL)
             await self.wait(_DEATH_SECONDS_MAX)
 
     def ignore(self) -> None:
-        """What its children write from here on is read and forgotten: a closed pipe would end them."""
-        self._heard = _forget
+        """Reads and drops later output of its children: a closed pipe would end them."""
+        self._on_output = _forget
 
     def close(self) -> None:
-        """Kills the group if the command runs, and lets go; whoever takes in orphans reaps it."""
+        """Kills the group if the command runs, and releases it; the adopter of orphans reaps it."""
         self._hang_up()
         if not self.has_ended:
             self._signal(signal.SIGKILL)
@@ -140,7 +140,7 @@ class Command:
         except BlockingIOError:
             return
         if content:
-            self._heard(content)
+            self._on_output(content)
         else:
             self._hang_up()
 

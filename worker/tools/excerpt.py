@@ -1,4 +1,4 @@
-"""What is kept of an output of any length: its beginning and its end; the middle is cut and counted."""
+"""Keeps the beginning and the end of an output of any length; the middle is cut and counted."""
 
 
 class Excerpt:
@@ -20,7 +20,7 @@ class Excerpt:
             del self._tail[:excess]
 
     def text(self) -> str:
-        """All of it, or both ends with a line between them that says how much is missing."""
+        """Returns all of it, or both ends with a line between them that says how much is missing."""
         if not self._left_out:
             return (self._head + self._tail).decode(errors="replace")
         head, tail = self._head.decode(errors="replace"), self._tail.decode(errors="replace")

@@ -1,4 +1,4 @@
-"""A running command's output for whoever watches: the newest lines, a few times a second, never all of it."""
+"""Notes about a running command's output: the newest lines, a few times a second, never all of it."""
 
 import asyncio
 import codecs
@@ -6,7 +6,7 @@ from collections import deque
 
 from worker.tools import Note
 
-# Often enough to look alive; a flood of output costs four notes a second and not more.
+# Frequent enough to show activity; a flood of output costs four notes a second at most.
 _NOTE_SECONDS = 0.25
 # Together less than the longest note, so that the newest line is never the one that is cut.
 _LINES_MAX = 4
@@ -14,7 +14,7 @@ _LINE_CHARACTERS_MAX = 100
 
 
 class Ticker:
-    """Output in, notes out."""
+    """Makes notes of output."""
 
     def __init__(self, note: Note) -> None:
         self._note = note
@@ -24,7 +24,7 @@ class Ticker:
         self._unfinished = ""
         self._timer: asyncio.TimerHandle | None = None
 
-    def hear(self, content: bytes) -> None:
+    def add(self, content: bytes) -> None:
         *lines, unfinished = (self._unfinished + self._decoder.decode(content)).split("\n")
         for line in lines:
             self._keep(line)
@@ -33,12 +33,12 @@ class Ticker:
             self._timer = asyncio.get_running_loop().call_later(_NOTE_SECONDS, self._tell)
 
     def close(self) -> None:
-        """Tells what is left and falls silent."""
+        """Sends the rest and stops."""
         if self._timer is not None:
             self._tell()
 
     def _keep(self, line: str) -> None:
-        # What a progress bar has written over is not worth a line.
+        # Text that a progress bar has overwritten is not shown.
         shown = line.rstrip().rpartition("\r")[2][:_LINE_CHARACTERS_MAX]
         if shown:
             self._skipped += len(self._lines) == _LINES_MAX

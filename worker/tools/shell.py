@@ -12,13 +12,13 @@ from worker.tools.command import Command
 from worker.tools.excerpt import Excerpt
 from worker.tools.live_output import Ticker
 
-# Some ten thousand tokens: a model reads that in one go, and it fits a tool result without another cut.
+# Some ten thousand tokens: a model can read that at once, and it fits a tool result without another cut.
 _OUTPUT_BYTES_MAX = 40_000
 _RUN_SECONDS = 120.0
 _TIMEOUT_SECONDS_MAX = 3600.0
-# A command that says nothing is seen to be alive this often: without any progress the turn counts as stuck.
+# Interval of notes for a silent command: without any progress the turn counts as stuck.
 _SIGN_SECONDS = 20.0
-# More than one turn has use for; each holds a pipe.
+# More than one turn needs; each holds a pipe.
 _HELD_MAX = 32
 
 _DESCRIPTION = (
@@ -56,7 +56,7 @@ class _Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Background:
-    """A command that nobody waits for, and what it wrote since somebody last read it."""
+    """A command in the background, and its output since the last read."""
 
     def __init__(self, order: _Order) -> None:
         self._unread = Excerpt(_OUTPUT_BYTES_MAX)
@@ -80,7 +80,7 @@ class Shell:
 
     def __init__(self) -> None:
         self._background: dict[str, _Background] = {}
-        # Commands that have ended while something they started still holds their pipe, or that run right now.
+        # Running commands, and ended ones whose pipe is still held by their descendants.
         self._foreground: list[Command] = []
         self._started = 0
 
@@ -105,11 +105,11 @@ class Shell:
     async def _run(self, order: _Order, note: Note) -> Report:
         output, ticker = Excerpt(_OUTPUT_BYTES_MAX), Ticker(note)
 
-        def heard(content: bytes) -> None:
+        def on_output(content: bytes) -> None:
             output.add(content)
-            ticker.hear(content)
+            ticker.add(content)
 
-        command = Command(_line(order), order.folder or ".", heard)
+        command = Command(_line(order), order.folder or ".", on_output)
         self._foreground.append(command)
         limit = order.timeout_seconds or _RUN_SECONDS
         in_time = await _watched(command, limit, note)
@@ -153,7 +153,7 @@ class Shell:
         return [*self._foreground, *(background.command for background in self._background.values())]
 
     def _forget_some(self) -> None:
-        """Lets go of ended commands: of those whose pipe is closed, and of the oldest beyond the bound."""
+        """Releases ended commands: those whose pipe is closed, and the oldest above the limit."""
         held = [command for command in self._foreground if not (command.has_ended and command.is_silent)]
         surplus = [command for command in held if command.has_ended][:-_HELD_MAX]
         for command in surplus:
@@ -165,7 +165,7 @@ class Shell:
 
 
 async def _watched(command: Command, limit: float, note: Note) -> bool:
-    """Waits for the command, with a sign of life now and then."""
+    """Waits for the command, with a note at intervals."""
     while (left := limit - command.seconds) > 0:
         if await command.wait(min(left, _SIGN_SECONDS)):
             return True
@@ -180,7 +180,7 @@ def _line(order: _Order) -> str:
 
 
 def _has_failed(command: Command) -> bool:
-    """Whether it ended otherwise than with status 0; one that still runs has not failed."""
+    """True when it ended otherwise than with status 0; a running one has not failed."""
     return command.has_ended and command.exit != 0
 
 

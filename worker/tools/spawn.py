@@ -16,7 +16,7 @@ _filtered: ThreadPoolExecutor | None = None
 
 
 def restrict(program: bytes) -> None:
-    """From here on tools are started under this seccomp filter. Call it once."""
+    """Starts tools under this seccomp filter from now on. Call it once."""
     global _filtered
     _filtered = ThreadPoolExecutor(1, "tools", syscalls.filter_calls, (program,))
 
@@ -24,7 +24,7 @@ def restrict(program: bytes) -> None:
 def start(
     line: Sequence[str], *, output: int, folder: str, environment: Mapping[str, str]
 ) -> "subprocess.Popen[bytes]":
-    """The process, in a session of its own, with empty input; `output` takes what it writes, errors too."""
+    """Returns the process, in a session of its own, with empty input; `output` gets its stdout and stderr."""
 
     def begin() -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
