@@ -1,1 +1,1 @@
-"""The hand: the commands a person types; a client that imports `ipc` only and starts fast."""
+"""The command-line client: imports `ipc` only and starts fast."""

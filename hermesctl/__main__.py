@@ -4,7 +4,7 @@ import sys
 from os.path import abspath, dirname
 
 if not sys.flags.safe_path:
-    # `-m` has put the working directory first, which may be anybody's folder. Our packages lie in this one.
+    # `-m` puts the working directory first, which may belong to any user. This is the folder of our packages.
     sys.path[0] = dirname(dirname(abspath(__file__)))
 
 from hermesctl.main import main

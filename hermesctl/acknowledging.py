@@ -1,4 +1,4 @@
-"""What a named client has shown is acknowledged after it was shown, so that it is never shown again."""
+"""Acknowledges the events that a named client has shown, so that they are not shown again."""
 
 import time
 
@@ -6,7 +6,7 @@ from hermesctl.client import refusal
 from hermesctl.event_stream import EventStream
 from ipc.messages import Answer, Done, Event, Refused, Seen
 
-# Acknowledged after so many events or so much time: what a crash in between may show twice.
+# Acknowledged after so many events or so much time: a crash in between may show these twice.
 _EVENTS_MAX = 100
 _SECONDS_MAX = 0.5
 
@@ -23,7 +23,7 @@ class Acknowledging:
         self._told_at = time.monotonic()
 
     def shown(self, item: Answer | None) -> None:
-        """After every item, and after every silence. A refusal to remember it ends the command."""
+        """Called after every item, and after every silence. A refusal ends the command."""
         if isinstance(item, Refused):
             raise refusal(item)
         if isinstance(item, Event):
@@ -33,12 +33,12 @@ class Acknowledging:
             self._stream.client.post(self._seen())
             self._told, self._told_at = self._shown, time.monotonic()
 
-    def line_lost(self) -> None:
-        """What was posted may not have arrived; it is said again."""
+    def connection_lost(self) -> None:
+        """Repeats the last acknowledgement, which may not have arrived."""
         self._told = 0
 
     def finish(self) -> None:
-        """The last word, waited for."""
+        """Sends the last acknowledgement and waits for the answer."""
         if self._shown:
             self._stream.client.ask(self._seen(), Done)
 

@@ -1,4 +1,4 @@
-"""An answer as it is spoken: every word once and in order, whatever the stream repeats or misses."""
+"""Prints a streamed answer: all text once and in order, whatever the stream repeats or misses."""
 
 import shutil
 import sys
@@ -11,64 +11,67 @@ from ipc.messages import Delta
 _LINE_START = "\r\x1b[K"
 
 
-class Speech:
-    """Prints one turn's words to stdout. After a gap it waits for a piece that closes it, or for the end."""
+class AnswerPrinter:
+    """Prints one turn's text to stdout. After a gap it waits for a piece that closes it, or for the end."""
 
     def __init__(self) -> None:
         self._begin = 0
-        self._said = ""
+        self._shown = ""
         self._is_gapped = False
         self._line_open = False
         self._is_flashing = False
         self._pieces = Pieces()
 
     def join_at(self, offset: int) -> None:
-        """What the turn had said before belongs to somebody else's message."""
+        """Skips the text up to here, which answers another message."""
         self._begin = offset
 
     def take(self, delta: Delta) -> None:
-        position = self._begin + len(self._said)
+        position = self._begin + len(self._shown)
         if delta.offset <= position:
             self._is_gapped = False
-            self._say(delta.text[position - delta.offset :])
+            self._print(delta.text[position - delta.offset :])
         elif not self._is_gapped:
             self._is_gapped = True
             self.aside("part of the stream was missed; it is shown as soon as it is known")
 
     def cut_to(self, offset: int) -> None:
-        """The answer stands up to here; words beyond were shown and then lost, so it is shown again."""
-        if self._begin + len(self._said) > offset:
-            begin, kept = min(self._begin, offset), self._said[: max(0, offset - self._begin)]
-            self._start_afresh()
-            self._begin = begin
-            self._say(kept)
+        """The recorded answer ends here.
 
-    def _start_afresh(self) -> None:
-        """On a new line, as if nothing had been shown."""
+        Text beyond was shown and then lost, so the answer is shown again.
+        """
+        if self._begin + len(self._shown) > offset:
+            begin, kept = min(self._begin, offset), self._shown[: max(0, offset - self._begin)]
+            self._restart()
+            self._begin = begin
+            self._print(kept)
+
+    def _restart(self) -> None:
+        """Starts on a new line, as if nothing had been shown."""
         self.end_line()
         self._begin = 0
-        self._said = ""
+        self._shown = ""
         self._is_gapped = False
 
     def finish(self, text: str) -> None:
-        """Prints what of the whole text was not shown yet."""
+        """Prints the part of the whole text that was not shown yet."""
         whole = text[self._begin :]
-        if whole.startswith(self._said):
-            self._say(whole[len(self._said) :])
-        elif not self._said.startswith(whole):
-            self._start_afresh()
-            self._say(text)
+        if whole.startswith(self._shown):
+            self._print(whole[len(self._shown) :])
+        elif not self._shown.startswith(whole):
+            self._restart()
+            self._print(text)
         self.end_line()
 
     def aside(self, text: str) -> None:
-        """A remark that does not run into the words."""
+        """Prints a remark on a line of its own."""
         if self._line_open and sys.stdout.isatty():
             self.end_line()
         self._unflash()
         aside(text)
 
     def flash(self, text: str) -> None:
-        """A remark that the next one, or a word, takes the place of; only on a terminal."""
+        """Prints a remark that the next remark or text replaces; only on a terminal."""
         if sys.stderr.isatty() and not self._line_open:
             room = shutil.get_terminal_size().columns - 1
             self._draw(paint(cut(one_line(text), room), "dim", sys.stderr))
@@ -80,7 +83,7 @@ class Speech:
             self._draw("")
 
     def _draw(self, line: str) -> None:
-        """Past the filter of the standard streams, which lets nothing through that moves the cursor."""
+        """Bypasses the filter of the standard streams, which removes cursor movements."""
         if (terminal := sys.__stderr__) is not None:
             terminal.write(_LINE_START + line)
             terminal.flush()
@@ -90,9 +93,9 @@ class Speech:
         if self._line_open:
             self._write(self._pieces.end() + "\n")
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         if text:
-            self._said += text
+            self._shown += text
             self._write(self._pieces.take(text))
 
     def _write(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""The choices of a question: how they are numbered, and what a typed line chooses."""
+"""The choices of a question: their numbers, and the choice that a typed line means."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,10 @@ def numbered(choices: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def meant_by(typed: str, kind: str, choices: Sequence[str]) -> str:
-    """A choice by its own words or its number, yes or no by a letter; anything else says itself."""
+    """Matches a choice by its text or its number, yes or no by a letter.
+
+    Any other line is the answer itself.
+    """
     words = typed.strip()
     if words in choices:
         return words
@@ -21,7 +24,7 @@ def meant_by(typed: str, kind: str, choices: Sequence[str]) -> str:
 
 
 def ways(kind: str, choices: Sequence[str]) -> str:
-    """What may be typed, in a sentence."""
+    """Returns the possible inputs, in a sentence."""
     if kind == "approve":
         return "y or n"
     return "a number or your own words" if choices else "your own words"

@@ -1,4 +1,4 @@
-"""The control protocol from the asking side: numbered requests and answers, every wait bounded."""
+"""The client side of the control protocol: numbered requests and answers, every wait bounded."""
 
 import os
 import select
@@ -18,11 +18,11 @@ from ipc.messages import Answer, Care, Queue, Refused, Request, Show, Table
 from ipc.places import Places, is_listening
 from ipc.sockets import Wire
 
-# The supervisor answers after one commit; ten seconds is a disk in deep trouble.
+# The supervisor answers after one commit; ten seconds mean a failing disk.
 ANSWER_SECONDS = 10.0
-# How long silence may last before the line itself is doubted.
+# After this much silence the connection itself is checked.
 SILENCE_SECONDS = 0.5
-# Answers of a follow that arrive while another answer is awaited; a few seconds of a fast stream.
+# Events that arrive while another answer is awaited; a few seconds of a fast stream.
 _ASIDE_MAX = 20_000
 
 _Expected = TypeVar("_Expected")
@@ -47,7 +47,7 @@ class Client:
     def ask(
         self, request: Request, expected: type[_Expected], timeout_seconds: float = ANSWER_SECONDS
     ) -> _Expected:
-        """The answer to a request; a refusal ends the command."""
+        """Returns the answer to a request; a refusal ends the command."""
         return self.answer_to(self.post(request), expected, timeout_seconds)
 
     def rows(
@@ -56,7 +56,7 @@ class Client:
         at_most: int | None = None,
         timeout_seconds: float = ANSWER_SECONDS,
     ) -> Iterator[dict[str, Any]]:
-        """The rows of a table, page after page; without `at_most` all of them."""
+        """Returns the rows of a table, page after page; without `at_most` all of them."""
         left = at_most
         while left is None or left > 0:
             page = self.ask(request, Table, timeout_seconds)
@@ -69,7 +69,7 @@ class Client:
     def answer_to(
         self, number: int, expected: type[_Expected], timeout_seconds: float = ANSWER_SECONDS
     ) -> _Expected:
-        """The first expected answer under a number; whatever else arrives is kept for `receive`."""
+        """Returns the first expected answer under a number; other arrivals are kept for `receive`."""
         deadline = time.monotonic() + timeout_seconds
         while (left := deadline - time.monotonic()) > 0:
             arrived = self._read(min(left, SILENCE_SECONDS))
@@ -87,17 +87,17 @@ class Client:
         )
 
     def post(self, request: Request) -> int:
-        """Sends a request whose answers are read by `receive`, under the number returned."""
+        """Sends a request whose answers `receive` returns, under the number returned."""
         self._number += 1
         self._socket.send([self._number.to_bytes(8, "big"), encode(request)])
         return self._number
 
     def receive(self, timeout_seconds: float) -> tuple[int, Answer] | None:
-        """The next answer with its request's number, or None: the time is over or somebody woke us."""
+        """Returns the next answer with its request's number, or None after the time limit or a wake."""
         return self._aside.popleft() if self._aside else self._read(timeout_seconds)
 
     def is_lost(self) -> bool:
-        """Whether the process we connected to has gone, even if another listens there by now."""
+        """True when the connected process is gone, even if another one listens there by now."""
         return _birth(self._path) != self._born or not is_listening(self._path)
 
     def close(self) -> None:
@@ -122,7 +122,7 @@ class Client:
 
 
 def listener_pid(places: Places) -> int | None:
-    """The process that listens at the control socket, as the kernel knows it: it need not answer."""
+    """Returns the pid of the listener at the control socket from the kernel: it need not answer."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(places.control)
@@ -132,14 +132,17 @@ def listener_pid(places: Places) -> int | None:
 
 
 def refusal(refused: Refused) -> CommandError:
-    """What a refused request ends the command with."""
+    """Returns the error with which a refused request ends the command."""
     later = refused.retry_after_seconds
     hint = refused.hint if later is None else f"{refused.hint} (again in {later:g} s)"
     return CommandError(refused.error, hint, Exit.REFUSED)
 
 
 def _birth(path: str) -> tuple[int, int] | None:
-    """Tells one socket file from its successor: ZeroMQ reconnects silently, but a follow does not survive."""
+    """Tells a socket file from its successor:
+
+    ZeroMQ reconnects silently, but a subscription does not survive.
+    """
     try:
         found = os.stat(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""A clip on its way in: copied into the clips folder under a fresh name, durable before it is spoken of."""
+"""Copies a clip into the clips folder under a new name, durable before a message names it."""
 
 import os
 import sys
@@ -9,18 +9,18 @@ from hermesctl.errors import CommandError
 from hermesctl.exit_codes import Exit
 from ipc.places import Places, make_private
 
-# The supervisor has the same limit; what is over it need not be copied first.
+# The supervisor has the same limit; a larger file need not be copied first.
 BYTES_MAX = 25 * 1024 * 1024
 _COPY_BYTES = 1024 * 1024
 
 
 def store(places: Places, audio: str) -> str:
     """Copies a file, or standard input for `-`; returns the clip's name once it would survive a crash."""
-    # Root may speak to a service of another user, whose folders must stay that user's.
+    # Root may use a service of another user, whose folders must stay that user's.
     if os.geteuid() != 0 or not places.clips.exists():
         make_private(places.clips)
     name = os.urandom(16).hex()
-    # Its dot keeps an unfinished copy from being taken for a clip.
+    # The dot marks an unfinished copy, which is not a clip.
     part = places.clips / f".{name}"
     try:
         with _opened(audio) as source, open(part, "xb", opener=_privately) as copy:
@@ -39,7 +39,7 @@ def store(places: Places, audio: str) -> str:
 
 
 def discard(places: Places, name: str) -> None:
-    """Takes back a clip that no message was made of."""
+    """Removes a clip that no message uses."""
     (places.clips / name).unlink(missing_ok=True)
 
 

@@ -24,7 +24,7 @@ def tell(form: str, sentence: str, **fields: object) -> None:
 
 
 def steps(form: str) -> Callable[[str], None]:
-    """Where a command with several steps tells of each: beside the object where one is printed."""
+    """Returns where a command with several steps reports each: beside the object where one is printed."""
     return aside if form == "json" else print
 
 

@@ -1,4 +1,4 @@
-"""What the shell offers after Tab: commands, names and ids; quick, and silent when nobody answers."""
+"""Shell completion: commands, names and ids; fast, and silent when the supervisor does not answer."""
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from ipc.messages import TurnState
 
-# A person has pressed Tab and looks at the line: later than this, nothing is better than something.
+# A person waits after Tab: after this time an empty answer is better than a late one.
 _ANSWER_SECONDS = 1.0
 _ROWS_MAX = 200
 _Table = Literal["sessions", "turns", "questions", "workers"]
@@ -37,7 +37,7 @@ def questions(ctx: click.Context, parameter: click.Parameter, incomplete: str) -
 
 
 def agents(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
-    """Those that have a worker: no table lists the others."""
+    """Agents that have a worker: no table lists the others."""
     from click.shell_completion import CompletionItem
 
     names = sorted({str(row.get("agent")) for row in _rows(ctx, "workers")})
@@ -59,7 +59,7 @@ def _item(row: dict[str, Any], name: str, help: str) -> "CompletionItem[str]":
 
 
 def _offer(items: "Iterable[CompletionItem[str]]", incomplete: str) -> "list[CompletionItem[str]]":
-    """A name that is no line by itself would be read as several."""
+    """Leaves out a name with a line break, which would be read as several."""
     return [item for item in items if item.value.startswith(incomplete) and item.value.isprintable()]
 
 

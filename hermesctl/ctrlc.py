@@ -1,4 +1,4 @@
-"""Ctrl-C as a request: the first press is noted and wakes whoever waits, the second ends the command."""
+"""Ctrl-C as a request: the first press wakes the waiting code, the second ends the command."""
 
 import os
 import signal

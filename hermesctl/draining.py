@@ -1,4 +1,4 @@
-"""Waiting for the turns that run to end, and saying which: what `drain --wait` and `stop --drain` share."""
+"""Waits for running turns and names them; shared by `drain --wait` and `stop --drain`."""
 
 import time
 
@@ -9,16 +9,16 @@ from ipc.bounds import ROWS_MAX
 from ipc.messages import Done, Drain, Show, Table
 from ipc.places import Places
 
-# Between two looks at what still runs.
+# Interval of checks for running turns.
 _LOOK_SECONDS = 0.2
-# As many turns as are named; of more, the number says enough.
+# Turns that are named; of more, the number is enough.
 _NAMED_MAX = 5
 
 
 def drain_and_wait(places: Places, budget_seconds: float | None) -> list[str]:
-    """Begins no turn any more and waits for those that run; the ones still running when the time is over.
+    """Starts no further turn and waits; returns the turns still running at the time limit.
 
-    Without a time it waits for as long as it takes.
+    Without a time limit it waits for as long as it takes.
     """
     client = Client(places)
     waiting = Waiting()
@@ -36,7 +36,7 @@ def drain_and_wait(places: Places, budget_seconds: float | None) -> list[str]:
 
 
 def drain_seconds(places: Places) -> float:
-    """What hermes.toml gives a stop that drains first."""
+    """Returns the drain time in hermes.toml."""
     client = Client(places)
     try:
         return float(client.ask(Show("status"), Table).rows[0]["drain_seconds"])
@@ -49,6 +49,6 @@ def running_turns(client: Client) -> list[str]:
 
 
 def named(turns: list[str]) -> str:
-    """The turns in a sentence."""
+    """Lists the turns in a sentence."""
     more = len(turns) - _NAMED_MAX
     return ", ".join(turns[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")

@@ -1,4 +1,4 @@
-"""How a command fails: one sentence that names the fault, one that names the remedy, and an exit code."""
+"""Errors of commands: a fault, a hint, and an exit code."""
 
 from hermesctl.exit_codes import Exit
 
@@ -14,7 +14,7 @@ class CommandError(Exception):
 
 
 class NotRunning(CommandError):
-    """Nobody answers at the control socket, or whoever did has gone."""
+    """No supervisor answers at the control socket, or the one that did is gone."""
 
     def __init__(self, fault: str = "the supervisor is not running", hint: str = "hermesctl start") -> None:
         super().__init__(fault, hint, Exit.NOT_RUNNING)

@@ -1,4 +1,4 @@
-"""Events as others read them: the JSON line of the feed, and the gist of each type in a few words."""
+"""Formats events: as a line of JSON, and as a short description of each type."""
 
 import re
 import time
@@ -44,13 +44,13 @@ def clock(at: float) -> str:
 
 
 def gist(event: Event) -> str:
-    """What happened, in the words of a person; unknown types show their fields."""
+    """Describes the event for a person; unknown types show their fields."""
     say = _GISTS.get(event.type)
     return one_line(say(event.fields)) if say else _all_fields(event.fields)
 
 
 def proof(fields: _Fields) -> str:
-    """How a turn was ended, from the fields of turn.interrupted."""
+    """Describes how a turn was ended, from the fields of turn.interrupted."""
     killed = fields.get("killed") or {}
     count = killed.get("processes") or 0
     if not count:
@@ -60,20 +60,20 @@ def proof(fields: _Fields) -> str:
     how = killed.get("how", "?")
     left = "some may be left"
     if killed.get("all_dead"):
-        # Only the kernel can say that none is left; other cells end whatever they find.
+        # Only the kernel can guarantee that none is left; other cells end the processes they find.
         left = "none left" if how == "pidns" else "none found"
     return f"{count} {noun} ended in {killed.get('ms', '?')} ms, {left} ({how})"
 
 
 def left(fields: _Fields) -> str:
-    """What a kill could not end, from the fields of attempt.stuck."""
+    """Describes what a kill could not end, from the fields of attempt.stuck."""
     count = fields.get("processes") or 0
     noun = "1 process is" if count == 1 else f"{count} processes are"
     return f"was killed, but {noun} still there: {fields.get('words')}; its session is held until then"
 
 
 def unwritten(done: Done) -> list[str]:
-    """What an interrupt did that is not in the journal yet: a line for each turn, then why it is not."""
+    """Describes an interrupt that is not in the journal yet: a line for each turn, then the reason."""
     killed = {one_line(each.turn): proof({"killed": msgspec.to_builtins(each)}) for each in done.killed}
     turns = (one_line(turn) for turn in done.turns)
     lines = [f"{turn} interrupted: {killed.get(turn, 'nothing of it was running')}" for turn in turns]
@@ -81,12 +81,12 @@ def unwritten(done: Done) -> list[str]:
 
 
 def arguments(summary: object) -> str:
-    """A tool's arguments without the signs of JSON: the value alone where there is one, else each by name."""
+    """Formats a tool's arguments without JSON syntax: a single value alone, else each by name."""
     text = str(summary or "")
     try:
         found = msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError):
-        # Long ones come cut off; the beginning is what a person recognises.
+        # Long ones are cut off; a person recognises the beginning.
         return one_line(re.sub(r'^\{"\w+": "', "", text))
     if len(found) == 1:
         return one_line(*found.values())
@@ -94,14 +94,17 @@ def arguments(summary: object) -> str:
 
 
 def command_end(fields: _Fields) -> str:
-    """How a command ended, from the fields of tool.finished; nothing when it ended well, or was none."""
+    """Describes how a command ended, from the fields of tool.finished.
+
+    Empty for success, or without a command.
+    """
     if fields.get("signal"):
         return one_line(fields["signal"])
     return f"exit {fields['exit']}" if fields.get("exit") else ""
 
 
 def finish(fields: _Fields) -> str:
-    """Why an answer is less than was asked for, from the fields of turn.done; nothing when it is whole."""
+    """Describes why an answer is incomplete, from the fields of turn.done; empty when it is complete."""
     reason = one_line(fields.get("finish") or "stop")
     return "" if reason == "stop" else _FINISHES.get(reason, f"the model ended it: {reason}")
 

@@ -7,18 +7,18 @@ from hermesctl.errors import NotRunning
 from ipc.messages import Answer, Cut, Delta, Event, Follow, Following, Noted, Show, Unfollow
 from ipc.places import Places
 
-# Between two looks whether the supervisor is back.
+# Pause between two attempts to reconnect.
 _RETRY_SECONDS = 0.2
 # A reader that is slow now and then is cut less often than this.
 _RESUBSCRIBE_SECONDS = 1.0
-# The word that a follow was cut can itself be lost; after so much silence it is asked for anew.
+# The frame that reports a cut can itself be lost; after so much silence the stream subscribes again.
 _QUIET_SECONDS = 30.0
-# Sessions caught up after a loss when all are followed: more than anybody reads in one terminal.
+# Sessions caught up after a loss when all are subscribed: more than a person reads in one terminal.
 _SESSIONS_MAX = 1000
 
 
 class EventStream:
-    """What happens in one session, or in all when `session` is None."""
+    """The events of one session, or of all when `session` is None."""
 
     def __init__(
         self,
@@ -28,12 +28,12 @@ class EventStream:
         wake: int | None = None,
         cursor: str = "",
     ) -> None:
-        """With a `cursor` and no `after` it begins behind what that name has acknowledged."""
+        """With a `cursor` and no `after` it begins after the last event that the cursor has acknowledged."""
         self._places = places
         self._session = session
         self._wake = wake
         self._seen: dict[str, int] = {}
-        # Sessions that have a follow of their own; everything else comes through the main one.
+        # Sessions with a subscription of their own; all others come through the main one.
         self._own: dict[str, int] = {}
         self._received_at = time.monotonic()
         self._resubscribed_at = 0.0
@@ -42,19 +42,22 @@ class EventStream:
             self._seen = self._heads()
         self._number = self.client.post(Follow(session, after, cursor))
         standing = self.client.answer_to(self._number, Following)
-        # Whether anything was ever said to the session.
+        # False for a session that never got a message.
         self.is_known = session is None or standing.seq > 0
         if session is not None:
             begins = standing.after if cursor else standing.seq
             self._seen[session] = begins if after is None else after
 
     def next(self) -> Answer | None:
-        """The next event, delta or note, or the answer to a posted request; None after a short silence."""
+        """Returns the next event, delta or note, or the answer to a posted request.
+
+        None after a short silence.
+        """
         arrived = self.arrival()
         return None if arrived is None else arrived[1]
 
     def arrival(self) -> tuple[int, Answer] | None:
-        """The same with the number of the request that it answers."""
+        """Returns the same with the number of the request that it answers."""
         arrived = self.client.receive(SILENCE_SECONDS)
         if arrived is None:
             self._check_silence()
@@ -128,7 +131,7 @@ class EventStream:
             self._subscribe_again()
 
     def _resubscribe(self, number: int) -> None:
-        """A follow was cut: take it up again where it ended, but not as fast as it can be cut."""
+        """Subscribes again after the last event, but not as fast as subscriptions can be cut."""
         if time.monotonic() - self._resubscribed_at < _RESUBSCRIBE_SECONDS:
             time.sleep(_RETRY_SECONDS)
         self._resubscribed_at = time.monotonic()

@@ -4,7 +4,7 @@ import enum
 
 
 class Exit(enum.IntEnum):
-    """What became of the command."""
+    """The result of a command."""
 
     DONE = 0
     BUG = 1

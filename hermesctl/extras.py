@@ -1,4 +1,4 @@
-"""Packages that only some commands need: where one is missing, a sentence names the extra that brings it."""
+"""Optional packages of some commands: where one is missing, a sentence names the extra that provides it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from hermesctl.exit_codes import Exit
 
 @contextmanager
 def extra(name: str, fault: str) -> Iterator[None]:
-    """Around the imports of a command."""
+    """Wraps the imports of a command."""
     try:
         yield
     except ModuleNotFoundError as error:

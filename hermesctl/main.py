@@ -1,4 +1,4 @@
-"""From the typed line to the command; a command's module is imported only when that command is used."""
+"""Finds the command of a command line; a command's module is imported only when that command is used."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ from hermesctl.parameters import file, quoted
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-# Name and one-line help, in the order people meet them; `--help` needs no module to show this.
+# Name and one-line help, in reading order; `--help` needs no module to show this.
 COMMANDS = {
     "run": "Run the supervisor in the foreground.",
     "start": "Start the supervisor in the background and return when it is ready.",
@@ -56,7 +56,7 @@ COMMANDS = {
     "completion": "Print the script that makes a shell complete hermesctl's commands, sessions and ids.",
     "version": "Print the version.",
 }
-# A sentence that is longer than the terminal is wide goes on under itself.
+# A sentence that is wider than the terminal continues indented.
 _INDENT = 4
 _EXAMPLES = """\b
 Examples:
@@ -80,7 +80,7 @@ class LazyGroup(click.Group):
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem[Any]]":
-        """Without a command's module: nobody waits for twenty imports after Tab."""
+        """Completes without a command's module: twenty imports are too slow after Tab."""
         from click.shell_completion import CompletionItem
 
         offered = [CompletionItem(name, help=text) for name, text in COMMANDS.items()]
@@ -95,8 +95,8 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            # Caught here because click itself would end the process with the code of a bug.
-            return _nobody_reads()
+            # Caught here because click itself would exit with the code of a bug.
+            return _output_closed()
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -169,7 +169,7 @@ def _run() -> int:
     except (KeyboardInterrupt, click.Abort):
         return Exit.CTRL_C
     except BrokenPipeError:
-        return _nobody_reads()
+        return _output_closed()
     return code if isinstance(code, int) else Exit.DONE
 
 
@@ -181,8 +181,8 @@ def _complain(fault: str, hint: str, code: int) -> int:
     return code
 
 
-def _nobody_reads() -> int:
-    """Output ends without a word; the interpreter's own flush at exit finds an open place."""
+def _output_closed() -> int:
+    """Ends without output; the interpreter's own flush at exit finds an open descriptor."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return Exit.BROKEN_PIPE
 

@@ -1,4 +1,4 @@
-"""Spans on their way to an OpenTelemetry collector: the only place that knows its optional library."""
+"""Sends spans to an OpenTelemetry collector: the only module that uses its optional library."""
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
@@ -15,7 +15,7 @@ _NANOSECONDS = 1_000_000_000
 
 
 class Collector:
-    """Sends in a thread of its own; whoever tells is never held up."""
+    """Sends in a thread of its own; the caller never waits."""
 
     def __init__(self, url: str, home: str) -> None:
         resource = Resource.create({"service.name": "hermes-supervisor", "hermes.home": home})
@@ -25,7 +25,7 @@ class Collector:
         self._tracer = self._provider.get_tracer("hermesctl")
 
     def tell(self, span: Span, parent: object = None) -> None:
-        """The span and all within it."""
+        """Sends the span and all within it."""
         told = self._tracer.start_span(
             span.name,
             context=set_span_in_context(parent) if parent is not None else None,  # type: ignore[arg-type]
@@ -39,6 +39,6 @@ class Collector:
         told.end(end_time=int(span.end * _NANOSECONDS))
 
     def close(self) -> None:
-        """What waits is sent, if the collector takes it in time."""
+        """Sends the waiting spans, if the collector accepts them in time."""
         self._provider.force_flush(_FLUSH_MILLISECONDS)
         self._provider.shutdown()

@@ -1,4 +1,4 @@
-"""Long output page by page: only on a terminal, only when it is longer than the screen, like git."""
+"""Shows long output page by page: only on a terminal, only when it is longer than the screen, like git."""
 
 import os
 import sys

@@ -104,7 +104,7 @@ def name(metavar: str) -> Kind:
 
 
 def is_utf8(text: str) -> bool:
-    """Python keeps a byte that is not UTF-8 as half a surrogate pair, which cannot be encoded again."""
+    """Python keeps a byte that is not UTF-8 as an unpaired surrogate, which cannot be encoded again."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -113,7 +113,7 @@ def is_utf8(text: str) -> bool:
 
 
 def quoted(text: str) -> str:
-    """A value in a sentence: short, on one line, and printable whatever it was."""
+    """Quotes a value in a sentence: short, on one line, and printable."""
     from hermesctl.render import cut, one_line
 
     return f"“{cut(one_line(text.encode(errors='replace').decode()), 40)}”"

@@ -1,4 +1,4 @@
-"""Waiting for a process to end, or ending it, by its pidfd: a recycled pid is never mistaken for it."""
+"""Waits for a process to end, or ends it, by its pidfd: a recycled pid is never mistaken for it."""
 
 import contextlib
 import os
@@ -7,7 +7,7 @@ import signal
 
 
 class Ending:
-    """The end of one process, if it still lives."""
+    """The end of one process, if it is still running."""
 
     def __init__(self, pid: int) -> None:
         try:
@@ -16,7 +16,7 @@ class Ending:
             self._descriptor = None
 
     def within(self, seconds: float) -> bool:
-        """Whether the process is gone, waiting that long at most."""
+        """Returns true when the process is gone, after waiting that long at most."""
         if self._descriptor is None:
             return True
         readable, _, _ = select.select([self._descriptor], [], [], seconds)

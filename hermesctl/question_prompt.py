@@ -1,4 +1,4 @@
-"""A question of an agent, where a person reads it: how it looks, how it is answered, and the typed answer."""
+"""Shows a question of an agent to a person and reads the answer."""
 
 import os
 import select
@@ -16,7 +16,7 @@ from ipc.places import Places
 
 
 def question_lines(fields: dict[str, Any], is_typed_here: bool) -> list[str]:
-    """The question, its choices by number, and what answers it."""
+    """The question, its choices by number, and the ways to answer it."""
     name = shlex.quote(one_line(fields.get("question")))
     kind, choices = str(fields.get("kind")), [one_line(choice) for choice in fields.get("choices") or ()]
     lines = [f"? {one_line(fields.get('turn'))} asks: {fields.get('text')}"]
@@ -31,7 +31,7 @@ def question_lines(fields: dict[str, Any], is_typed_here: bool) -> list[str]:
 
 
 def respond(places: Places, question: str, text: str, form: str) -> None:
-    """Answers a question by its id, and says what follows."""
+    """Answers a question by its id, and prints the result."""
     client = Client(places)
     try:
         done = client.ask(Respond(question, text, "hermesctl"), Done)
@@ -43,25 +43,25 @@ def respond(places: Places, question: str, text: str, form: str) -> None:
 
 
 class Prompt:
-    """Reads an answer from the terminal, if there is one, without ever waiting for it."""
+    """Reads an answer from the terminal, if there is one, without blocking."""
 
     def __init__(self) -> None:
         self._has_terminal = sys.stdin.isatty() and sys.stderr.isatty()
 
     @property
     def is_watched(self) -> bool:
-        """Whether somebody can type here: a job in the background would be stopped by reading."""
+        """True when a person can type here: a background job would be stopped by reading."""
         return self._has_terminal and os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
 
     def open(self) -> None:
-        """What was typed before the question was read is no answer to it."""
+        """Discards what was typed before the question was shown."""
         if self.is_watched:
             import termios
 
             termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
     def line(self) -> str:
-        """The line that was typed, or nothing; the end of the input ends the reading."""
+        """Returns the typed line, or nothing; the end of the input ends the reading."""
         if not self.is_watched or not select.select([sys.stdin], [], [], 0)[0]:
             return ""
         line = sys.stdin.buffer.readline()

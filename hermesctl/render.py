@@ -1,4 +1,4 @@
-"""How things look: sizes, ages, colours, tables that fit the terminal; plain where nobody watches."""
+"""Formats sizes, ages, colours and tables that fit the terminal; plain text without a terminal."""
 
 import os
 import re
@@ -59,7 +59,7 @@ def colour_of(state: str) -> str:
 
 
 def aside(text: str) -> None:
-    """A remark beside the output: to stderr, dim."""
+    """Prints a remark beside the output: to stderr, dim."""
     print(paint(neutral(text), "dim", sys.stderr), file=sys.stderr, flush=True)
 
 
@@ -68,7 +68,7 @@ def one_line(value: object) -> str:
 
 
 def folded(text: str, indent: int, stream: IO[str]) -> str:
-    """A long text goes on under its own beginning, where a terminal would break it anywhere."""
+    """Wraps a long text with indentation, where a terminal would break it anywhere."""
     if not stream.isatty():
         return text
     import textwrap
@@ -135,7 +135,7 @@ def percent(value: object) -> str:
 
 
 def liveness(value: object) -> str:
-    """A kind of life: its word, or how long ago its last sign was."""
+    """A sign of life: its state, or how long ago the last one was."""
     return age(value) if isinstance(value, int | float) and not isinstance(value, bool) else plain(value)
 
 
@@ -171,7 +171,7 @@ def cut(text: str, room: int) -> str:
 
 
 def cut_middle(text: str, room: int) -> str:
-    """Both ends of a name: what it is of, and its number."""
+    """Both ends of a name: its subject, and its number."""
     if width(text) <= room:
         return text
     tail = cut(text[::-1], room // 2)[::-1]
@@ -192,8 +192,8 @@ class Column:
     state: bool = False
 
 
-# How a table gives way, step by step: wide columns are cut down to the first number, then columns of at least
-# the second rank are left out. A little of everything goes before all of anything.
+# How a table shrinks, step by step: wide columns are cut down to the first number, then columns of at least
+# the second rank are left out. All columns lose a little before one is lost.
 _CONCESSIONS = ((24, 3), (12, 1), (6, 1))
 
 
@@ -223,12 +223,12 @@ def paint_line(line: Line, stream: IO[str]) -> str:
 
 
 def _is_spare(column: Column, cells: Sequence[str]) -> bool:
-    """A column of lesser rank in which no row says anything."""
+    """True for a column of lesser rank that is empty in every row."""
     return column.rank > 0 and bool(cells) and all(cell == NOTHING for cell in cells)
 
 
 def _fit(widths: dict[Column, int], room: int) -> None:
-    """Narrows the table until a row fits, or nothing more can be given up."""
+    """Narrows the table until a row fits, or nothing more can be left out."""
 
     def excess() -> int:
         return sum(widths.values()) + len(_GAP) * (len(widths) - 1) - room

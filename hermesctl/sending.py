@@ -1,8 +1,8 @@
-"""One message on its way: which turn answers it, what is shown of that turn, and how it ended."""
+"""Sends one message: finds the turn that answers it, shows that turn, and reports its end."""
 
 from typing import Any, Protocol
 
-from hermesctl.answer_stream import Speech
+from hermesctl.answer_stream import AnswerPrinter
 from hermesctl.choices import meant_by
 from hermesctl.command_result import tell
 from hermesctl.ctrlc import CtrlC
@@ -27,21 +27,21 @@ from ipc.messages import (
     Submit,
 )
 
-# A supervisor that restarts is back within seconds; one that is not will not be waited for.
+# A supervisor that restarts is back within seconds; after this the command gives up.
 _RETURN_SECONDS = 60.0
 _RESULTS = {"turn.done": Exit.DONE, "turn.interrupted": Exit.INTERRUPTED}
 # Enough of a call's arguments to tell it from another.
 _LABEL_WIDTH = 40
 # The tool by which an agent asks: the question itself follows at once.
 _ASKING = "ask"
-# Events by which a turn takes a message.
+# Events with which a turn takes a message.
 _TAKEN = frozenset({"turn.opened", "turn.joined", "turn.steered", "question.answered"})
 # Events that end a message without a turn.
 _GIVEN_UP = frozenset({"message.refused", "message.dropped", "transcript.failed"})
 
 
 class Shown(Protocol):
-    """Where the answering turn is shown."""
+    """The output for the answering turn."""
 
     def show(self, item: Event | Delta | Noted) -> None: ...
 
@@ -51,7 +51,7 @@ class Shown(Protocol):
 
 
 class RunningCalls:
-    """Which tool calls run side by side: then what one of them tells is told with its arguments."""
+    """Tool calls that run side by side: their notes are then shown with their arguments."""
 
     def __init__(self) -> None:
         self._running: dict[str, str] = {}
@@ -66,16 +66,16 @@ class RunningCalls:
         self._are_several = self._are_several and bool(self._running)
 
     def label(self, call: str, end: str = "") -> str:
-        """The arguments of a call that does not run alone; nothing for one that does."""
+        """The arguments of a call that does not run alone; empty for one that does."""
         found = self._running.get(call, "") if self._are_several else ""
         return found + end if found else ""
 
 
-class Voice:
-    """Shows the answering turn to a person: words to stdout, the rest beside them."""
+class PlainText:
+    """Shows the answering turn to a person: text to stdout, the rest to stderr."""
 
     def __init__(self) -> None:
-        self._speech = Speech()
+        self._speech = AnswerPrinter()
         self._prompt = Prompt()
         self._calls = RunningCalls()
 
@@ -140,18 +140,18 @@ class JsonLines:
         aside(text)
 
     def join_at(self, offset: int) -> None:
-        """Programs get every delta with its offset and judge for themselves."""
+        """Programs get every delta with its offset and decide for themselves."""
 
 
 def tell_accepted(form: str, session: str, accepted: Accepted) -> Exit:
-    """The end of a command that does not wait for the answer."""
+    """The output of a command that does not wait for the answer."""
     known = {"session": session, "message": accepted.message, "seq": accepted.seq}
     tell(form, accepted.message, **known, again=accepted.again, note=accepted.note)
     return Exit.DONE
 
 
 class Sending:
-    """Submits one message and stays with it until its turn has ended."""
+    """Submits one message and waits until its turn has ended."""
 
     def __init__(
         self, stream: EventStream, session: str, request: Submit | Retry, shown: Shown, ctrl_c: CtrlC
@@ -166,8 +166,8 @@ class Sending:
         self._question: dict[str, Any] | None = None
         self._message = ""
         self._turn: str | None = None
-        # Where each turn of the session stands, for a message that joins one on its way.
-        self._spoken: dict[str, int] = {}
+        # Length of the text of each turn of the session, for a message that joins a running turn.
+        self._offsets: dict[str, int] = {}
         self._stop_asked_of: str | None = None
         self._withdrawal: int | None = None
         self._exit: Exit | None = None
@@ -203,7 +203,7 @@ class Sending:
             case Delta():
                 if item.turn == self._turn:
                     self._shown.show(item)
-                self._spoken = {item.turn: item.offset + len(item.text)}
+                self._offsets = {item.turn: item.offset + len(item.text)}
             case Noted() if item.turn in (self._turn, self._message):
                 self._shown.show(item)
             case Refused() if self._turn is not None:
@@ -219,7 +219,7 @@ class Sending:
         is_ours = self._message in (fields.get("message"), *(fields.get("messages") or ()))
         if is_ours and event.type in _TAKEN and fields["turn"] != self._turn:
             self._turn = fields["turn"]
-            self._shown.join_at(self._spoken.get(fields["turn"], 0))
+            self._shown.join_at(self._offsets.get(fields["turn"], 0))
         if self._turn is not None and fields.get("turn") == self._turn:
             self._note_question(event)
         if is_ours or (self._turn is not None and fields.get("turn") == self._turn):
@@ -260,7 +260,7 @@ class Sending:
         return Exit.INTERRUPTED
 
     def _stop(self) -> None:
-        """Asks once for the end of the turn, or for the message back while it has none."""
+        """Requests the end of the turn once, or takes the message back while it has none."""
         session = self._session
         if self._turn is not None and self._stop_asked_of != self._turn:
             self._stop_asked_of = self._turn

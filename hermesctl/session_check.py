@@ -1,4 +1,4 @@
-"""Whether a session exists: commands that read or act on one refuse a name that nothing was ever said to."""
+"""Checks that a session exists: commands that read or act on one refuse a name without any message."""
 
 from hermesctl.client import Client
 from hermesctl.errors import CommandError
@@ -7,7 +7,7 @@ from hermesctl.parameters import quoted
 from ipc.messages import Follow, Following, Show, Unfollow
 from ipc.places import Places
 
-# Names among which the nearest is looked for: those of the sessions that were used last.
+# The nearest name is searched among the sessions that were used last.
 _NAMES_MAX = 1000
 
 
@@ -16,7 +16,7 @@ def require_session(places: Places, session: str) -> None:
     client = Client(places)
     try:
         number = client.post(Follow(session))
-        # The feed of a session never goes back to 0, whatever the journal forgets.
+        # The seq of a session never returns to 0, whatever the journal prunes.
         if client.answer_to(number, Following).seq == 0:
             raise no_such_session(client, session)
         client.post(Unfollow(number))
@@ -25,7 +25,7 @@ def require_session(places: Places, session: str) -> None:
 
 
 def no_such_session(client: Client, session: str) -> CommandError:
-    """What a command ends with; the hint names the session that was probably meant."""
+    """The error of the command; the hint names the most similar session."""
     import difflib
 
     rows = client.rows(Show("sessions", limit=_NAMES_MAX), _NAMES_MAX)

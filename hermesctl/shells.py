@@ -1,4 +1,4 @@
-"""How a shell asks and is answered: bash in a way of our own, zsh and fish as click does it."""
+"""Completion scripts and their protocol: bash in a way of our own, zsh and fish as click does it."""
 
 import os
 import re
@@ -7,7 +7,7 @@ from typing import ClassVar
 from click.shell_completion import CompletionItem, ShellComplete, add_completion_class, split_arg_string
 
 VARIABLE = "_HERMESCTL_COMPLETE"
-# What a shell would take for itself inside a word, or at its beginning.
+# Characters that are special to a shell inside a word, or at its beginning.
 _SPECIAL = re.compile(r"""([\s"'\\$`&;|<>()*?\[\]{}!]|^[~#])""")
 
 _BASH = """\
@@ -28,7 +28,7 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 
 
 class Bash(ShellComplete):
-    """Takes the line as it was typed: bash itself would break names such as telegram:42 at the colon."""
+    """Uses the line as typed: bash itself would break names such as telegram:42 at the colon."""
 
     name: ClassVar[str] = "bash"
     source_template: ClassVar[str] = _BASH
@@ -44,7 +44,7 @@ class Bash(ShellComplete):
         return f"{item.type},{self._typed_next(str(item.value))}"
 
     def _typed_next(self, value: str) -> str:
-        """Bash puts it in the place of what follows the last break in the word."""
+        """Bash puts the result in place of the text after the last break in the word."""
         line = os.environ.get("COMP_LINE", "")
         word = re.split(r"(?<!\\)\s", line)[-1]
         if word[:1] in ("'", '"'):

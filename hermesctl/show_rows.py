@@ -32,7 +32,7 @@ def read(
 
 
 def print_rows(form: str, rows: Sequence[dict[str, Any]], columns: Sequence[Column], nothing: str) -> None:
-    """`nothing` is what a person reads when there are no rows."""
+    """`nothing` is the text for a person when there are no rows."""
     if form == "json":
         print_json(list(rows))
     elif rows:

@@ -1,4 +1,4 @@
-"""Events become spans: the whole tree of a turn, once, when the turn has ended; no text is ever in one."""
+"""Makes spans of events: the whole tree of a turn, once, when the turn has ended; no text is in one."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -7,14 +7,14 @@ from ipc.messages import Event
 
 Attributes = dict[str, str | int | float | bool]
 
-# Turns and messages that have not ended: more than can be under way; what never ends gives way.
+# Turns and messages that have not ended: more than can be open; the oldest are dropped.
 _OPEN_MAX = 10_000
 _ENDINGS = {"turn.done": "done", "turn.failed": "failed", "turn.interrupted": "interrupted"}
 
 
 @dataclass
 class Span:
-    """Something that took time, and what took time within it."""
+    """An interval, and the intervals within it."""
 
     name: str
     start: float
@@ -30,7 +30,7 @@ class Span:
 
 
 class Spans:
-    """What is under way, by message and by turn."""
+    """Open messages and turns."""
 
     def __init__(self) -> None:
         self._messages: dict[str, Span] = {}
@@ -38,7 +38,7 @@ class Spans:
         self._bound: deque[tuple[dict[str, Span], str]] = deque()
 
     def told(self, event: Event) -> Span | None:
-        """The turn that this event has ended, with all that happened in it."""
+        """Returns the turn that this event has ended, with all that happened in it."""
         fields = event.fields
         turn = self._turns.get(str(fields.get("turn", "")))
         match event.type:
@@ -63,7 +63,7 @@ class Spans:
         self._begin(self._turns, event.fields["turn"], turn)
 
     def _waits(self, event: Event) -> list[Span]:
-        """How long the messages have waited that a turn takes with this event."""
+        """Yields the waiting times of the messages that a turn takes with this event."""
         found = [self._messages.pop(message, None) for message in event.fields["messages"]]
         waits = [wait for wait in found if wait is not None]
         for wait in waits:
@@ -124,7 +124,7 @@ class Spans:
 
 
 def _close_all(span: Span, at: float, outcome: str) -> None:
-    """What an end cuts off ends with it."""
+    """Ends all open intervals with their parent."""
     for inner in span.inner:
         inner.close(at, outcome="cut off")
     span.close(at, outcome=outcome)

@@ -1,4 +1,4 @@
-"""A message's or a turn's events as sentences with times; what people said only when it is asked for."""
+"""Events of a message or a turn as sentences with times; message texts only on request."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from hermesctl.event_format import arguments, clock, command_end, finish, left, 
 from hermesctl.render import counted, one_line
 
 _Fields = dict[str, Any]
-# Fields that hold somebody's words, or what an agent made of them.
+# Fields that hold the text of a person or of an agent.
 _TEXTS = ("text", "partial", "summary", "choices")
 
 
@@ -21,7 +21,7 @@ def without_texts(row: _Fields) -> _Fields:
 
 
 def sentences(rows: Sequence[_Fields]) -> Iterator[str]:
-    """The first row is what it has come to; the others are what happened, in order."""
+    """The first row is the current state; the others are the events, in order."""
     summary, *events = rows
     for event in events:
         say = _SENTENCES.get(str(event.get("type")), _anything)

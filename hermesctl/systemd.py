@@ -1,4 +1,4 @@
-"""Systemd as hermesctl uses it: through its own commands, each with a bound, and every refusal explained."""
+"""Uses systemd through its own commands, each with a time limit, and explains every refusal."""
 
 import os
 import shutil
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 # systemd keeps its own deadlines for a start and a stop; this is for a systemd that does not.
 _SYSTEMCTL_SECONDS_MAX = START_SECONDS + UNIT_STOP_SECONDS + 10.0
 _LOOK_SECONDS = 0.25
-# What fits a screen.
+# As many as fit a screen.
 _LAST_LINES = 12
 
 
 @dataclass(frozen=True)
 class Unit:
-    """The service as systemd has it, of the machine or of this user."""
+    """The service as systemd sees it, of the machine or of this user."""
 
     scope: Scope
 
     def run(self, *words: str) -> None:
-        """A systemctl command; what it refuses ends ours."""
+        """Runs a systemctl command; a refusal ends the command."""
         done = self.ask(*words)
         if done.returncode != 0:
             raise CommandError(
@@ -46,11 +46,11 @@ class Unit:
         )
 
     def change(self, verb: str, meanwhile: Callable[[], None]) -> None:
-        """Start, stop or restart; `meanwhile` is called now and then until systemd has done it."""
+        """Start, stop or restart; `meanwhile` is called at intervals until systemd is done."""
         import subprocess
 
         if verb != "stop":
-            # Whoever types this has mended something: crashes of before no longer count.
+            # A person who starts the service has fixed something: earlier crashes no longer count.
             self.ask("reset-failed", SERVICE)
         began = time.time()
         job = subprocess.Popen(self._line(verb, SERVICE), stderr=subprocess.PIPE, text=True)
@@ -74,7 +74,7 @@ class Unit:
         return {name: value for name, _, value in pairs}
 
     def pid(self) -> str:
-        """Of the supervisor itself; "0" when it does not run."""
+        """The pid of the supervisor itself; "0" when it does not run."""
         return self.properties("MainPID").get("MainPID", "0")
 
     def journal(self, *words: str) -> list[str]:
@@ -84,7 +84,7 @@ class Unit:
         return ["journalctl", f"{option}={SERVICE}", *words]
 
     def sentence(self) -> str:
-        """How systemd sees it, for `status`."""
+        """The state according to systemd, for `status`."""
         names = ("ActiveState", "SubState", "Result", "NRestarts", "UnitFileState", "StatusText")
         found = self.properties(*names)
         words = [f"{SERVICE} of the {'machine' if self.scope is Scope.SYSTEM else 'user'}"]
@@ -100,7 +100,7 @@ class Unit:
         return ["systemctl", f"--{self.scope}", "--no-ask-password", *words]
 
     def _failed(self, verb: str, complaint: str, since: float) -> CommandError:
-        """Its own exit code where the supervisor chose one, so that 75 and 78 reach scripts."""
+        """Uses the supervisor's own exit code where it chose one, so that 75 and 78 reach scripts."""
         import subprocess
 
         status = self.properties("ExecMainStatus").get("ExecMainStatus", "")
@@ -129,12 +129,12 @@ def installed_unit(places: Places) -> Unit | None:
 
 
 def is_there() -> bool:
-    """Whether systemd is this machine's init, in its own words: see sd_booted(3)."""
+    """True when systemd is this machine's init: see sd_booted(3)."""
     return Path("/run/systemd/system").is_dir() and shutil.which("systemctl") is not None
 
 
 def require(scope: Scope) -> None:
-    """Ends the command with the remedy where units of this scope cannot be had."""
+    """Ends the command with a hint where units of this scope are not possible."""
     if not is_there():
         raise CommandError(
             "systemd does not run this machine",
@@ -156,7 +156,7 @@ def require(scope: Scope) -> None:
 
 
 def lingers() -> bool:
-    """Whether this user's services outlast the user's last session."""
+    """True when this user's services outlast the user's last session."""
     return Path("/var/lib/systemd/linger", _user()).exists()
 
 

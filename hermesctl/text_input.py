@@ -7,12 +7,12 @@ import click
 
 from hermesctl.render import aside
 
-# What Python makes of bytes that are not text in the locale's encoding.
+# Python's representation of bytes that are not text in the locale's encoding.
 _UNDECODED = re.compile("[\ud800-\udfff]")
 
 
 def typed(text: str) -> str:
-    """The words of TEXT. Bytes that are no text are replaced, and that is said."""
+    """Returns TEXT. Replaces bytes that are no text, and reports that."""
     words = _standard_input() if text == "-" else clean(text)
     if "�" in words and "�" not in text:
         aside("what is not UTF-8 text was replaced by �")

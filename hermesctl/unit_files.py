@@ -1,4 +1,4 @@
-"""The files systemd is given: templates of units/, filled with the numbers and paths of this installation."""
+"""The unit files for systemd: templates of units/, filled with the numbers and paths of this installation."""
 
 import os
 import sys
@@ -18,14 +18,14 @@ _TEMPLATES = Path(__file__).resolve().parent / "units"
 
 
 class Scope(StrEnum):
-    """Whose service it is."""
+    """The owner of the service."""
 
     SYSTEM = "system"
     USER = "user"
 
     @property
     def folder(self) -> Path:
-        """Where its unit files lie."""
+        """The folder of its unit files."""
         if self is Scope.SYSTEM:
             return SYSTEM_UNIT.parent
         # Not by XDG_CONFIG_HOME: a user's manager starts before any shell that could have set it.
@@ -38,7 +38,7 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True)
 class Program:
-    """What is to be run: an interpreter, the folder of our packages, and every folder it imports from."""
+    """The program to run: an interpreter, the folder of our packages, and every folder it imports from."""
 
     python: str
     packages: Path
@@ -51,9 +51,9 @@ class Program:
 
     @classmethod
     def running(cls) -> "Program":
-        """The program that is asking."""
+        """The program of this process."""
         packages = interpreter.PACKAGES
-        # `python -m` puts the folder one happens to be in first; it is no part of the program.
+        # `python -m` puts the current folder first; it is no part of the program.
         imported = {Path(entry) for entry in sys.path if entry} - {Path.cwd()}
         folders = {packages, Path(sys.prefix), Path(sys.base_prefix), *imported}
         real = {folder.resolve() for folder in folders if folder.is_dir()}
@@ -65,7 +65,7 @@ def render(scope: Scope, places: Places, program: Program, user: str = SYSTEM_US
     """The text of each unit file by its name."""
     template = (_TEMPLATES / scope / SERVICE).read_text()
     service = template.format(
-        # Only in a command would systemd take a dollar for the name of a variable.
+        # In a command systemd would take a dollar for the name of a variable.
         command=" ".join(_word(word.replace("$", "$$")) for word in program.line),
         user=user,
         protect_home="tmpfs" if user == SYSTEM_USER else "no",
@@ -95,21 +95,21 @@ def state_of(service_file: Path) -> Path | None:
 
 
 def _environment(places: Places) -> dict[str, str]:
-    """What a user's service must be told because its manager may not know it."""
+    """Variables that a user's service must be given because its manager may not have them."""
     if places.config == places.state:
         return {"HERMES_SUPERVISOR_HOME": str(places.state)}
     return {name: os.environ[name] for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME") if os.environ.get(name)}
 
 
 def _hidden(program: Program, user: str) -> list[Path]:
-    """The program's folders that the unit would hide: in somebody's home, or among temporary files."""
+    """The program's folders that the unit would hide: in a home folder, or among temporary files."""
     homes = [Path("/home"), Path("/run/user"), Path("~root").expanduser()] if user == SYSTEM_USER else []
     covered = [*homes, Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp")]
     return [folder for folder in program.folders if any(hidden in folder.parents for hidden in covered)]
 
 
 def _word(text: str) -> str:
-    """One word of a unit file, whatever is in it."""
+    """Quotes one word of a unit file, whatever its characters."""
     inner = _escaped(text).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{inner}"' if inner != text or any(character.isspace() for character in text) else text
 

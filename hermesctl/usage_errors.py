@@ -1,4 +1,4 @@
-"""A wrong command line in a sentence of ours: click knows what is wrong, but says it in terms of its own."""
+"""Describes a wrong command line in our own sentences: click's errors use terms of its own."""
 
 import re
 

@@ -1,10 +1,10 @@
-"""Saying what is being waited for: each reason once, on stderr."""
+"""Prints the reasons for waiting: each once, on stderr."""
 
 from hermesctl.render import aside
 
 
 class Waiting:
-    """Remembers what was said last, so that a person reads changes and not repetitions."""
+    """Remembers the last reason, so that a person reads changes and not repetitions."""
 
     def __init__(self) -> None:
         self._said = ""

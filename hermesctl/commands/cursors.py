@@ -1,4 +1,4 @@
-"""`hermesctl cursors`: how far clients that have a name have read."""
+"""`hermesctl cursors`: how far named clients have read."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`hermesctl doctor`: what is wrong and how to mend it, or what an agent can reach; one line each."""
+"""`hermesctl doctor`: faults of this host with hints, or the reach of an agent; one line each."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ _SIGNS: "dict[Verdict, tuple[str, str]]" = {
     "care": ("!", "yellow"),
     "bad": ("✘", "red"),
 }
-# Facts stand under each other, behind the sign and the longest name.
+# Facts are aligned, after the sign and the longest name.
 _INDENT = 23
 _EXAMPLES = """\b
 Examples:

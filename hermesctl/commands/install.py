@@ -1,4 +1,4 @@
-"""`hermesctl install`: renders the units, has systemd check them, enables and starts; says what it did."""
+"""`hermesctl install`: renders the units, has systemd check them, enables and starts; reports each step."""
 
 import os
 import subprocess
@@ -96,7 +96,7 @@ def _check_user(scope: Scope, user: str) -> None:
 
 
 def _refuse_a_second(unit: Unit, places: Places) -> None:
-    """One that runs outside of systemd has the journal; the unit could not start beside it."""
+    """A supervisor outside of systemd holds the journal; the unit could not start beside it."""
     pid = listener_pid(places)
     if pid is not None and unit.pid() != str(pid):
         raise CommandError(
@@ -105,7 +105,7 @@ def _refuse_a_second(unit: Unit, places: Places) -> None:
 
 
 def _verify(scope: Scope, files: dict[str, str]) -> None:
-    """Before anything is changed."""
+    """Runs before anything is changed."""
     with tempfile.TemporaryDirectory() as folder:
         for name, text in files.items():
             Path(folder, name).write_text(text)
@@ -121,7 +121,7 @@ def _verify(scope: Scope, files: dict[str, str]) -> None:
 
 
 def _prepare_machine(user: str, say: Callable[[str], None]) -> None:
-    """The user it runs as, and the folders that systemd does not make as they should be."""
+    """Makes the service's user, and the folders that systemd does not make as needed."""
     import pwd
 
     if user == SYSTEM_USER:
@@ -139,7 +139,7 @@ def _prepare_machine(user: str, say: Callable[[str], None]) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Whole or not at all: systemd may look at any moment."""
+    """Writes a file whole or not at all: systemd may read it at any moment."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.new")
     fresh.write_text(text)

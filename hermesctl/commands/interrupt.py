@@ -1,4 +1,4 @@
-"""`hermesctl interrupt`: ends the running turn and shows the proof that nothing of it lives."""
+"""`hermesctl interrupt`: ends the running turn and shows the proof that none of its processes is left."""
 
 import time
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from hermesctl.session_check import no_such_session
 from ipc.messages import Done, Event, Interrupt
 from ipc.places import Places
 
-# A kill takes milliseconds; ten seconds without its proof is a fault worth saying.
+# A kill takes milliseconds; ten seconds without its proof is a fault worth reporting.
 _PROOF_SECONDS = 10.0
 _ENDINGS = {"turn.done": "was done before the interrupt", "turn.failed": "had failed before the interrupt"}
 _ENDS = ("turn.interrupted", *_ENDINGS)
@@ -72,7 +72,7 @@ def interrupt(
 
 
 def _carried_out(done: Done, form: str) -> list[dict[str, object]]:
-    """Stopped, though the journal takes nothing: the proofs come with the answer."""
+    """The turn was stopped while the journal is not writable: the proofs come with the answer."""
     *lines, why = unwritten(done)
     if form != "json":
         print("\n".join(lines))
@@ -96,7 +96,7 @@ def _sentence(event: Event) -> str:
 
 
 def _endings(stream: EventStream, missing: set[str]) -> Iterator[Event]:
-    """The event that ended each of these turns, as they come."""
+    """Yields the event that ended each of these turns, as they arrive."""
     deadline = time.monotonic() + _PROOF_SECONDS
     while missing and time.monotonic() < deadline:
         item = stream.next()

@@ -21,7 +21,7 @@ from ipc import interpreter
 from ipc.messages import Care
 from ipc.places import Places, is_listening
 
-# Looking at every page of a few gigabytes, or copying them, takes minutes on a slow disk.
+# Checking every page of a few gigabytes, or copying them, takes minutes on a slow disk.
 _PATIENCE_SECONDS = 1800.0
 _EXAMPLES = """\b
 Examples:
@@ -181,7 +181,9 @@ def _places(ctx: click.Context) -> Places:
 
 
 def _ask(ctx: click.Context, request: Care, *line: str) -> Iterator[dict[str, Any]]:
-    """The rows: from the running service, which has the journal open, or else from a process of our own."""
+    """Returns the rows: from the running service, which has the journal open, or else from a process of our
+    own.
+    """
     try:
         yield from _online(_places(ctx), request)
     except NotRunning:
@@ -209,5 +211,5 @@ def _without_service(ctx: click.Context, act: str, *line: str) -> Iterator[dict[
         for row in process.stdout:
             yield msgspec.json.decode(row)
     if process.returncode != 0:
-        # It has said why on standard error.
+        # It has printed the reason on standard error.
         ctx.exit(process.returncode)

@@ -1,4 +1,4 @@
-"""`hermesctl logs`: what the supervisor wrote: from journald if its unit is installed, else from a file."""
+"""`hermesctl logs`: the supervisor's log: from journald if its unit is installed, else from a file."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from hermesctl.systemd import installed_unit
 from ipc.places import Places
 
 _LOOK_SECONDS = 0.2
-# A line of the log is a few hundred bytes; what lies further back is for an editor.
+# A line of the log is a few hundred bytes; for older lines use an editor.
 _LINE_BYTES = 1024
 # How a line of the log begins, by [log] format: seconds since 1970.
 _LOGFMT_TIME = re.compile(r"(?P<at>\d{9,11}\.\d{3}) ")
@@ -66,7 +66,7 @@ def logs(places: Places, follow: bool, lines: int, form: str) -> int:
 
 
 def _copy(line: list[str], form: str) -> int:
-    """What journalctl prints, without what could act on the terminal; its exit code."""
+    """Copies the output of journalctl without terminal control sequences; returns its exit code."""
     show = escaped_json if form == "json" else neutral
     with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, errors="replace") as process:
         assert process.stdout is not None
@@ -89,7 +89,7 @@ def _show(text: str, form: str) -> None:
 
 
 def _with_clock(text: str) -> str:
-    """A line of the log with its time as a person reads it; what is no such line stays as it is."""
+    """Converts the time of a line for a person; other lines stay unchanged."""
     found = _LOGFMT_TIME.match(text) or _JSON_TIME.match(text)
     if found is None:
         return text
@@ -99,7 +99,7 @@ def _with_clock(text: str) -> str:
 
 
 def _last(file: BinaryIO, lines: int) -> list[str]:
-    """Whole lines up to where the file is left: what is read from there on is fresh."""
+    """Whole lines up to the current end of the file: later reads begin there."""
     end = file.seek(0, os.SEEK_END)
     file.seek(max(0, end - lines * _LINE_BYTES))
     whole, newline, rest = file.read(end - file.tell()).rpartition(b"\n")
@@ -108,7 +108,7 @@ def _last(file: BinaryIO, lines: int) -> list[str]:
 
 
 def _fresh(log: Path, file: BinaryIO) -> Iterator[str]:
-    """Every line written from there on, also when the file is set aside and begun anew."""
+    """Yields every line written from there on, also when the log is rotated."""
     rest = b""
     while True:
         piece = file.read()
@@ -117,14 +117,14 @@ def _fresh(log: Path, file: BinaryIO) -> Iterator[str]:
         if piece:
             continue
         if _is_another(log, file):
-            rest += file.read()  # what was written between the last look and the change
+            rest += file.read()  # written between the last read and the rotation
             file.close()
             file = log.open("rb")
         time.sleep(_LOOK_SECONDS)
 
 
 def _is_another(log: Path, file: BinaryIO) -> bool:
-    """Whether the log goes on elsewhere: in a new file, or at the beginning of this one."""
+    """True when the log continues elsewhere: in a new file, or at the beginning of this one."""
     try:
         now = log.stat()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""`hermesctl metrics`: what the service counts and measures, as Prometheus reads it."""
+"""`hermesctl metrics`: the metrics of the service, in Prometheus' text format."""
 
 import click
 

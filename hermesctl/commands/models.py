@@ -1,4 +1,4 @@
-"""`hermesctl models`: which weights there are and fetching them; needs no running supervisor."""
+"""`hermesctl models`: lists and fetches weights; needs no running supervisor."""
 
 import signal
 import sys
@@ -49,7 +49,7 @@ Three keys in {settings} replace it with any OpenAI-compatible model:
   name = "the-model"
   api_key_env = "OPENAI_API_KEY"
 """
-# Without a terminal one line per tenth: enough to see life in a log.
+# Without a terminal one line per tenth: enough to show activity in a log.
 _PLAIN_STEPS = 10
 
 
@@ -141,7 +141,7 @@ class _Bar:
 
 
 class _Lines:
-    """Plain lines where nobody watches a terminal."""
+    """Plain lines without a terminal."""
 
     def __init__(self, weights: "Weights") -> None:
         self._name = weights.name

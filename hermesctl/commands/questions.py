@@ -1,4 +1,4 @@
-"""`hermesctl questions`: what agents wait for, the longest wait first."""
+"""`hermesctl questions`: the open questions of agents, the longest wait first."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`hermesctl queue`: what waits behind the running turn of a session, and how to change it."""
+"""`hermesctl queue`: shows or changes the messages that wait behind the running turn of a session."""
 
 from typing import Literal, get_args
 

@@ -1,4 +1,4 @@
-"""`hermesctl reload`: hermes.toml is read again; each change is told with when it matters."""
+"""`hermesctl reload`: reads hermes.toml again; shows each change and when it takes effect."""
 
 import sys
 

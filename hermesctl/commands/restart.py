@@ -16,7 +16,7 @@ from ipc.messages import Done, HandOver
 from ipc.places import Places
 from ipc.time_budgets import START_SECONDS, STOP_PATIENCE_SECONDS
 
-# The next version is tried before it takes over: an interpreter's start on a machine with much to do.
+# The next version is tried before it takes over: an interpreter's start on a busy machine.
 _TRIAL_SECONDS_MAX = 60.0
 _LOOK_SECONDS = 0.05
 _EXAMPLES = """\b
@@ -69,7 +69,7 @@ def _in_place(places: Places, form: str) -> None:
 
 
 def _wait_until_back(places: Places, client: Client) -> int:
-    """`client` is of the image that leaves: once it is lost, whoever answers is the next."""
+    """`client` is connected to the old image: once it is lost, the next answer is from the new one."""
     waiting = Waiting()
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""`hermesctl retry`: says again what a turn did not answer, or what was not understood, and stays with it."""
+"""`hermesctl retry`: submits the messages of a turn, or a clip, again and waits for the answer."""
 
 import os
 
@@ -10,7 +10,7 @@ from hermesctl.errors import CommandError
 from hermesctl.event_stream import EventStream
 from hermesctl.exit_codes import Exit
 from hermesctl.parameters import name
-from hermesctl.sending import JsonLines, Sending, Shown, Voice, tell_accepted
+from hermesctl.sending import JsonLines, PlainText, Sending, Shown, tell_accepted
 from hermesctl.session_check import no_such_session
 from hermesctl.show_rows import read
 from ipc.messages import Retry, Show
@@ -44,7 +44,7 @@ def retry(places: Places, what: str, until: str, form: str) -> int:
     if "/" not in what and not what.startswith("m_"):
         raise click.UsageError("a turn is named SESSION/N, for example demo/3, and a message m_…")
     session = what.rpartition("/")[0] or _session_of(places, what)
-    shown: Shown = JsonLines() if form == "json" else Voice()
+    shown: Shown = JsonLines() if form == "json" else PlainText()
     with CtrlC() as ctrl_c:
         stream = EventStream(places, session, None, ctrl_c.wake)
         try:

@@ -1,4 +1,4 @@
-"""`hermesctl send`: submits a message and stays with the turn that answers it."""
+"""`hermesctl send`: submits a message and waits for the turn that answers it."""
 
 import os
 from typing import get_args
@@ -11,7 +11,7 @@ from hermesctl.errors import CommandError
 from hermesctl.event_stream import EventStream
 from hermesctl.exit_codes import Exit
 from hermesctl.parameters import file, name, one_of
-from hermesctl.sending import JsonLines, Sending, Shown, Voice, tell_accepted
+from hermesctl.sending import JsonLines, PlainText, Sending, Shown, tell_accepted
 from hermesctl.text_input import typed
 from ipc.messages import Accepted, BusyMode, Submit
 from ipc.places import Places
@@ -64,7 +64,7 @@ def send(
     words = "" if text is None else typed(text)
     if audio is None and not words.strip():
         raise click.UsageError("the message is empty")
-    shown: Shown = JsonLines() if form == "json" else Voice()
+    shown: Shown = JsonLines() if form == "json" else PlainText()
     with CtrlC() as ctrl_c:
         stream = EventStream(places, session, None, ctrl_c.wake)
         try:
@@ -80,7 +80,7 @@ def send(
 
 
 def _submitted(places: Places, sending: Sending, clip: str) -> Accepted:
-    """Nobody needs a second copy of a clip that was sent before, nor one that was refused."""
+    """Removes the copy of a clip whose message was known already or was refused."""
     try:
         accepted = sending.submit()
     except CommandError as error:

@@ -1,4 +1,4 @@
-"""`hermesctl services`: one row per child that is not a worker, with the remedy where one is in trouble."""
+"""`hermesctl services`: one row per child that is not a worker, with a hint where one has a fault."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`hermesctl start`: returns when the supervisor is ready, or with its last words and its exit code."""
+"""`hermesctl start`: returns when the supervisor is ready, or with its last output and its exit code."""
 
 import os
 import subprocess
@@ -21,9 +21,9 @@ from ipc import interpreter
 from ipc.places import Places, is_listening, make_private
 from ipc.time_budgets import START_SECONDS
 
-# Between two looks at a starting supervisor; its end is noticed at once.
+# Interval of checks on a starting supervisor; its end is noticed at once.
 _LOOK_SECONDS = 0.05
-# The last words of a process that ended: what fits a screen.
+# The last output of a process that ended: as much as fits a screen.
 _LAST_LINES = 12
 _LAST_BYTES = 16 * 1024
 _EXAMPLES = """\b
@@ -51,7 +51,7 @@ def start(places: Places, timeout_seconds: float, form: str) -> None:
         tell(form, f"already running, pid {pid}", pid=pid, started=False)
     elif (unit := installed_unit(places)) is not None:
         waiting = Waiting()
-        unit.change("start", lambda: waiting.say(_what_is_missing(places) or "waiting for systemd"))
+        unit.change("start", lambda: waiting.say(_missing(places) or "waiting for systemd"))
         pid = int(unit.pid())
         sentence = f"started by systemd, pid {pid}; hermesctl logs shows its log"
         tell(form, sentence, pid=pid, started=True, systemd=True)
@@ -65,12 +65,12 @@ def started(places: Places, pid: int) -> str:
 
 
 def log_of(places: Places) -> Path:
-    """Where a supervisor without systemd writes its log."""
+    """The log file of a supervisor without systemd."""
     return places.logs / "supervisor.log"
 
 
 def launch(places: Places, timeout_seconds: float) -> int:
-    """Starts a supervisor in the background, without systemd; its pid, once it is ready."""
+    """Starts a supervisor in the background, without systemd; returns its pid, once it is ready."""
     make_private(places.state)
     make_private(places.logs)
     log = log_of(places)
@@ -113,7 +113,7 @@ def _wait_until_ready(
     while time.monotonic() < deadline:
         if ending.within(_LOOK_SECONDS):
             raise _ended_early(process.wait(), log, born_at)
-        what = _what_is_missing(places)
+        what = _missing(places)
         if what is None:
             return
         waiting.say(what)
@@ -123,8 +123,8 @@ def _wait_until_ready(
     )
 
 
-def _what_is_missing(places: Places) -> str | None:
-    """What a person is told while the supervisor is not ready; None once it is."""
+def _missing(places: Places) -> str | None:
+    """Returns the reason why the supervisor is not ready; None once it is."""
     if not is_listening(places.control):
         return "waiting for the supervisor to open its socket"
     try:
@@ -137,7 +137,7 @@ def _what_is_missing(places: Places) -> str | None:
 
 
 def _ended_early(status: int, log: Path, born_at: int) -> CommandError:
-    """Its own code where it chose one, so that 75 and 78 reach scripts."""
+    """Uses the supervisor's own exit code where it chose one, so that 75 and 78 reach scripts."""
     how = f"exit code {status}" if status >= 0 else f"signal {-status}"
     words = "".join(f"\n    {line}" for line in _last_lines(log, born_at))
     return CommandError(

@@ -1,4 +1,4 @@
-"""`hermesctl status`: the service in a few lines, and what it would like you to do."""
+"""`hermesctl status`: the service in a few lines, with its hints."""
 
 import sys
 from typing import Any

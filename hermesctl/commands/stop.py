@@ -1,4 +1,4 @@
-"""`hermesctl stop`: asks the supervisor to end, says what it waits for, kills it when its time is over."""
+"""`hermesctl stop`: asks the supervisor to end, reports what it waits for, kills it after a time limit."""
 
 import time
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ from ipc.messages import Done, Stop
 from ipc.places import Places
 from ipc.time_budgets import STOP_PATIENCE_SECONDS, STOP_SECONDS
 
-# Between two looks at what is waited for; the end itself is noticed at once.
+# Interval of checks on the remaining work; the end itself is noticed at once.
 _LOOK_SECONDS = 0.5
-# A supervisor that does not answer by then is not asked again: its process tells whether it lives.
+# A supervisor that does not answer by then is not asked again: its process shows whether it runs.
 _ANSWER_SECONDS = 1.0
 # A killed process is gone in milliseconds; one that holds much memory takes a little longer.
 _KILL_SECONDS = 5.0
-# Given without a number: the supervisor knows what hermes.toml says.
+# Without a number the value of hermes.toml applies.
 _BY_SETTINGS = -1.0
 _EXAMPLES = """\b
 Examples:
@@ -80,7 +80,7 @@ def stop(places: Places, timeout_seconds: float, drain: float | None, form: str)
 
 @dataclass(frozen=True)
 class Ended:
-    """How a stop went: the supervisor that ended, if one ran, and whether it had to be killed."""
+    """The result of a stop: the supervisor that ended, if one ran, and whether it had to be killed."""
 
     sentence: str
     pid: int | None = None
@@ -88,7 +88,7 @@ class Ended:
 
 
 def end(places: Places, timeout_seconds: float) -> Ended:
-    """The end of the supervisor that listens here, asked for or forced."""
+    """Ends the supervisor that listens here, by request or by force."""
     pid = listener_pid(places)
     if pid is None:
         return Ended("not running")
@@ -107,7 +107,7 @@ def end(places: Places, timeout_seconds: float) -> Ended:
 
 
 class Telling:
-    """Says what a stop waits for, each reason once."""
+    """Reports what a stop waits for, each reason once."""
 
     def __init__(self, places: Places, at_most_seconds: float = STOP_SECONDS) -> None:
         self._places = places
@@ -129,7 +129,7 @@ class Telling:
 
 
 def _drain_first(places: Places, asked_seconds: float) -> list[str]:
-    """The turns that have not ended in time."""
+    """Returns the turns that have not ended in time."""
     budget_seconds = drain_seconds(places) if asked_seconds == _BY_SETTINGS else asked_seconds
     left = drain_and_wait(places, budget_seconds)
     if left:
@@ -145,14 +145,14 @@ def _ask_to_stop(places: Places) -> None:
     try:
         client.ask(Stop(), Done, _ANSWER_SECONDS)
     except NotRunning:
-        # It may be gone before its answer is read, or be stuck; whether it is, the process itself tells.
+        # It may be gone before its answer is read, or be stuck; its process shows which.
         return
     finally:
         client.close()
 
 
 def _force(pid: int, ending: Ending, timeout_seconds: float) -> Ended:
-    """All below the supervisor dies with it; nothing accepted is lost."""
+    """Kills it: all its children die with it; nothing accepted is lost."""
     ending.kill()
     if not ending.within(_KILL_SECONDS):
         raise CommandError(

@@ -1,4 +1,4 @@
-"""`hermesctl tail`: events as they happen; goes on by itself when the supervisor comes back."""
+"""`hermesctl tail`: events as they happen; continues when the supervisor comes back."""
 
 import sys
 from contextlib import suppress
@@ -70,7 +70,7 @@ def tail(
         _watch(stream, acknowledging, form)
     finally:
         if acknowledging is not None:
-            with suppress(CommandError):  # it is going anyway, and what was not noted is printed again
+            with suppress(CommandError):  # it is ending anyway, and unacknowledged events are printed again
                 acknowledging.finish()
         stream.close()
 
@@ -85,7 +85,7 @@ def _watch(stream: EventStream, acknowledging: Acknowledging | None, form: str) 
             stream.reconnect(_PATIENCE_SECONDS)
             aside("the supervisor is back")
             if acknowledging is not None:
-                acknowledging.line_lost()
+                acknowledging.connection_lost()
         if acknowledging is not None:
             acknowledging.shown(item)
 

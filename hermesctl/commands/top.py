@@ -1,4 +1,4 @@
-"""`hermesctl top`: the service live in a terminal, or as one plain frame, or as a line of JSON a look."""
+"""`hermesctl top`: the service live in a terminal, or as one plain frame, or as lines of JSON."""
 
 import sys
 import time
@@ -55,28 +55,28 @@ def _print_frame(places: Places) -> None:
 
     from hermesctl.render import paint_line
     from hermesctl.top.frame import plain_frame
-    from hermesctl.top.polling import Line
+    from hermesctl.top.polling import Connection
     from hermesctl.top.sample import Trail
 
-    line = Line(places)
+    connection = Connection(places)
     try:
-        sample = line.look()
+        sample = connection.look()
     finally:
-        line.close()
+        connection.close()
     room = os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else _PAGE_COLUMNS
     print("\n".join(paint_line(each, sys.stdout) for each in plain_frame(sample, Trail(), room)))
 
 
 def _print_samples(places: Places, interval_seconds: float, looks: str) -> None:
-    """A missing supervisor is a line too: whoever draws the curve sees the gap. Only `--once` fails then."""
+    """A missing supervisor is a line too, so that a plot shows the gap. Only `--once` fails then."""
     from hermesctl.neutral import json_text
-    from hermesctl.top.polling import Line, look_or_reason
+    from hermesctl.top.polling import Connection, look_or_reason
     from hermesctl.top.sample import Trail
 
-    line, trail = Line(places), Trail()
+    connection, trail = Connection(places), Trail()
     try:
         while True:
-            found = line.look() if looks == "one" else look_or_reason(line)
+            found = connection.look() if looks == "one" else look_or_reason(connection)
             if isinstance(found, str):
                 shown = {"at": time.time(), "status": None, "error": found}
             else:
@@ -87,4 +87,4 @@ def _print_samples(places: Places, interval_seconds: float, looks: str) -> None:
                 return
             time.sleep(interval_seconds)
     finally:
-        line.close()
+        connection.close()

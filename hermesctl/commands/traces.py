@@ -1,4 +1,4 @@
-"""`hermesctl traces`: follows what happens and sends each turn that ends to an OpenTelemetry collector."""
+"""`hermesctl traces`: sends each turn that ends to an OpenTelemetry collector."""
 
 import signal
 from types import FrameType
@@ -17,7 +17,7 @@ from ipc.places import Places
 if TYPE_CHECKING:
     from hermesctl.otel import Collector
 
-# It is left running as the service is; Ctrl-C or systemd ends it.
+# It runs as long as the service does; Ctrl-C or systemd ends it.
 _PATIENCE_SECONDS = 7 * 86400.0
 _EXAMPLES = """\b
 Examples:

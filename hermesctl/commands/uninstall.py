@@ -1,4 +1,4 @@
-"""`hermesctl uninstall`: stops and removes the units; what people said and the settings stay."""
+"""`hermesctl uninstall`: stops and removes the units; messages and settings stay."""
 
 import os
 

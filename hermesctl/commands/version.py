@@ -1,4 +1,4 @@
-"""`hermesctl version`: which release this is; asks nobody, so it works when nothing runs."""
+"""`hermesctl version`: prints the release; needs no running supervisor."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`hermesctl why`: what became of a message or a turn, from its arrival to now, one sentence a line."""
+"""`hermesctl why`: the history of a message or a turn, from its arrival to now, one sentence a line."""
 
 import sys
 
@@ -16,7 +16,7 @@ from hermesctl.story import sentences, without_texts
 from ipc.messages import Show
 from ipc.places import Places
 
-# What stands before a sentence: the time and a space.
+# Width of the time before a sentence.
 _CLOCK_WIDTH = 13
 _EXAMPLES = """\b
 Examples:

@@ -1,4 +1,4 @@
-"""`hermesctl workers`: one row per seat, with the three kinds of life: process, loop and progress."""
+"""`hermesctl workers`: one row per seat, with the three signs of life: process, loop and progress."""
 
 import click
 

@@ -1,1 +1,1 @@
-"""`doctor`: small checks of the host, each with what was found and what mends it; none changes anything."""
+"""`doctor`: small checks of the host, each with a fact and a hint; none changes anything."""

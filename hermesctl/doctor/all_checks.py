@@ -1,4 +1,4 @@
-"""All checks in the order in which a person mends things, and how they come by what they look at."""
+"""All checks in the order in which a person fixes things, and their inputs."""
 
 import json
 import os
@@ -62,7 +62,7 @@ CHECKS: tuple[Check, ...] = (
 
 
 def examine(places: Places) -> Iterator[Finding]:
-    """Each finding as soon as it is there."""
+    """Yields each finding as soon as it is known."""
     around = Surroundings(places, _checkup(places), _status(places))
     for check in CHECKS:
         found = check(around)
@@ -81,7 +81,7 @@ def _checkup(places: Places) -> dict[str, Any]:
             text=True,
             timeout=_CHECKUP_SECONDS,
             cwd=interpreter.WORKING_DIRECTORY,
-            # As the service would see it: whether the variable of a key is set is one of the questions.
+            # With the service's environment: one of the checks is whether the variable of a key is set.
             env=interpreter.without_code(os.environ),
         )
         found = json.loads(done.stdout)

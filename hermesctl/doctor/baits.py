@@ -1,6 +1,6 @@
-"""What the attacks of a trial are aimed at: places of the instance, sockets of this host, and baits.
+"""The targets of a trial's attacks: folders of the instance, sockets of this host, and baits.
 
-A bait is a socket or file that is made for one trial, so that an attack has something to reach on every host.
+A bait is a socket or file that is made for one trial, so that an attack has a target on every host.
 """
 
 import os
@@ -25,7 +25,7 @@ _FOUND_MAX = 60
 def laid(
     places: Places, pid: int, workers: Iterable[Mapping[str, Any]], services: Iterable[Mapping[str, Any]]
 ) -> Iterator[Targets]:
-    """The baits lie there as long as the context lasts. `pid` is the supervisor's."""
+    """The baits exist as long as the context lasts. `pid` is the supervisor's."""
     found = uid_of(pid)
     uid = os.getuid() if found is None else found
     runtime = [os.environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{uid}"]
@@ -33,7 +33,7 @@ def laid(
     others = [int(row["pid"]) for row in workers if row.get("pid")]
     with ExitStack() as made:
         folder = made.enter_context(tempfile.TemporaryDirectory(prefix="hermes-isolation-"))
-        # Whoever the service runs as must be able to reach them, or nothing is learnt from a refusal.
+        # The user of the service must be able to reach them, or a refusal proves nothing.
         os.chmod(folder, 0o755)
         file = Path(folder, "file")
         file.write_text("nothing\n")
@@ -64,7 +64,7 @@ def laid(
 
 
 def _listeners(made: ExitStack, folder: str) -> tuple[str, str, int]:
-    """A socket in the folder, an abstract one, and a port; the kernel takes their connections."""
+    """A socket in the folder, an abstract one, and a port; the kernel accepts their connections."""
     path, abstract = f"{folder}/socket", f"hermes-isolation-{os.urandom(8).hex()}"
     by_path, by_name, by_port = (
         made.enter_context(socket.socket(family))
@@ -80,7 +80,7 @@ def _listeners(made: ExitStack, folder: str) -> tuple[str, str, int]:
 
 
 def _existing(*paths: str) -> tuple[str, ...]:
-    """Where there is none on this host, there is nothing to try."""
+    """A socket that does not exist on this host is not tried."""
     found = dict.fromkeys(path for path in paths if path and os.path.exists(path))
     return tuple(found)[:_PATHS_MAX]
 
@@ -131,7 +131,7 @@ def _spots(*paths: Path) -> tuple[Spot, ...]:
 
 
 def _parents(places: Places) -> list[Path]:
-    """Every folder above settings and state; in the root itself nobody but root can write."""
+    """Every folder above settings and state, except the root, to which only root can write."""
     above = {parent for place in (places.config, places.state) for parent in place.parents}
     return sorted(above - {Path("/")})
 

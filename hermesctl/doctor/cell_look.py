@@ -1,4 +1,4 @@
-"""What only an observer outside can say of a cell: whose its processes are, and what the kernel limits."""
+"""Facts about a cell from outside: the user of its processes, and the limits of the kernel."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ LOOKS = ("root", "other user", "memory")
 
 
 def look(worker: int, supervisor: int) -> list[Result]:
-    """At the worker of a trial while it runs; the result of each of LOOKS."""
+    """Examines the worker of a trial while it runs; returns the result of each of LOOKS."""
     return [_root(uid_of(worker)), _other_user(uid_of(worker), uid_of(supervisor)), memory(_cgroup(worker))]
 
 
@@ -28,7 +28,7 @@ def _other_user(uid: int | None, supervisor: int | None) -> Result:
 
 
 def memory(folder: Path | None) -> Result:
-    """By the cgroup of the process; None where there is none of version 2."""
+    """From the cgroup of the process; None without a cgroup of version 2."""
     try:
         limit = (folder / "memory.max").read_text().strip() if folder else "max"
     except OSError:
@@ -39,7 +39,7 @@ def memory(folder: Path | None) -> Result:
 
 
 def uid_of(pid: int) -> int | None:
-    """As its status tells: the folder in /proc of a process that refuses to be inspected belongs to root."""
+    """From its status: the folder in /proc of a process that refuses inspection belongs to root."""
     try:
         uid: int = psutil.Process(pid).uids().real
     except psutil.Error:

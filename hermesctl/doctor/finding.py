@@ -1,17 +1,17 @@
-"""What a check finds, and what all checks may look at."""
+"""The result of a check, and the input of all checks."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ipc.places import Places
 
-# Good; worth a look, but the service runs; wrong: the service or a part of it does not work or is not safe.
+# Good; worth a look, but the service runs; bad: the service or a part of it does not work or is not safe.
 Verdict = Literal["good", "care", "bad"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line: the check's name, its verdict, the fact, and the remedy where there is something to mend."""
+    """One line: the check's name, its verdict, the fact, and the hint where there is something to fix."""
 
     check: str
     verdict: Verdict
@@ -21,10 +21,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """This instance, as it is seen from outside, by the service's own eyes and, when it runs, by itself."""
+    """This instance, as seen from outside, by the service's own checks and, when it runs, by itself."""
 
     places: Places
-    # What `python -m supervisor.host.preflight` said.
+    # Output of `python -m supervisor.host.preflight`.
     checkup: dict[str, Any] = field(default_factory=dict)
     # The status row of the running service; None when it does not run.
     status: dict[str, Any] | None = None

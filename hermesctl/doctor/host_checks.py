@@ -1,4 +1,4 @@
-"""The host around the service: its clock, systemd's units, and whether they outlive a login."""
+"""The host of the service: its clock, systemd's units, and whether they outlive a login."""
 
 import os
 import pwd
@@ -11,7 +11,7 @@ from hermesctl.doctor.finding import Finding, Surroundings, bad, care, good
 
 _UNIT = "hermes-supervisor.service"
 _COMMAND_SECONDS = 5.0
-# Clocks are set by so much every day.
+# Clocks are adjusted by this much every day.
 _BEHIND_SECONDS_MAX = 5.0
 
 
@@ -79,7 +79,7 @@ def _started_by(unit: Path) -> str:
 
 
 def _said(*line: str) -> str:
-    """What a command prints; nothing when it is not there, fails or hangs."""
+    """Returns the output of a command; empty when it is missing, fails or hangs."""
     if shutil.which(line[0]) is None:
         return ""
     try:

@@ -15,7 +15,7 @@ _INDENT = 25
 
 
 def examine_isolation(places: Places, agent: str, form: str) -> int:
-    """Tries the cells of that agent; the exit code says whether something is open that should be held."""
+    """Tries the cells of that agent; the exit code tells whether an attack is open that should be held."""
     found = run(places, agent)
     by_name = {attack.name: attack for attack in ATTACKS}
     in_column = column(found.level, found.cell)

@@ -1,4 +1,4 @@
-"""What the kernel lets this user do: each feature is tried in a process of its own, not read from a list."""
+"""Kernel features of this user: each one is tried in a process of its own, not read from a list."""
 
 import ctypes
 import os
@@ -9,7 +9,7 @@ from hermesctl.doctor.finding import Finding, Surroundings, bad, care, good
 
 _CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
 _PR_SET_CHILD_SUBREAPER = 36
-# What switches namespaces off for ordinary users, and the value that does.
+# Switches that disable namespaces for ordinary users, and the value that does.
 _NAMESPACE_SWITCHES = (
     ("kernel.unprivileged_userns_clone", "0", "1"),
     ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
@@ -18,7 +18,7 @@ _NAMESPACE_SWITCHES = (
 _FAULT_BYTES_MAX = 1024
 # The first kernel that ends a whole cgroup at once.
 _CGROUP_KILL = (5, 14)
-# By which a cgroup limits what a worker takes. Where version 1 has them, version 2 has not.
+# Controllers that limit the resources of a worker. If version 1 has them, version 2 has not.
 _CONTROLLERS = ("memory", "pids")
 _DELEGATED = "hermesctl install runs it with Delegate=yes"
 _UNIFIED = "boot with systemd.unified_cgroup_hierarchy=1, or give the container a cgroup v2"
@@ -48,14 +48,14 @@ def cgroup(around: Surroundings) -> Finding:
 
 
 def judged_cgroup(folder: Path | None, release: str) -> Finding:
-    """`folder` is the own cgroup of this process; None where no hierarchy of version 2 is mounted."""
+    """`folder` is the cgroup of this process; None where no hierarchy of version 2 is mounted."""
     if folder is None:
         return care("cgroup", "no cgroup v2 is mounted", _UNIFIED)
     if not os.access(folder, os.W_OK):
         return care("cgroup", f"{folder} is not writable", _DELEGATED)
     missing = [name for name in _CONTROLLERS if name not in _words(folder / "cgroup.controllers")]
     if missing:
-        # In the root of the hierarchy all are there, but those that version 1 has taken.
+        # The root of the hierarchy has all controllers, except those that version 1 uses.
         is_root = not (folder / "cgroup.type").exists()
         fact = f"{folder} has no controller for {' and '.join(missing)}"
         return care("cgroup", fact, _UNIFIED if is_root else _DELEGATED)
@@ -91,7 +91,7 @@ def cell(around: Surroundings) -> Finding:
 
 
 def _tried(act: Callable[[], None]) -> str:
-    """What a child of ours is told when it does this; empty when it may."""
+    """Returns the error that a child process gets; empty when the call is allowed."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:

@@ -1,4 +1,4 @@
-"""Numbers the kernel holds processes to; of the running service its own, else those of this shell."""
+"""Limits of the kernel for processes; of the running service its own, else those of this shell."""
 
 import resource
 from pathlib import Path

@@ -15,7 +15,8 @@ Column = Literal["workspace", "home", "host", "weaker"]
 COLUMNS: tuple[Column, ...] = ("workspace", "home", "host", "weaker")
 
 _MARKS: dict[str, Promise] = {"h": "held", "o": "open", "d": "depends"}
-# A letter for each of COLUMNS. What is not listed is held in cells of namespaces, and depends in weaker ones.
+# A letter for each of COLUMNS. An attack that is not listed is held in cells of namespaces, and depends in
+# weaker ones.
 _USUAL = "hhhd"
 _OTHERS = {
     "containers": "hddd",
@@ -50,7 +51,7 @@ _BY_LEVEL = {
     "host": "level = \"host\" shows the host's files, as the service's user may use them",
     "weaker": "this cell has no view of its own: an agent may do what the service's user may",
 }
-# Where the level is not the reason.
+# Reasons other than the level.
 _REASONS = {
     "loopback": 'network = "host" gives tools the network of the host',
     "other user": "agents run as the service's user: what a cell sees is the wall",
@@ -61,7 +62,7 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class Judged:
-    """A result beside what was promised; `why` says what an open one means, or why it is no fault."""
+    """A result beside its promise; `why` tells what an open one means, or why it is no fault."""
 
     attack: Attack
     result: Result

@@ -1,4 +1,4 @@
-"""The service itself: whether it runs and is well, who has the journal, what an earlier life left behind."""
+"""The service itself: whether it runs well, who holds the journal, what an earlier run left behind."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from hermesctl.errors import CommandError
 from hermesctl.render import one_line, plain
 from ipc import interpreter
 
-# Looking at every page of a large journal takes longer than anybody waits for a doctor.
+# Checking every page of a large journal takes longer than a person waits for a doctor.
 _CHECK_SECONDS = 20.0
 
 
@@ -102,7 +102,7 @@ def _checked_alone(around: Surroundings) -> dict[str, object] | None:
 
 
 def _holder(path: Path) -> int | None:
-    """Read from the kernel's list: trying to take the lock could turn a starting supervisor away."""
+    """Read from the kernel's list: an attempt to take the lock could make a starting supervisor fail."""
     try:
         inode = path.stat().st_ino
         lines = Path("/proc/locks").read_text().splitlines()
@@ -116,7 +116,7 @@ def _holder(path: Path) -> int | None:
 
 
 def _recorded(file: Path) -> list[tuple[int, str]]:
-    """(pid, start time) of each, if the record is of this boot and this numbering of processes."""
+    """Returns (pid, start time) of each, if the record is of this boot and this pid namespace."""
     try:
         where, *lines = file.read_text(errors="replace").splitlines() or [""]
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

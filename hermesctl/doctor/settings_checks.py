@@ -1,4 +1,4 @@
-"""The settings in the service's own words, and what they name: endpoints that answer, weights that exist."""
+"""The settings as the service reads them, and their targets: endpoints that answer, weights that exist."""
 
 import json
 import os
@@ -12,11 +12,11 @@ from hermesctl.doctor.finding import Finding, Surroundings, bad, care, good
 from hermesctl.render import one_line
 
 _ANSWER_SECONDS = 5.0
-# A list of models is a page; more than this is something else.
+# A list of models is a page; a larger answer is something else.
 _LIST_BYTES_MAX = 4 * 1024 * 1024
 _REFUSED_KEY = (401, 403)
 _WRONG_PATH = "is base_url right? it often ends in /v1"
-# Enough to see what kind of names that server has.
+# Enough to recognise the names of that server.
 _NAMES_MAX = 5
 _SPEECH_REMEDY = "hermesctl models pull {name}; until then nobody who speaks is understood"
 
@@ -53,7 +53,7 @@ def speech_endpoint(around: Surroundings) -> Finding | None:
 
 
 def weights(around: Surroundings) -> list[Finding]:
-    """Every byte is read: a damaged file loads and talks nonsense."""
+    """Reads every byte: a damaged file loads and produces nonsense."""
     from hermesctl.weight_catalogue import find, presence
 
     found = []
@@ -71,7 +71,7 @@ def weights(around: Surroundings) -> list[Finding]:
 
 
 def _endpoint(check: str, found: dict[str, Any]) -> Finding:
-    """Asks for the list of models: it costs nothing, and needs the key where there is one."""
+    """Requests the list of models: it costs nothing, and needs the key where there is one."""
     if found.get("fault"):
         return bad(check, found["fault"], found["hint"])
     url = found["base_url"].rstrip("/") + "/models"
@@ -107,7 +107,7 @@ def _status(check: str, found: dict[str, Any], status: int) -> Finding:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """The library would follow with all headers, the key among them, to whatever host is named."""
+    """The library would follow with all headers, the key among them, to any host that is named."""
 
     def redirect_request(self, *_: object) -> None:
         return None
@@ -125,7 +125,7 @@ def _models(url: str, key: str) -> list[str]:
 
 
 def _key(found: dict[str, Any]) -> str:
-    """The service has already said that it can be read; it goes nowhere but into the request."""
+    """The service has confirmed that it can be read; it is used in the request only."""
     if found.get("api_key_env"):
         return os.environ.get(found["api_key_env"], "").strip()
     return Path(found["api_key_file"]).read_text().strip() if found.get("api_key_file") else ""

@@ -9,7 +9,7 @@ from hermesctl.doctor.finding import Finding, Surroundings, bad, care, good
 _PYTHON_LEAST = (3, 11)
 _PACKAGE = "hermes-supervisor"
 _REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)\s*>=\s*([0-9.]+)$")
-# The extras that people install; those of developers are not looked at.
+# The extras for users; those of developers are not checked.
 _EXTRAS = ("embedded", "tui", "voice")
 
 
@@ -40,7 +40,7 @@ def _of_extra(extra: str, wanted: list[str]) -> list[str]:
 
 
 def _fault(requirement: str) -> str:
-    """What is wrong with one package; requirements of extras and other forms are not looked at."""
+    """Returns the fault of one package; requirements of extras and other forms are not checked."""
     match = _REQUIREMENT.match(requirement.strip())
     if match is None:
         return ""

@@ -33,7 +33,7 @@ def room(around: Surroundings) -> Finding:
 
 
 def reserve(around: Surroundings) -> Finding:
-    """Room that is kept for closing turns when the disk is full."""
+    """Disk space reserved for closing turns when the disk is full."""
     places = around.places
     has_reserve = places.reserve.exists() if around.status is None else around.status.get("reserve")
     if has_reserve:
@@ -79,7 +79,7 @@ def rights(around: Surroundings) -> Finding:
 
 
 def _faults(around: Surroundings) -> Iterator[tuple[str, str]]:
-    """(fault, remedy) of every folder and file of ours that others may open."""
+    """Returns (fault, hint) of every folder and file of ours that others may open."""
     places = around.places
     folders = (places.state, places.runtime, places.logs, places.clips)
     files = (places.journal, places.state / "token", Path(places.control))
@@ -116,7 +116,7 @@ def _nearest(folder: Path) -> Path:
 
 
 def _file_system(folder: Path) -> str:
-    """The kind of the mounted device it lies on."""
+    """Returns the type of the mounted file system."""
     device = os.stat(folder).st_dev
     wanted = f"{os.major(device)}:{os.minor(device)}"
     for line in Path("/proc/self/mountinfo").read_text().splitlines():

@@ -1,4 +1,4 @@
-"""A trial: a turn in the session of `ipc/isolation.py`, followed to its end, and what it has found."""
+"""Runs a trial: a turn in the session of `ipc/isolation.py`, watched to its end, and its results."""
 
 import os
 from collections.abc import Iterable
@@ -19,13 +19,13 @@ from ipc.isolation import ATTACKS, SESSIONS, Result, Targets, Trial
 from ipc.messages import Delta, Event, Noted, Show, Submit
 from ipc.places import Places
 
-# How `status` begins to tell of a cell that cannot be had.
+# Prefix in `status` of a cell that is not available.
 _NO_CELL = "none"
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a trial has come to, and in what kind of cell."""
+    """The results of a trial, and the kind of its cell."""
 
     turn: str
     level: str
@@ -35,13 +35,13 @@ class Found:
 
 
 def run(places: Places, agent: str) -> Found:
-    """Runs the attacks in a cell of that agent; CommandError says why that could not be done."""
+    """Runs the attacks in a cell of that agent; raises CommandError with the reason when it cannot."""
     (status,) = read(places, Show("status"))
     if str(status["cell"]).startswith(_NO_CELL):
         raise CommandError(f"no cell can be tried: {status['cell']}", "hermesctl doctor", Exit.REFUSED)
     workers, services = read(places, Show("workers")), read(places, Show("services"))
     with laid(places, int(status["pid"]), workers, services) as targets:
-        heard = _Heard(int(status["pid"]))
+        heard = _TrialEvents(int(status["pid"]))
         _follow(places, f"{SESSIONS}{agent}", targets, heard)
     trial = _trial(heard.text)
     results = in_order([*trial.results, *heard.looks])
@@ -49,14 +49,14 @@ def run(places: Places, agent: str) -> Found:
 
 
 def in_order(found: Iterable[Result]) -> tuple[Result, ...]:
-    """One for each attack. What a worker leaves out is no better than an attack that broke."""
+    """One result for each attack. A missing one counts as broken."""
     by_name = {result.name: result for result in found}
     missing = "the trial says nothing of it"
     return tuple(by_name.get(attack.name) or Result(attack.name, "broken", missing) for attack in ATTACKS)
 
 
-class _Heard:
-    """What the trial's turn tells; and when its worker is known, a look at it."""
+class _TrialEvents:
+    """Collects the events of the trial's turn, and examines its worker once that is known."""
 
     def __init__(self, supervisor: int) -> None:
         self._supervisor = supervisor
@@ -76,10 +76,10 @@ class _Heard:
         aside(text)
 
     def join_at(self, offset: int) -> None:
-        """Only the whole answer counts."""
+        """Does nothing: only the whole answer counts."""
 
 
-def _follow(places: Places, session: str, targets: Targets, heard: _Heard) -> None:
+def _follow(places: Places, session: str, targets: Targets, heard: _TrialEvents) -> None:
     text = msgspec.json.encode(targets).decode()
     request = Submit(session, text, f"hermesctl-{os.urandom(12).hex()}", "queue")
     with CtrlC() as ctrl_c:

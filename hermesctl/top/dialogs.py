@@ -1,4 +1,4 @@
-"""What `top` lays over its screen: a question with yes or no, and something to read."""
+"""Dialogs over the screen of `top`: a question with yes or no, and a text to read."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -14,7 +14,7 @@ from hermesctl.neutral import neutral
 
 
 class Confirm(ModalScreen[bool]):
-    """Yes needs a y; everything else leaves things as they are."""
+    """Yes needs a y; every other key changes nothing."""
 
     CSS = """
     Confirm { align: center middle; }
@@ -40,7 +40,7 @@ class Confirm(ModalScreen[bool]):
 
 
 class Reading(ModalScreen[None]):
-    """Lines under a title, as long as they may be."""
+    """Lines under a title, of any length."""
 
     CSS = """
     Reading { align: center middle; }

@@ -1,4 +1,4 @@
-"""What is seen, as lines of coloured pieces: the head of the screen, its tabs, and one whole plain frame."""
+"""Draws lines of coloured pieces: the head of the screen, its tabs, and one whole plain frame."""
 
 from collections.abc import Sequence
 
@@ -6,22 +6,22 @@ from hermesctl.render import Line, Span, age, colour_of, cut, grid, one_line, pe
 from hermesctl.top.sample import Row, Sample, Trail
 from hermesctl.top.selection import TABS, View, rows_of
 
-# Wide enough for the longest word before a fact.
+# Wide enough for the longest label.
 _LABEL = 11
-# Beyond this many a bar for each seat says nothing more.
+# Above this number a bar for each seat has no use.
 _GAUGE_MAX = 24
-# With this much room the two sparklines stand side by side.
+# From this width on the two sparklines are side by side.
 _SIDE_BY_SIDE = 110
 _SPARK_MAX = 60
 _RATE = 9
-# The first hints say what is wrong; all of them are in `hermesctl status`.
+# The first hints name the faults; all of them are in `hermesctl status`.
 _HINTS_MAX = 2
-# Rows of each table in a plain frame: it is read in one look.
+# Rows of each table in a plain frame, which is read at a glance.
 _PLAIN_ROWS_MAX = 20
 
 
 def head(sample: Sample, trail: Trail, room: int) -> list[Line]:
-    """How the service is doing, in a handful of lines that fit."""
+    """The state of the service, in a few lines that fit."""
     hints = [one_line(hint) for hint in sample.status.get("hints") or ()][:_HINTS_MAX]
     lines = (
         _title(sample.status),
@@ -37,7 +37,7 @@ def head(sample: Sample, trail: Trail, room: int) -> list[Line]:
 
 
 def tabs(view: View, sample: Sample | None, room: int) -> Line:
-    """The tables there are, the one in view, its order and its filter."""
+    """The tables, the current one, its order and its filter."""
     spans: list[Span] = []
     for number, tab in enumerate(TABS, start=1):
         count = f" {len(rows_of(sample, tab))}" if sample else ""

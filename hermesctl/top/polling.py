@@ -1,4 +1,4 @@
-"""The line to the supervisor: looks again and again, carries out what keys ask for, comes back by itself."""
+"""The connection of `top`: polls the supervisor, runs the actions of keys, and reconnects."""
 
 import queue
 import threading
@@ -18,7 +18,7 @@ from ipc.errors import WireError
 from ipc.messages import Done, Drain, Interrupt, Scale, Show, TurnState, Undrain
 from ipc.places import Places
 
-# More rows than a screen has are still sorted and filtered; beyond this nobody looks for one by eye.
+# More rows than a screen has are still sorted and filtered; beyond this a person does not search by eye.
 _ROWS_MAX = 500
 _TABLES: tuple[Literal["status", "workers", "sessions", "services"], ...] = (
     "status",
@@ -27,7 +27,7 @@ _TABLES: tuple[Literal["status", "workers", "sessions", "services"], ...] = (
     "services",
 )
 _OPEN_STATES: tuple[TurnState, ...] = ("running", "asking", "queued")
-# A kill takes milliseconds; its proof is looked for this long.
+# A kill takes milliseconds; the wait for its proof is this long at most.
 _PROOF_SECONDS = 5.0
 _PROOF_LOOK_SECONDS = 0.05
 _ENDINGS = {"turn.done": "was done before", "turn.failed": "had failed before"}
@@ -37,23 +37,23 @@ Act = Interrupt | Scale | Drain | Undrain | Show
 
 
 @dataclass(frozen=True)
-class Heard:
-    """What an act has come to: one sentence, or the lines of a story under its title."""
+class Outcome:
+    """The result of an action: one sentence, or the lines of a story under its title."""
 
     sentence: str
     went_well: bool = True
     story: Sequence[str] = ()
 
 
-class Line:
-    """One connection, made anew when the supervisor has gone and come back."""
+class Connection:
+    """One connection, made again when the supervisor has restarted."""
 
     def __init__(self, places: Places) -> None:
         self._places = places
         self._client: Client | None = None
 
     def look(self) -> Sample:
-        """All tables of this moment; NotRunning while nobody answers."""
+        """Reads all tables; raises NotRunning while no supervisor answers."""
         tables = {name: self._rows(Show(name, limit=_ROWS_MAX), _ROWS_MAX) for name in _TABLES}
         open_turns = (Show("turns", state=state, limit=_ROWS_MAX) for state in _OPEN_STATES)
         turns = [row for show in open_turns for row in self._rows(show, _ROWS_MAX)]
@@ -67,20 +67,20 @@ class Line:
             services=tables["services"],
         )
 
-    def carry_out(self, act: Act) -> Heard:
-        """What became of it, in a sentence; a refusal is one too."""
+    def carry_out(self, act: Act) -> Outcome:
+        """Returns the result in a sentence; a refusal is one too."""
         try:
             if isinstance(act, Show):
                 rows = [without_texts(row) for row in self._rows(act)]
-                return Heard(f"why {act.id}", story=list(sentences(rows)) if rows else ["nothing is known"])
+                return Outcome(f"why {act.id}", story=list(sentences(rows)) if rows else ["nothing is known"])
             done = self._ask(act, Done)
             if done.unwritten:
-                return Heard(" · ".join(unwritten(done)))
+                return Outcome(" · ".join(unwritten(done)))
             if isinstance(act, Interrupt) and done.turns:
-                return Heard(self._proof(done.turns[0]))
-            return Heard(one_line(done.note) or _SAID[type(act)])
+                return Outcome(self._proof(done.turns[0]))
+            return Outcome(one_line(done.note) or _SAID[type(act)])
         except CommandError as error:
-            return Heard(f"{one_line(error.fault)} ({one_line(error.hint)})", went_well=False)
+            return Outcome(f"{one_line(error.fault)} ({one_line(error.hint)})", went_well=False)
 
     def close(self) -> None:
         if self._client is not None:
@@ -128,18 +128,18 @@ _SAID: dict[type[Any], str] = {
 
 
 class Watch(threading.Thread):
-    """Looks every so often in a thread of its own, since a look may have to wait; tells what it finds."""
+    """Polls at intervals in a thread of its own, since a request may block, and passes on the results."""
 
     def __init__(
         self,
         places: Places,
         interval_seconds: float,
         seen: Callable[[Sample | str], None],
-        heard: Callable[[Heard], None],
+        heard: Callable[[Outcome], None],
     ) -> None:
         # A daemon: leaving must not wait for a supervisor that does not answer.
         super().__init__(daemon=True)
-        self._line = Line(places)
+        self._connection = Connection(places)
         self._interval_seconds = interval_seconds
         self._seen = seen
         self._heard = heard
@@ -147,15 +147,15 @@ class Watch(threading.Thread):
 
     def run(self) -> None:
         while True:
-            self._seen(look_or_reason(self._line))
+            self._seen(look_or_reason(self._connection))
             try:
                 act = self._acts.get(timeout=self._interval_seconds)
             except queue.Empty:
                 continue
             if act is None:
                 break
-            self._heard(self._line.carry_out(act))
-        self._line.close()
+            self._heard(self._connection.carry_out(act))
+        self._connection.close()
 
     def ask(self, act: Act) -> None:
         self._acts.put(act)
@@ -164,10 +164,10 @@ class Watch(threading.Thread):
         self._acts.put(None)
 
 
-def look_or_reason(line: Line) -> Sample | str:
-    """A sample, or why there is none now."""
+def look_or_reason(connection: Connection) -> Sample | str:
+    """Returns a sample, or the reason why there is none."""
     try:
-        return line.look()
+        return connection.look()
     except NotRunning:
         return "not running"
     except (CommandError, WireError) as error:

@@ -1,4 +1,4 @@
-"""One look at the service, and what many looks tell: rates from counters; no clock, no screen, no socket."""
+"""One sample of the service, and rates from many of them; no clock, no screen, no socket."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -7,11 +7,11 @@ from typing import Any
 
 Row = dict[str, Any]
 
-# A sparkline is at most as wide as a terminal; more looks are never shown.
+# A sparkline is at most as wide as a terminal; more samples are never shown.
 _STEPS_MAX = 600
 _MINUTE_SECONDS = 60.0
 _LEVELS = "▁▂▃▄▅▆▇█"
-# What is counted, and where the status row has the count: in `totals`, or by an older name of its own.
+# The counters, and their places in the status row: in `totals`, or under an older name.
 COUNTERS = {
     "turns": (("turns_done", "turns_failed", "turns_interrupted"), "turns_ended"),
     "interrupts": (("interrupts",), "interrupts"),
@@ -20,7 +20,7 @@ COUNTERS = {
 
 @dataclass(frozen=True)
 class Sample:
-    """The tables of one moment. `at` is in seconds of a clock that never goes back, `now` since 1970."""
+    """The tables of one moment. `at` is monotonic seconds, `now` seconds since 1970."""
 
     at: float
     now: float
@@ -44,25 +44,25 @@ class Sample:
 
 @dataclass
 class Counter:
-    """What a count has gained from look to look, across lives of the supervisor."""
+    """The increments of a count from sample to sample, across restarts of the supervisor."""
 
     steps: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_STEPS_MAX))
     _last: tuple[object, int] | None = None
 
     def add(self, at: float, life: object, count: int) -> None:
-        """A new life may count from anywhere, and pruning may take counted things away: neither is a gain."""
+        """A new epoch may count from any number, and pruning may reduce a count: neither is an increment."""
         if self._last is not None:
             gained = count - self._last[1] if self._last[0] == life else 0
             self.steps.append((at, max(0, gained)))
         self._last = (life, count)
 
     def per_minute(self) -> float | None:
-        """The gain of the last minute, scaled up where less than a minute was watched."""
+        """The increments of the last minute, scaled up when less than a minute was observed."""
         if len(self.steps) < 2:
             return None
         end = self.steps[-1][0]
         recent = [(at, gained) for at, gained in self.steps if at > end - _MINUTE_SECONDS]
-        # The first of a watch has its beginning before the watch.
+        # The first interval began before the observation.
         whole = recent if len(recent) < len(self.steps) else recent[1:]
         seconds = _MINUTE_SECONDS if whole is recent else end - recent[0][0]
         return sum(gained for _, gained in whole) * _MINUTE_SECONDS / seconds if seconds > 0 else None
@@ -72,7 +72,7 @@ class Counter:
 
 
 class Trail:
-    """The counters of all looks so far."""
+    """The counters of all samples so far."""
 
     def __init__(self) -> None:
         self.counters = {name: Counter() for name in COUNTERS}
@@ -88,7 +88,10 @@ class Trail:
 
 
 def sparkline(values: Sequence[float], room: int) -> str:
-    """The last values as bars, the newest at the right; nothing is the lowest bar, anything is above it."""
+    """The last values as bars, the newest at the right.
+
+    Zero is the lowest bar, any other value is above it.
+    """
     shown = list(values)[-room:] if room > 0 else []
     top = max(shown, default=0)
     steps = len(_LEVELS) - 1

@@ -1,4 +1,4 @@
-"""The screen of `top`: draws what the model says and turns keys into acts; it computes nothing itself."""
+"""The screen of `top`: draws the model and turns keys into actions; it computes nothing itself."""
 
 from collections.abc import Iterable
 from typing import ClassVar
@@ -14,7 +14,7 @@ from textual.widgets import Static
 from hermesctl.render import Line, cut, grid, one_line
 from hermesctl.top.dialogs import Confirm, Reading
 from hermesctl.top.frame import cut_line, head, tabs
-from hermesctl.top.polling import Act, Heard, Watch
+from hermesctl.top.polling import Act, Outcome, Watch
 from hermesctl.top.sample import Row, Sample, Trail
 from hermesctl.top.selection import TABS, View
 from ipc.messages import Drain, Interrupt, Scale, Show, Undrain
@@ -32,18 +32,18 @@ KEYS = (
     ("?", "this help"),
     ("q", "quit"),
 )
-# From this many lines on the head stands apart from the table.
+# From this many lines on a blank line separates the head from the table.
 _ROOMY = 30
 _SHORT = "i interrupt · w why · d drain · +- seats · s order · / only · ? help · q quit"
 
 
 def coloured(line: Line) -> Text:
-    """Pieces as they are: nothing in them is markup."""
+    """Renders pieces literally: nothing in them is markup."""
     return Text.assemble(*line, no_wrap=True, overflow="crop")
 
 
 def faded(line: Line) -> Line:
-    """What was true a while ago."""
+    """Renders data that is out of date."""
     return tuple((text, "dim") for text, _ in line)
 
 
@@ -54,7 +54,7 @@ class Seen(Message):
 
 
 class Told(Message):
-    def __init__(self, heard: Heard) -> None:
+    def __init__(self, heard: Outcome) -> None:
         super().__init__()
         self.heard = heard
 
@@ -226,7 +226,7 @@ class Top(App[None]):
             self._watch.ask(act)
 
     def _say(self, message: Message) -> None:
-        """From the watch's thread; when the screen has closed there is nobody to tell."""
+        """Called from the polling thread; does nothing when the screen has closed."""
         if self.is_running:
             self.post_message(message)
 

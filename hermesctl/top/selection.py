@@ -1,4 +1,4 @@
-"""Which rows are looked at: tab, order, filter and the selected row; pure, and never out of range."""
+"""The visible rows: tab, order, filter and the selected row; pure, and never out of range."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,11 +12,11 @@ TABS: tuple[Tab, ...] = ("sessions", "seats", "services")
 
 
 def turn_number(turn: object) -> str:
-    """A turn is SESSION/N, and the session stands beside it."""
+    """A turn is SESSION/N, and the session has a column of its own."""
     return plain(turn).rpartition("/")[2]
 
 
-# What needs a person or costs something comes first.
+# States that need a person or use resources come first.
 _ORDER_OF_STATES = ("asking", "running", "queued", "occupied", "held", "free", "at rest")
 _COLUMNS: dict[Tab, tuple[Column, ...]] = {
     "sessions": (
@@ -61,7 +61,7 @@ _NAMES: dict[Tab, str] = {"sessions": "session", "seats": "seat", "services": "s
 
 @dataclass
 class View:
-    """What the person at the keys has chosen; `window` says which rows fit."""
+    """The choices of the person at the keys; `window` returns the rows that fit."""
 
     tab: Tab = "sessions"
     filter: str = ""
@@ -97,12 +97,12 @@ class View:
         return sorted(found, key=lambda row: _key(row, self.order, _NAMES[self.tab]))
 
     def move(self, rows: Sequence[Row], by: int) -> None:
-        """Selects the row so many further, as far as there are rows."""
+        """Moves the selection by so many rows, within the table."""
         if rows:
             self.selected = self._name(rows[min(max(0, self.place(rows) + by), len(rows) - 1)])
 
     def place(self, rows: Sequence[Row]) -> int:
-        """Where the selected row is now; the first one when it has gone."""
+        """The index of the selected row; the first one when it is gone."""
         names = [self._name(row) for row in rows]
         return names.index(self.selected) if self.selected in names else 0
 
@@ -134,7 +134,7 @@ def rows_of(sample: Sample, tab: Tab) -> Sequence[Row]:
 
 
 def session_rows(sample: Sample) -> list[Row]:
-    """Every session with its open turn and what the seat that works on it costs."""
+    """Every session with its open turn and the usage of its worker."""
     turns = {row.get("session"): row for row in sample.turns}
     seats = {row.get("session"): row for row in sample.workers if row.get("session") is not None}
     known = {row.get("session"): row for row in sample.sessions}
