@@ -77,7 +77,7 @@ def unwritten(done: Done) -> list[str]:
     killed = {one_line(each.turn): proof({"killed": msgspec.to_builtins(each)}) for each in done.killed}
     turns = (one_line(turn) for turn in done.turns)
     lines = [f"{turn} interrupted: {killed.get(turn, 'nothing of it was running')}" for turn in turns]
-    return [*lines, f"not yet written down: {one_line(done.unwritten)}; it is as soon as there is room"]
+    return [*lines, f"not yet written down: {one_line(done.unwritten)}; it is as soon as there is space"]
 
 
 def arguments(summary: object) -> str:

@@ -5,7 +5,7 @@ stand for themselves:
 
 - Control characters (C0, C1, DEL) and the escape sequences they begin: they move the cursor, set the title,
   write the clipboard (OSC 52), hide what was printed. Each is shown as �. Line breaks and tabs stay.
-- Bidirectional formatting (embeddings, overrides, isolates): it shows text in an order nobody wrote, and it
+- Bidirectional formatting (embeddings, overrides, isolates): it shows text in another order, and it
   reaches into what is printed beside it. Each is shown as �. Right-to-left letters need none of it and stay;
   so do the implicit marks (LRM, RLM, ALM) in a line that has such letters.
 - Characters without a shape (Default_Ignorable in Unicode): they make two names look the same, and hide text
@@ -45,9 +45,9 @@ _RIGHT_TO_LEFT = re.compile(
     r"|[\U00010800-\U00010fff\U0001e800-\U0001efff]"
 )
 _OWN_COLOUR = re.compile(rf"(\x1b\[(?:0|{'|'.join(COLOURS.values())})m)")
-# What can only be judged when the next character is known.
+# Sequences whose meaning depends on the next character.
 _UNDECIDED = re.compile(f"(?:[{_SHAPELESS}{_MARKS}]|\U0001f3f4[\U000e0030-\U000e007a]*){{1,32}}\\Z")
-# How much of a line decides about what follows in it.
+# Length of the context within a line that affects the following text.
 _CONTEXT_CHARACTERS = 200
 # In JSON text these can only stand inside strings, where an escape means the same.
 _ESCAPED_IN_JSON = re.compile(f"[{_CONTROLS}{_BIDI}{_NO_TEXT}{_SHAPELESS}{_MARKS}\xad\u2028\u2029]")
@@ -86,7 +86,7 @@ class Pieces:
         return self._continued.shown(text[:cut])
 
     def end(self) -> str:
-        """What was still waiting."""
+        """Returns the rest that was held back."""
         text, self._waiting = self._waiting, ""
         return self._continued.shown(text)
 

@@ -245,7 +245,7 @@ class Sending:
             if self._withdrawal is not None:
                 return self._taken_back()
             reason = (
-                fields.get("reason") or fields.get("error") or f"dropped by {fields.get('by', 'somebody')}"
+                fields.get("reason") or fields.get("error") or f"dropped by {fields.get('by', 'a client')}"
             )
             hint = fields.get("hint") or "send it again"
             code = Exit.TURN_FAILED if event.type == "transcript.failed" else Exit.REFUSED

@@ -35,7 +35,7 @@ class Unit:
         done = self.ask(*words)
         if done.returncode != 0:
             raise CommandError(
-                f"systemctl {' '.join(words)} failed: {_sentence(done.stderr)}", self._remedy(), Exit.BUG
+                f"systemctl {' '.join(words)} failed: {_sentence(done.stderr)}", self._hint(), Exit.BUG
             )
 
     def ask(self, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -108,11 +108,9 @@ class Unit:
         words = ("--no-pager", "--output=cat", f"--lines={_LAST_LINES}", f"--since=@{since:.0f}")
         said = subprocess.run(self.journal(*words), capture_output=True, text=True, timeout=30).stdout
         last = "".join(f"\n    {line}" for line in said.splitlines() if line.strip())
-        return CommandError(
-            f"systemd could not {verb} it: {_sentence(complaint)}{last}", self._remedy(), code
-        )
+        return CommandError(f"systemd could not {verb} it: {_sentence(complaint)}{last}", self._hint(), code)
 
-    def _remedy(self) -> str:
+    def _hint(self) -> str:
         if self.scope is Scope.SYSTEM and os.geteuid() != 0:
             return "it is the machine's service: use sudo"
         return "hermesctl logs shows more"

@@ -293,7 +293,7 @@ def _require_room(weights: Weights, models: Path) -> None:
     if free < needed:
         raise CommandError(
             f"{weights.name} needs {megabytes(needed)} and {models} has {megabytes(free)} free",
-            "make room there, or choose another folder with --home",
+            "free space there, or choose another folder with --home",
             Exit.REFUSED,
         )
 
@@ -301,7 +301,7 @@ def _require_room(weights: Weights, models: Path) -> None:
 def _disk_error(weights: Weights, error: OSError) -> CommandError:
     return CommandError(
         f"{weights.name} could not be written: {error.strerror}",
-        "check room and rights of the models folder, or choose another with --home; nothing half was left",
+        "check space and mode of the models folder, or choose another with --home; no partial file is left",
         Exit.REFUSED,
     )
 

@@ -108,7 +108,7 @@ def write_users(folder: int, user: str, uid: int, gid: int, home: str) -> None:
 
 
 def trust_repositories(folder: int) -> None:
-    """For agents of another user, to whom every visible repository belongs to a different user.
+    """For agents of another user, because visible repositories belong to a different user.
 
     Git would refuse to open those: their hooks and settings might run code, which here runs in the cell
     either way.

@@ -128,7 +128,7 @@ def _said(message: Message | None, look: Look) -> Iterator[Line]:
         yield [("class:you", "❯ "), ("class:dim", "(said earlier)")]
         return
     microphone = "🎙️ " if message.kind == "voice" else ""
-    words = message.text or "(spoken)"
+    words = message.text or "(clip)"
     yield from _wrapped("❯ ", microphone + words, look, "you")
 
 

@@ -30,11 +30,11 @@ Ctrl-R searches what was typed, Ctrl-O unfolds tools, /help lists everything els
 @click.argument("session", **name("SESSION"), default=_DEFAULT_SESSION, shell_complete=completing.sessions)
 @click.pass_obj
 def chat(places: Places, session: str) -> None:
-    """Talk to a session in the terminal.
+    """Chat with a session in the terminal.
 
     SESSION is main unless named. Answers stream, tools are folded to a line, questions are answered in
-    place. What is typed while a turn runs follows the busy mode. A restart of the supervisor is waited out:
-    nothing is lost or comes twice.
+    place. The busy mode decides about messages typed while a turn runs. The chat survives a restart of the
+    supervisor without losing or repeating a message.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM", "dumb") == "dumb":
         raise CommandError(

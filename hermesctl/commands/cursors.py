@@ -31,7 +31,7 @@ Examples:
 @as_json
 @click.pass_obj
 def cursors(places: Places, session: str | None, limit: int, form: str) -> None:
-    """List how far clients that have a name have read."""
+    """List how far named clients have read."""
     rows = read(places, Show("cursors", session=session, limit=limit), limit)
     if session is not None and not rows:
         require_session(places, session)

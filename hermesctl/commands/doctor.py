@@ -52,7 +52,7 @@ Exit codes: 0 nothing is ✘, 5 something is.
 @as_json
 @click.pass_obj
 def doctor(places: Places, subject: str, agent: str | None, form: str) -> int:
-    """Look for what is wrong on this host, and say how to mend it.
+    """Check this host, and say how to fix what is wrong.
 
     With --isolation: try what an agent can reach. The attacks run as a turn of the session isolation:NAME, in
     the cell that agent NAME has, without asking a model; `hermesctl why` tells of it. They change nothing.
@@ -71,7 +71,7 @@ def doctor(places: Places, subject: str, agent: str | None, form: str) -> int:
         if form != "json":
             print(_line(finding), flush=True)
     if form == "json":
-        fields = ("check", "verdict", "fact", "remedy")
+        fields = ("check", "verdict", "fact", "hint")
         print_json([{field: getattr(finding, field) for field in fields} for finding in found])
     else:
         print(_summary(found))
@@ -82,10 +82,10 @@ def _line(finding: "Finding") -> str:
     sign, colour = _SIGNS[finding.verdict]
     fact = folded(one_line(finding.fact), _INDENT, sys.stdout)
     line = f"{paint(sign, colour, sys.stdout)} {finding.check:<{_INDENT - 3}} {fact}"
-    if not finding.remedy:
+    if not finding.hint:
         return line
-    remedy = folded(f"→ {one_line(finding.remedy)}", _INDENT, sys.stdout)
-    return f"{line}\n{'':<{_INDENT}}{paint(remedy, 'bold', sys.stdout)}"
+    hint = folded(f"→ {one_line(finding.hint)}", _INDENT, sys.stdout)
+    return f"{line}\n{'':<{_INDENT}}{paint(hint, 'bold', sys.stdout)}"
 
 
 def _summary(found: "list[Finding]") -> str:
@@ -93,5 +93,5 @@ def _summary(found: "list[Finding]") -> str:
     doubtful = sum(finding.verdict == "care" for finding in found)
     if not wrong and not doubtful:
         return paint("all is well", "green", sys.stdout)
-    parts = [f"{wrong} ✘ to mend"] * bool(wrong) + [f"{doubtful} ! to look at"] * bool(doubtful)
+    parts = [f"{wrong} ✘ to fix"] * bool(wrong) + [f"{doubtful} ! to look at"] * bool(doubtful)
     return paint(" · ".join(parts), "red" if wrong else "yellow", sys.stdout)

@@ -24,7 +24,7 @@ Examples:
 def drain(places: Places, until: str, form: str) -> None:
     """Begin no new turns; those that run finish.
 
-    What is said meanwhile is accepted and waits, until `hermesctl undrain` or the next start.
+    New messages are accepted and wait, until `hermesctl undrain` or the next start.
     """
     if until == "end":
         drain_and_wait(places, None)

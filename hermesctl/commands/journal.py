@@ -61,7 +61,7 @@ Examples:
 
 @click.group(epilog=_EXAMPLES)
 def journal() -> None:
-    """Care for the journal, where everything is kept."""
+    """Maintain the journal, which has all messages and turns."""
 
 
 @journal.command(epilog=_CHECK_EXAMPLES, short_help="Look for damage.")

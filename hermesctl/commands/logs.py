@@ -23,7 +23,7 @@ from ipc.places import Places
 _LOOK_SECONDS = 0.2
 # A line of the log is a few hundred bytes; for older lines use an editor.
 _LINE_BYTES = 1024
-# How a line of the log begins, by [log] format: seconds since 1970.
+# The start of a log line, by [log] format: seconds since 1970.
 _LOGFMT_TIME = re.compile(r"(?P<at>\d{9,11}\.\d{3}) ")
 _JSON_KEY = '"at": '
 _JSON_TIME = re.compile(r'\{"at": (?P<at>\d{9,11}\.\d+), ')
@@ -47,7 +47,7 @@ Examples:
 @click.option("--json", "form", flag_value="json", default="text", help="One JSON object a line.")
 @click.pass_obj
 def logs(places: Places, follow: bool, lines: int, form: str) -> int:
-    """Show what the supervisor wrote to its log."""
+    """Show the log of the supervisor."""
     unit = installed_unit(places)
     if unit is not None:
         words = [f"--lines={lines}", *(["--follow"] if follow else [])]

@@ -19,7 +19,7 @@ Examples:
 @as_json
 @click.pass_obj
 def metrics(places: Places, form: str) -> None:
-    """Print what is counted and measured, in Prometheus' text format."""
+    """Print the metrics, in Prometheus' text format."""
     rows = read(places, Show("metrics"))
     if not rows:
         raise NotRunning("the supervisor does not say what it counts", "hermesctl stop, then hermesctl start")

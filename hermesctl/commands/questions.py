@@ -28,5 +28,5 @@ Examples:
 @as_json
 @click.pass_obj
 def questions(places: Places, limit: int, form: str) -> None:
-    """List what agents wait for a human to answer."""
+    """List the open questions of agents."""
     print_rows(form, read(places, Show("questions", limit=limit), limit), _COLUMNS, "no questions")

@@ -41,7 +41,7 @@ Examples:
 @as_json
 @click.pass_obj
 def queue(places: Places, session: str, act: Act, message: str | None, form: str) -> None:
-    """Show or change what waits behind a running turn."""
+    """Show or change the messages that wait behind a running turn."""
     if act == "drop" and message is None:
         raise click.UsageError("drop needs the id of a MESSAGE")
     if act != "drop" and message is not None:

@@ -26,7 +26,7 @@ Examples:
 def reload(places: Places, confirmed: bool, form: str) -> None:
     """Read hermes.toml again, live where that is possible.
 
-    A file that cannot be used is refused with its line and remedy, and the settings in force stay. So is one
+    A file that cannot be used is refused with its line and a hint, and the settings in force stay. So is one
     without the [model] that is in force, unless --yes is given.
     """
     client = Client(places)

@@ -35,9 +35,9 @@ Examples:
 def restart(places: Places, keep_turns: bool, form: str) -> None:
     """Stop the supervisor and start it again.
 
-    Running turns are taken up by the new one. With --keep-turns they are not even interrupted: workers go on
-    while the supervisor changes to the version and the settings that are there now. If those would not start,
-    nothing happens.
+    The new one resumes running turns. With --keep-turns they are not even interrupted: workers go on
+    while the supervisor changes to the version and the settings that are installed now. If those would not
+    start, nothing changes.
     """
     unit = installed_unit(places)
     if keep_turns:

@@ -36,10 +36,10 @@ Exit codes: 0 answered, 3 interrupted, 4 the turn failed or the clip was not und
 @click.option("--json", "form", flag_value="json", default="words", help="Print one event a line.")
 @click.pass_obj
 def retry(places: Places, what: str, until: str, form: str) -> int:
-    """Have a failed or interrupted turn answered after all.
+    """Submit the messages of a failed or interrupted turn again.
 
-    What a turn was to answer is said again, behind whatever waits in its session; the old turn stays as it
-    ended. Of a message whose clip was not understood, the same clip is heard again.
+    They join the end of the session's queue; the old turn stays as it ended. A message
+    whose clip was not understood is transcribed again.
     """
     if "/" not in what and not what.startswith("m_"):
         raise click.UsageError("a turn is named SESSION/N, for example demo/3, and a message m_…")

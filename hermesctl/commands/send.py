@@ -53,11 +53,10 @@ def send(
     until: str,
     form: str,
 ) -> int:
-    """Say something to a session and stream the answer.
+    """Send a message to a session and stream the answer.
 
     TEXT of - is read from standard input. Ctrl-C interrupts the turn; a second one leaves at once. A question
-    of the agent is shown, and answered by what is typed here. Of a sound file, what was understood is shown
-    first.
+    of the agent is shown, and the next typed line answers it. Of a sound file, the transcript is shown first.
     """
     if (text is None) == (audio is None):
         raise click.UsageError("say TEXT, or name a sound file with --audio")

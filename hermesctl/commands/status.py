@@ -25,7 +25,7 @@ Examples:
 @as_json
 @click.pass_obj
 def status(places: Places, form: str) -> None:
-    """Show how the supervisor is doing."""
+    """Show the state of the supervisor."""
     unit = installed_unit(places)
     try:
         row = read_status(places)

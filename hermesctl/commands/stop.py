@@ -60,7 +60,7 @@ Examples:
 def stop(places: Places, timeout_seconds: float, drain: float | None, form: str) -> None:
     """Stop the supervisor and return when it has ended.
 
-    Running turns are taken up at the next start. The supervisor kills all it has started at once and ends
+    Running turns are resumed at the next start. The supervisor kills all it has started at once and ends
     within a few seconds, whatever workers do; one that does not is killed.
     """
     left: list[str] = []

@@ -58,7 +58,7 @@ Examples:
 def tail(
     places: Places, session: str | None, after: int | None, cursor: str | None, begin: str, form: str
 ) -> None:
-    """Follow what happens, event by event."""
+    """Print events as they happen."""
     if session is None and (after is not None or cursor):
         option = "--cursor" if cursor else "--after"
         raise click.UsageError(f"{option} counts within one session: name the SESSION")

@@ -34,7 +34,7 @@ Examples:
 @as_json
 @click.pass_obj
 def why(places: Places, id: str, texts: str, form: str) -> None:
-    """Tell the whole story of a message or a turn."""
+    """Show the whole history of a message or a turn."""
     rows = list(read(places, Show("story", id=id)))
     if not rows and "/" in id:
         require_session(places, id.rpartition("/")[0])

@@ -16,7 +16,7 @@ class Finding:
     check: str
     verdict: Verdict
     fact: str
-    remedy: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ def good(check: str, fact: str) -> Finding:
     return Finding(check, "good", fact)
 
 
-def care(check: str, fact: str, remedy: str) -> Finding:
-    return Finding(check, "care", fact, remedy)
+def care(check: str, fact: str, hint: str) -> Finding:
+    return Finding(check, "care", fact, hint)
 
 
-def bad(check: str, fact: str, remedy: str) -> Finding:
-    return Finding(check, "bad", fact, remedy)
+def bad(check: str, fact: str, hint: str) -> Finding:
+    return Finding(check, "bad", fact, hint)

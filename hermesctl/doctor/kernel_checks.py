@@ -81,7 +81,7 @@ def subreaper(around: Surroundings) -> Finding:
 def cell(around: Surroundings) -> Finding:
     found = around.checkup.get("cell") or {}
     if "description" not in found:
-        fault = found.get("fault") or "nobody could say which cell would be used"
+        fault = found.get("fault") or "the kind of cell is unknown"
         return bad("cell", f"no agent starts: {fault}", found.get("hint") or "hermesctl run shows why")
     shortcomings = found.get("shortcomings") or []
     fact = "; ".join([f"{found['kind']}: {found['description']}", *shortcomings])

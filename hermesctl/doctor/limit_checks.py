@@ -21,12 +21,12 @@ def open_files(around: Surroundings) -> Finding:
     soft, hard = _limit(around, resource.RLIMIT_NOFILE)
     needed = _FILES_OWN + _FILES_PER_WORKER * _workers(around)
     whose = _whose(around)
-    remedy = f"ulimit -n {max(4096, needed)} before the start, or LimitNOFILE= in the unit"
+    hint = f"ulimit -n {max(4096, needed)} before the start, or LimitNOFILE= in the unit"
     if soft < needed:
-        return bad("open files", f"{_shown(soft)} {whose}, {needed} may be needed", remedy)
+        return bad("open files", f"{_shown(soft)} {whose}, {needed} may be needed", hint)
     wanted = around.number("files_max", 0)
     if hard < wanted:
-        return care("open files", f"{_shown(hard)} at most {whose}; [workers] files_max is {wanted}", remedy)
+        return care("open files", f"{_shown(hard)} at most {whose}; [workers] files_max is {wanted}", hint)
     return good("open files", f"{_shown(soft)} {whose}")
 
 
@@ -34,8 +34,8 @@ def processes(around: Surroundings) -> Finding:
     soft, _ = _limit(around, resource.RLIMIT_NPROC)
     needed = _PROCESSES_OWN + _PROCESSES_PER_WORKER * _workers(around)
     if soft < needed:
-        remedy = f"ulimit -u {max(4096, needed)} before the start, or LimitNPROC= in the unit"
-        return bad("processes", f"{_shown(soft)} {_whose(around)}, {needed} may be needed", remedy)
+        hint = f"ulimit -u {max(4096, needed)} before the start, or LimitNPROC= in the unit"
+        return bad("processes", f"{_shown(soft)} {_whose(around)}, {needed} may be needed", hint)
     return good("processes", f"{_shown(soft)} {_whose(around)}")
 
 
@@ -53,8 +53,8 @@ def namespace_count(around: Surroundings) -> Finding:
         return good("namespace count", "not limited by this kernel")
     needed = _NAMESPACES_PER_WORKER * _workers(around)
     if most < needed:
-        remedy = f"sudo sysctl -w user.max_user_namespaces={max(10_000, needed)}"
-        return care("namespace count", f"{most} allowed, {needed} may be needed", remedy)
+        hint = f"sudo sysctl -w user.max_user_namespaces={max(10_000, needed)}"
+        return care("namespace count", f"{most} allowed, {needed} may be needed", hint)
     return good("namespace count", f"{most} allowed")
 
 

@@ -1,4 +1,4 @@
-"""Which attacks the settings promise to hold, which they let through, and what an open one means then.
+"""The attacks that the settings promise to hold or let through, and the meaning of an open one.
 
 The table is docs/isolation.md's; a test compares the two. `held` is a promise: an attack that is open in
 spite of it is a fault. `open` is what the level is for. `depends` is neither: it is up to the rights of the

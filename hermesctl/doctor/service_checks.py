@@ -39,7 +39,9 @@ def version(around: Surroundings) -> Finding | None:
 def lock(around: Surroundings) -> Finding:
     holder = _holder(around.places.lock)
     if holder is None:
-        return good("lock", "free") if around.status is None else care("lock", "nobody has it", "restart")
+        return (
+            good("lock", "free") if around.status is None else care("lock", "no process holds it", "restart")
+        )
     if around.status is None:
         fact = f"pid {holder} has the journal and does not answer"
         return bad(
@@ -58,8 +60,8 @@ def journal(around: Surroundings) -> Finding:
     if found is None:
         return care("journal", "could not be looked at", "hermesctl journal check")
     if not found["ok"]:
-        remedy = "hermesctl journal backup FILE, hermesctl stop, hermesctl journal check --repair"
-        return bad("journal", f"damaged: {plain(found['findings'])}", remedy)
+        hint = "hermesctl journal backup FILE, hermesctl stop, hermesctl journal check --repair"
+        return bad("journal", f"damaged: {plain(found['findings'])}", hint)
     return good("journal", f"sound, {around.places.journal}")
 
 

@@ -18,7 +18,7 @@ _REFUSED_KEY = (401, 403)
 _WRONG_PATH = "is base_url right? it often ends in /v1"
 # Enough to recognise the names of that server.
 _NAMES_MAX = 5
-_SPEECH_REMEDY = "hermesctl models pull {name}; until then nobody who speaks is understood"
+_STT_HINT = "hermesctl models pull {name}; until then no clip is transcribed"
 
 
 def settings(around: Surroundings) -> Finding:
@@ -32,8 +32,8 @@ def settings(around: Surroundings) -> Finding:
     if found.get("fault"):
         return bad("settings", found["fault"], found["hint"])
     if found.get("cautions"):
-        caution, _, remedy = found["cautions"][0].partition(": ")
-        return care("settings", caution, remedy)
+        caution, _, hint = found["cautions"][0].partition(": ")
+        return care("settings", caution, hint)
     return good(
         "settings", found["file"] if found.get("file_exists") else f"no {found['file']}: the defaults"
     )
@@ -43,7 +43,7 @@ def model(around: Surroundings) -> Finding:
     if around.checkup.get("model"):
         return _endpoint("model", around.checkup["model"])
     if "weights" not in around.checkup:
-        return care("model", "not looked for", "mend the settings first")
+        return care("model", "not looked for", "fix the settings first")
     return good("model", "the embedded one: a demonstration; [model] names a better one")
 
 
@@ -64,7 +64,7 @@ def weights(around: Surroundings) -> list[Finding]:
         if state == "verified":
             found.append(good(check, "there, with the right checksum"))
         elif wanted.kind == "speech" and state == "absent":
-            found.append(care(check, "absent", _SPEECH_REMEDY.format(name=name)))
+            found.append(care(check, "absent", _STT_HINT.format(name=name)))
         else:
             found.append(bad(check, state, f"hermesctl models pull {name}"))
     return found
@@ -82,8 +82,8 @@ def _endpoint(check: str, found: dict[str, Any]) -> Finding:
             return _status(check, found, error.code)
     except (OSError, HTTPException) as error:
         reason = one_line(getattr(error, "reason", None) or error)
-        remedy = "start that server, or correct [model] base_url"
-        return bad(check, f"{found['base_url']} does not answer: {reason}", remedy)
+        hint = "start that server, or correct [model] base_url"
+        return bad(check, f"{found['base_url']} does not answer: {reason}", hint)
     except (ValueError, RecursionError):
         return care(check, f"{url} answers, but with no list of models", _WRONG_PATH)
     if names and found["name"] not in names:
@@ -97,8 +97,8 @@ def _endpoint(check: str, found: dict[str, Any]) -> Finding:
 def _status(check: str, found: dict[str, Any], status: int) -> Finding:
     if status in _REFUSED_KEY:
         where = found.get("api_key_env") or found.get("api_key_file")
-        remedy = f"correct the key in {where}" if where else "name a key: api_key_env or api_key_file"
-        return bad(check, f"{found['base_url']} refuses the key (HTTP {status})", remedy)
+        hint = f"correct the key in {where}" if where else "name a key: api_key_env or api_key_file"
+        return bad(check, f"{found['base_url']} refuses the key (HTTP {status})", hint)
     if 300 <= status < 400:
         fact = f"{found['base_url']} redirects (HTTP {status}), and the key is sent nowhere else"
         return care(check, fact, "write the address itself as base_url")

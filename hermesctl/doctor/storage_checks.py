@@ -26,9 +26,9 @@ def room(around: Surroundings) -> Finding:
     free = shutil.disk_usage(folder).free
     fact = f"{size(free)} free for {around.places.state}"
     if free < _ROOM_LEAST:
-        return bad("disk", fact, "make room: without any, nothing is accepted")
+        return bad("disk", fact, "free disk space: without any, nothing is accepted")
     if free < _ROOM_ENOUGH:
-        return care("disk", fact, "make room, or keep less: [journal] size_max and [stt] clips_max")
+        return care("disk", fact, "free disk space, or keep less: [journal] size_max and [stt] clips_max")
     return good("disk", fact)
 
 
@@ -37,10 +37,10 @@ def reserve(around: Surroundings) -> Finding:
     places = around.places
     has_reserve = places.reserve.exists() if around.status is None else around.status.get("reserve")
     if has_reserve:
-        return good("reserve", f"{places.reserve} is there, for the day without room")
+        return good("reserve", f"{places.reserve} exists, for a full disk")
     if around.status is None:
         return good("reserve", "is made at the next start")
-    return bad("reserve", f"{places.reserve} is used up: no message is accepted", "make room on its disk")
+    return bad("reserve", f"{places.reserve} is used up: no message is accepted", "free space on its disk")
 
 
 def file_system(around: Surroundings) -> Finding:
@@ -62,7 +62,7 @@ def sync_speed(around: Surroundings) -> Finding:
         spent_ms = _sync_ms(folder)
     except OSError as error:
         return bad(
-            "sync", f"{folder} takes nothing: {error.strerror}", "mend its rights, its disk, or --home"
+            "sync", f"{folder} is not writable: {error.strerror}", "fix its permissions, its disk, or --home"
         )
     fact = f"{spent_ms:.1f} ms until something is durable"
     if spent_ms > _SYNC_MS_MAX:

@@ -41,11 +41,11 @@ def run(places: Places, agent: str) -> Found:
         raise CommandError(f"no cell can be tried: {status['cell']}", "hermesctl doctor", Exit.REFUSED)
     workers, services = read(places, Show("workers")), read(places, Show("services"))
     with laid(places, int(status["pid"]), workers, services) as targets:
-        heard = _TrialEvents(int(status["pid"]))
-        _follow(places, f"{SESSIONS}{agent}", targets, heard)
-    trial = _trial(heard.text)
-    results = in_order([*trial.results, *heard.looks])
-    return Found(heard.turn, heard.level, trial.cell, trial.network, results)
+        events = _TrialEvents(int(status["pid"]))
+        _follow(places, f"{SESSIONS}{agent}", targets, events)
+    trial = _trial(events.text)
+    results = in_order([*trial.results, *events.looks])
+    return Found(events.turn, events.level, trial.cell, trial.network, results)
 
 
 def in_order(found: Iterable[Result]) -> tuple[Result, ...]:
@@ -79,13 +79,13 @@ class _TrialEvents:
         """Does nothing: only the whole answer counts."""
 
 
-def _follow(places: Places, session: str, targets: Targets, heard: _TrialEvents) -> None:
+def _follow(places: Places, session: str, targets: Targets, events: _TrialEvents) -> None:
     text = msgspec.json.encode(targets).decode()
     request = Submit(session, text, f"hermesctl-{os.urandom(12).hex()}", "queue")
     with CtrlC() as ctrl_c:
         stream = EventStream(places, session, None, ctrl_c.wake)
         try:
-            sending = Sending(stream, session, request, heard, ctrl_c)
+            sending = Sending(stream, session, request, events, ctrl_c)
             sending.submit()
             ending = sending.follow_to_the_end()
         finally:

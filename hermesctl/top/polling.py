@@ -135,14 +135,14 @@ class Watch(threading.Thread):
         places: Places,
         interval_seconds: float,
         seen: Callable[[Sample | str], None],
-        heard: Callable[[Outcome], None],
+        on_outcome: Callable[[Outcome], None],
     ) -> None:
         # A daemon: leaving must not wait for a supervisor that does not answer.
         super().__init__(daemon=True)
         self._connection = Connection(places)
         self._interval_seconds = interval_seconds
         self._seen = seen
-        self._heard = heard
+        self._on_outcome = on_outcome
         self._acts: queue.SimpleQueue[Act | None] = queue.SimpleQueue()
 
     def run(self) -> None:
@@ -154,7 +154,7 @@ class Watch(threading.Thread):
                 continue
             if act is None:
                 break
-            self._heard(self._connection.carry_out(act))
+            self._on_outcome(self._connection.carry_out(act))
         self._connection.close()
 
     def ask(self, act: Act) -> None:

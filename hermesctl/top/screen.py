@@ -53,10 +53,10 @@ class Seen(Message):
         self.found = found
 
 
-class Told(Message):
-    def __init__(self, heard: Outcome) -> None:
+class Acted(Message):
+    def __init__(self, outcome: Outcome) -> None:
         super().__init__()
-        self.heard = heard
+        self.outcome = outcome
 
 
 class Top(App[None]):
@@ -103,8 +103,8 @@ class Top(App[None]):
         self._watch = Watch(
             places,
             interval_seconds,
-            seen=lambda found: self._say(Seen(found)),
-            heard=lambda heard: self._say(Told(heard)),
+            seen=lambda found: self._deliver_later(Seen(found)),
+            on_outcome=lambda outcome: self._deliver_later(Acted(outcome)),
         )
 
     def compose(self) -> ComposeResult:
@@ -131,12 +131,12 @@ class Top(App[None]):
             self._missing = f"{one_line(message.found)}, waiting for it to return"
         self._draw()
 
-    def on_told(self, message: Told) -> None:
-        heard = message.heard
-        if heard.story:
-            self.push_screen(Reading(one_line(heard.sentence), heard.story))
+    def on_acted(self, message: Acted) -> None:
+        outcome = message.outcome
+        if outcome.story:
+            self.push_screen(Reading(one_line(outcome.sentence), outcome.story))
         else:
-            self._tell(heard.sentence, "green" if heard.went_well else "red")
+            self._tell(outcome.sentence, "green" if outcome.went_well else "red")
 
     def on_key(self, event: Key) -> None:
         """While the filter is typed, keys are letters of it; the very next one may already be."""
@@ -225,7 +225,7 @@ class Top(App[None]):
         else:
             self._watch.ask(act)
 
-    def _say(self, message: Message) -> None:
+    def _deliver_later(self, message: Message) -> None:
         """Called from the polling thread; does nothing when the screen has closed."""
         if self.is_running:
             self.post_message(message)

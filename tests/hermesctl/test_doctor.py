@@ -78,7 +78,7 @@ def test_a_sound_host_and_service_have_nothing_wrong(tmp_path: Path) -> None:
     assert {row["verdict"] for row in report.findings.values()} <= {"good", "care"}
     assert report.verdict("model") == report.verdict("journal") == report.verdict("settings") == "good"
     assert report.findings["model"]["fact"] == f"fake at {model.base_url}"
-    assert all(row["remedy"] for row in report.findings.values() if row["verdict"] != "good")
+    assert all(row["hint"] for row in report.findings.values() if row["verdict"] != "good")
 
 
 def test_a_broken_host_is_named_line_by_line(tmp_path: Path) -> None:
@@ -96,10 +96,10 @@ def test_a_broken_host_is_named_line_by_line(tmp_path: Path) -> None:
         "settings",
     ]
     assert "line 2: [workers] per_cpu" in report.findings["settings"]["fact"]
-    assert "write a number" in report.findings["settings"]["remedy"]
-    assert report.findings["rights"]["remedy"] == f"chmod 700 {home}"
+    assert "write a number" in report.findings["settings"]["hint"]
+    assert report.findings["rights"]["hint"] == f"chmod 700 {home}"
     assert report.findings["open files"]["fact"].startswith("100 for this shell")
-    assert report.findings["service"]["remedy"] == "hermesctl start"
+    assert report.findings["service"]["hint"] == "hermesctl start"
 
 
 def test_a_person_reads_a_sign_a_fact_and_a_remedy(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_person_reads_a_sign_a_fact_and_a_remedy(tmp_path: Path) -> None:
     assert "hermes.toml line 1" in lines[at]
     assert lines[at + 1].strip().startswith("→ correct that line")
     assert any(line.startswith("✔ python") for line in lines)
-    assert lines[-1].startswith("1 ✘ to mend · ")
+    assert lines[-1].startswith("1 ✘ to fix · ")
 
 
 def test_a_missing_key_is_named_and_no_key_is_ever_printed(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_h15_a_redirect_carries_the_key_nowhere(tmp_path: Path, monkeypatch: pyt
             finding = settings_checks.model(around(tmp_path, model=endpoint))
             assert b"sk-secret" in server.heard[0]
         assert elsewhere.heard == []
-    assert (finding.verdict, finding.remedy) == ("care", "write the address itself as base_url")
+    assert (finding.verdict, finding.hint) == ("care", "write the address itself as base_url")
 
 
 def test_a_model_that_is_not_listed_deserves_a_look(tmp_path: Path) -> None:
@@ -161,8 +161,8 @@ def test_a_model_that_is_not_listed_deserves_a_look(tmp_path: Path) -> None:
         path = settings_checks.model(
             around(tmp_path, model=ENDPOINT | {"base_url": model.base_url[: -len("/v1")]})
         )
-    assert (other.verdict, other.remedy) == ("care", "it lists fake: name one")
-    assert (path.verdict, path.remedy) == ("care", "is base_url right? it often ends in /v1")
+    assert (other.verdict, other.hint) == ("care", "it lists fake: name one")
+    assert (path.verdict, path.hint) == ("care", "is base_url right? it often ends in /v1")
 
 
 @pytest.mark.parametrize(("status", "verdict"), [(401, "bad"), (403, "bad"), (404, "care"), (500, "care")])
@@ -172,13 +172,13 @@ def test_the_answer_of_a_server_is_read(status: int, verdict: str) -> None:
     )
     assert found.verdict == verdict
     assert str(status) in found.fact
-    assert (verdict == "bad") == ("MY_KEY" in found.remedy)
+    assert (verdict == "bad") == ("MY_KEY" in found.hint)
 
 
 def test_weights_are_missing_damaged_or_not_needed(tmp_path: Path) -> None:
     wanted = around(tmp_path, weights=["smollm2-135m", "tiny.en"])
     language, speech = settings_checks.weights(wanted)
-    assert (language.verdict, language.remedy) == ("bad", "hermesctl models pull smollm2-135m")
+    assert (language.verdict, language.hint) == ("bad", "hermesctl models pull smollm2-135m")
     assert speech.verdict == "care"
     folder = wanted.places.models / "tiny.en"
     folder.mkdir(parents=True)
@@ -192,11 +192,11 @@ def test_folders_and_files_of_others_are_found(tmp_path: Path) -> None:
     assert storage_checks.rights(seen).verdict == "good"
     seen.places.journal.write_bytes(b"")
     seen.places.journal.chmod(0o640)
-    assert storage_checks.rights(seen).remedy == f"chmod 600 {seen.places.journal}"
+    assert storage_checks.rights(seen).hint == f"chmod 600 {seen.places.journal}"
     seen.places.journal.chmod(0o600)
     seen.places.settings_file.write_text("")
     seen.places.settings_file.chmod(0o666)
-    assert storage_checks.rights(seen).remedy == f"chmod go-w {seen.places.settings_file}"
+    assert storage_checks.rights(seen).hint == f"chmod go-w {seen.places.settings_file}"
 
 
 def test_a_journal_from_the_future_means_a_wrong_clock(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_a_lock_whose_holder_does_not_answer_is_wrong(tmp_path: Path) -> None:
     with seen.places.lock.open("w") as lock:
         assert service_checks.lock(seen).fact == "free"
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert f"kill -9 {os.getpid()}" in service_checks.lock(seen).remedy
+        assert f"kill -9 {os.getpid()}" in service_checks.lock(seen).hint
         assert service_checks.lock(around(tmp_path, {"pid": os.getpid()})).verdict == "good"
 
 
@@ -244,7 +244,7 @@ def test_the_service_speaks_for_itself(tmp_path: Path) -> None:
         )
 
     assert of().verdict == "good"
-    assert of(hints=["two workers cannot start"]).remedy == "two workers cannot start"
+    assert of(hints=["two workers cannot start"]).hint == "two workers cannot start"
     assert of(state="stuck", hints=["no room"]).verdict == "bad"
 
 
@@ -255,7 +255,7 @@ def test_a_unit_whose_program_is_gone_is_wrong(tmp_path: Path, monkeypatch: pyte
     unit = folder / "hermes-supervisor.service"
     unit.write_text(f"[Service]\nExecStart={tmp_path}/gone/hermesctl run\n")
     found = host_checks.unit(around(tmp_path))
-    assert (found.verdict, found.remedy) == ("bad", "hermesctl install --user")
+    assert (found.verdict, found.hint) == ("bad", "hermesctl install --user")
     unit.write_text(f"[Service]\nExecStart={sys.executable} -m hermesctl run\n")
     assert host_checks.unit(around(tmp_path)).verdict != "bad"
     assert host_checks.lingering(around(tmp_path)) is not None
@@ -265,7 +265,7 @@ def test_a_cell_that_cannot_be_had_is_told_with_its_reason(tmp_path: Path) -> No
     refused = kernel_checks.cell(
         around(tmp_path, cell={"fault": "workers cannot be held here", "hint": "mend it"})
     )
-    assert (refused.verdict, refused.remedy) == ("bad", "mend it")
+    assert (refused.verdict, refused.hint) == ("bad", "mend it")
     weaker = kernel_checks.cell(around(tmp_path, cell={"kind": "sweep", "description": "sweeps"}))
     assert (weaker.verdict, weaker.fact) == ("care", "sweep: sweeps")
     older = {"kind": "pidns", "description": "namespaces", "shortcomings": ["sockets can be reached"]}
@@ -285,7 +285,7 @@ def test_every_check_is_small_and_says_what_it_is_about() -> None:
 
 
 @pytest.mark.parametrize(
-    ("controllers", "is_root", "release", "fact", "remedy"),
+    ("controllers", "is_root", "release", "fact", "hint"),
     [
         ("cpu memory pids", False, "6.1.0-13-amd64", "v2, writable", ""),
         ("cpu memory pids", True, "6.18.44", "v2, writable", ""),
@@ -296,22 +296,22 @@ def test_every_check_is_small_and_says_what_it_is_about() -> None:
     ids=["own cgroup", "root of all", "old kernel", "beside version 1", "not delegated"],
 )
 def test_the_cgroup_is_judged_with_the_remedy_that_helps(
-    tmp_path: Path, controllers: str, is_root: bool, release: str, fact: str, remedy: str
+    tmp_path: Path, controllers: str, is_root: bool, release: str, fact: str, hint: str
 ) -> None:
     (tmp_path / "cgroup.controllers").write_text(f"{controllers}\n")
     if not is_root:
         (tmp_path / "cgroup.type").write_text("domain\n")
     found = kernel_checks.judged_cgroup(tmp_path, release)
-    assert found.verdict == ("care" if remedy else "good")
+    assert found.verdict == ("care" if hint else "good")
     assert fact in found.fact
-    assert remedy in found.remedy
-    assert ("5.14" in found.remedy) == (release == "5.10.0")
+    assert hint in found.hint
+    assert ("5.14" in found.hint) == (release == "5.10.0")
 
 
 def test_a_new_kernel_without_cgroup_v2_is_not_told_to_be_newer() -> None:
     found = kernel_checks.judged_cgroup(None, "6.18.44")
     assert (found.verdict, found.fact) == ("care", "no cgroup v2 is mounted")
-    assert "5.14" not in found.remedy
+    assert "5.14" not in found.hint
 
 
 def test_for_a_unit_the_remedy_of_a_missing_key_is_no_export(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def test_a_full_disk_is_said_before_anything_is_fetched(tmp_path: Path) -> None:
     )
     assert done.returncode == Exit.REFUSED
     assert "base needs 325 MB and" in done.stderr
-    assert "make room there" in done.stderr
+    assert "free space there" in done.stderr
 
 
 def test_an_unreachable_index_is_one_sentence_with_the_remedy(tmp_path: Path) -> None:
