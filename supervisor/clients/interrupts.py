@@ -5,11 +5,11 @@ answered. That needs a disk. With a full one, or one that does not answer, a tur
 be stopped. So an interrupt that is not committed in time is carried out first and recorded when there is
 space: the one effect that may come before its commit is a kill that a person asked for.
 
-        asked ──┬── committed in time ──► answered: done; the proof follows as an event
-                        └── not in time, or the journal is known to be unwritable
+    asked ──┬── committed in time ──► answered: done; the proof follows as an event
+            └── not in time, or the journal is known to be unwritable
                    ├── a process runs the turn: it is killed ──► answered: done, with the proof,
-                                      │                                             and not yet recorded
-                                      └── none does ──────────────────────────────► answered: not yet recorded
+                   │                                             and not yet recorded
+                   └── none does ──────────────────────────────► answered: not yet recorded
 
 The event stays in the engine's inbox, behind what came before it. When the disk accepts records again it is
 decided as if it had come then, and so exactly once. Two fences keep a late record from affecting anything

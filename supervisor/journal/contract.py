@@ -2,8 +2,8 @@
 
 - A commit is all of its records or none, and durable when it returns.
 - Every write names its fence: the state it was decided on, session and seq, turn and attempt. One that finds
-    another state is refused (JournalFenced) together with the rest of its batch. So of two writers that both
-    believe they own a session, one is refused, without any exchange between them.
+  another state is refused (JournalFenced) together with the rest of its batch. So of two writers that both
+  believe they own a session, one is refused, without any exchange between them.
 - Each run of the supervisor has a higher epoch than every run before it.
 - A load returns what was committed, by any earlier run.
 
