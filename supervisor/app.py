@@ -355,7 +355,7 @@ class App:
         self._reload.ask(done, confirmed)
 
     def _unwritable(self) -> None:
-        """What could not be written was not acknowledged: a stop does not wait for it."""
+        """A stop does not wait for the failed write: its content was not acknowledged."""
         if self._is_stopping:
             self._end(0)
 

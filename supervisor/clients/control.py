@@ -144,7 +144,7 @@ class Control:
         after = request.after
         fault = request_checks.follow(request)
         if fault is None and not self._feed.has_room(identity):
-            fault = wire.Refused("this client follows too much at once", "end some of its follows first")
+            fault = wire.Refused("this client has too many subscriptions", "end some of them first")
         if fault is None and request.session is not None and after is not None:
             fault = request_checks.not_told_yet(request.session, after, self._views.told(request.session))
         if fault is not None:
@@ -235,7 +235,7 @@ class Control:
         found = self._views.spoken(request.turn)
         if found is None or found[1] != "refused":
             state = f"is {found[1]}" if found else "is not known"
-            hint = "only a spoken message that was not understood is retried; see `hermesctl why MESSAGE`"
+            hint = "only a clip whose transcript failed is retried; see `hermesctl why MESSAGE`"
             reply(wire.Refused(f"message {request.turn} {state}", hint))
             return
         session, _, clip = found

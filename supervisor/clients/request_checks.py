@@ -27,9 +27,9 @@ def change(request: wire.Request) -> wire.Refused | None:
 def follow(request: wire.Follow) -> wire.Refused | None:
     if request.session is None:
         if request.cursor:
-            return wire.Refused("a cursor counts within one session", "name the session to follow")
+            return wire.Refused("a cursor counts within one session", "name the session")
         if request.after is not None:
-            return wire.Refused("events are counted within one session", "name the session to follow")
+            return wire.Refused("events are counted within one session", "name the session")
         return None
     return cursor(request.cursor) if request.cursor else None
 
@@ -38,8 +38,8 @@ def not_told_yet(session: str, after: int, told: int) -> wire.Refused | None:
     """Refuse a place behind the last event: a client that waits there would miss the events before it."""
     if after <= told:
         return None
-    error = f"session {session} has told {told} events, so there is nothing after number {after} yet"
-    return wire.Refused(error, "follow it after the seq of the last event that was read")
+    error = f"session {session} has {told} events, so there is nothing after number {after} yet"
+    return wire.Refused(error, "subscribe after the seq of the last event that was read")
 
 
 def name(session: str) -> wire.Refused | None:
@@ -64,7 +64,7 @@ def text(text: str) -> wire.Refused | None:
         return wire.Refused(error, "put the large part in a file and name the file in the message")
     if not text.strip():
         return wire.Refused(
-            "the message is empty", "say something, or stop a turn with `hermesctl interrupt`"
+            "the message is empty", "write something, or stop a turn with `hermesctl interrupt`"
         )
     return None
 

@@ -274,7 +274,7 @@ def _is_readable_by_all(path: Path) -> bool:
 
 
 def _refuse_what_is_to_come(source: SettingsFile) -> None:
-    """Refuse planned features by name: without this a `[gateway]` would be ignored without a word."""
+    """Refuse planned features by name: without this a `[gateway]` would be ignored silently."""
     if source.has("gateway"):
         hint = "remove the table; until there is one, hermesctl and the control socket are the way in"
         raise source.error(("gateway",), "names a gateway, and this version has none", hint)

@@ -118,8 +118,8 @@ class Storage:
             self._missing = None
         elif not is_there and self._missing is None:
             self._log.write("reserve.gone")
-            error = f"no room left for the journal {self._journal} but what its reserve has left"
-            self._missing = Trouble(error, "make room on its disk", self._clock.now())
+            error = f"no space left for the journal {self._journal} but what its reserve has left"
+            self._missing = Trouble(error, "free space on its disk", self._clock.now())
 
 
 def keep(reserve: Path, is_stuck: bool) -> bool:

@@ -44,7 +44,7 @@ def named(error: Exception, journal: str) -> JournalError:
     """Translate an SQLite error. SQLite's own messages name tables and columns, never values."""
     name = getattr(error, "sqlite_errorname", None) or type(error).__name__
     if name == _NO_ROOM:
-        return JournalUnwritable(f"no room left for the journal {journal}", "make room on its disk")
+        return JournalUnwritable(f"no space left for the journal {journal}", "free space on its disk")
     if name.startswith(_DAMAGED):
         return damaged(journal, str(error))
     if name.startswith(_REFUSED) or not isinstance(error, sqlite3.Error):

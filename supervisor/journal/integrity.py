@@ -9,12 +9,12 @@ _FINDINGS_MAX = 20
 # Contradictions between rows, which are possible although every page is valid.
 _DISAGREEMENTS = (
     (
-        "{} sessions do not agree with their feeds",
+        "{} sessions do not agree with their events",
         """SELECT count(*) FROM sessions
            WHERE seq <> coalesce((SELECT max(seq) FROM events WHERE session = sessions.name), seq)""",
     ),
     (
-        "{} feeds have a gap",
+        "{} sessions have a gap in their events",
         """SELECT count(*) FROM (
                SELECT 1 FROM events GROUP BY session HAVING max(seq) - min(seq) + 1 <> count(*)
                    AND max(type = 'journal.repaired') = 0)""",

@@ -89,7 +89,7 @@ def backup(path: Path, target: Path, give_up: Callable[[], bool]) -> Row:
             part.unlink(missing_ok=True)
     except OSError as error:
         fault = f"the backup {target} cannot be written ({error.strerror})"
-        raise JournalUnwritable(fault, "choose a folder with room that this user may write to") from error
+        raise JournalUnwritable(fault, "choose a writable folder with free space") from error
     return {"file": str(target), "bytes": target.stat().st_size}
 
 

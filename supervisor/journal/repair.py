@@ -153,7 +153,7 @@ def repair(path: Path) -> Repaired:
         os.rename(scratch / "new", path)
     except OSError as error:
         fault = f"the journal {path} cannot be repaired here ({error.strerror})"
-        raise JournalUnwritable(fault, "its folder needs room for two more copies of it") from error
+        raise JournalUnwritable(fault, "its folder needs space for two more copies of it") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return repaired

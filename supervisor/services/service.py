@@ -245,7 +245,7 @@ class Service:
         if self._child is not None:
             self._child.bound_log()
         if now - self._heard_at > limit:
-            self.end(f"it was not heard for {limit:g} s", f"see {self._log}")
+            self.end(f"it sent nothing for {limit:g} s", f"see {self._log}")
         else:
             self._look_later()
 

@@ -15,7 +15,7 @@ SPEECH_MODELS = ("tiny.en", "base")
 _FILES = ("model.bin", "config.json", "tokenizer.json")
 # Clips are decoded here with every engine.
 _PACKAGES = Needed(
-    "the packages for speech are not installed",
+    "the packages for voice are not installed",
     "pip install 'hermes-supervisor[voice]', or set [stt] engine = \"off\"",
     packages=("av", "ctranslate2", "faster_whisper", "numpy"),
 )

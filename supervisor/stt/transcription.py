@@ -192,7 +192,7 @@ class Hearing:
                 clip.deadline.cancel()
             if clip.tries >= _TRIES_MAX:
                 hint = _KEPT.format(message=clip.message)
-                self._fail(clip, f"the speech service ended {clip.tries} times while it was at it", hint)
+                self._fail(clip, f"the STT service ended {clip.tries} times while it was at it", hint)
 
     def _overdue(self, clip: _Clip) -> None:
         """A stuck decoder does not react to a request: its process is ended, and the next clip continues."""
@@ -200,7 +200,7 @@ class Hearing:
             self._watch(clip)  # the service works on other clips
             return
         seconds = self._live.settings.stt.deadline_seconds
-        self._fail(clip, f"no words within {seconds:g} s", _KEPT.format(message=clip.message))
+        self._fail(clip, f"no transcript within {seconds:g} s", _KEPT.format(message=clip.message))
         self._was_ended = True
         self._services.end(stt_spec.NAME, f"a clip took longer than {seconds:g} s", "see [stt] deadline")
 

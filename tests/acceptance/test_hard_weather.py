@@ -92,8 +92,8 @@ def test_d15_a_disk_without_room_is_named_and_room_is_enough(tmp_path: Path, mod
             until(lambda: service.status()["state"] == "stuck")
             sent = service.hermesctl("send", "demo", "refused", "--no-wait")
             assert sent.returncode == 5
-            assert "no room left for the journal" in sent.stderr
-            assert "make room" in sent.stderr
+            assert "no space left for the journal" in sent.stderr
+            assert "free space" in sent.stderr
             assert service.hermesctl("why", "demo/1").returncode == 0
             fill.unlink()
             client.answer_to(number, Accepted)

@@ -255,8 +255,8 @@ def assert_refused_while_full(service: Service) -> None:
     assert not service.status()["reserve"]
     sent = service.hermesctl("send", "demo", "refused", "--no-wait")
     assert sent.returncode == 5
-    assert "no room left for the journal" in sent.stderr
-    assert "make room" in sent.stderr
+    assert "no space left for the journal" in sent.stderr
+    assert "free space" in sent.stderr
     doctor = service.hermesctl("doctor")
     assert "✘ reserve" in doctor.stdout
     assert os.path.exists(service.places.journal)

@@ -286,7 +286,7 @@ def test_c4_a_deadline_ends_the_stuck_process_and_the_next_clip_is_heard(
         os.kill(before["pid"], signal.SIGSTOP)
         failed = outcome(listener, stuck)
         assert failed.type == "transcript.failed"
-        assert failed.fields["reason"] == "no words within 5 s"
+        assert failed.fields["reason"] == "no transcript within 5 s"
         assert f"hermesctl retry {stuck}" in failed.fields["hint"]
         assert named(mark)
         (row,) = [row for row in check_history(service.places.journal).messages if row["id"] == stuck]

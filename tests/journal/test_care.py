@@ -159,6 +159,6 @@ def test_rows_that_contradict_each_other_are_found(tmp_path: Path) -> None:
         connection.execute("DELETE FROM turns WHERE id = 's0/2'")
     connection.close()
     assert maintenance.check(tmp_path / "journal.db") == (
-        "1 sessions do not agree with their feeds",
+        "1 sessions do not agree with their events",
         "1 messages were taken by turns that are not there",
     )

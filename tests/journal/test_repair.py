@@ -86,7 +86,7 @@ def test_a_feed_that_lost_its_end_says_so_and_goes_on(tmp_path: Path) -> None:
     journal.commit_now([accepted(1), accepted(2), accepted(3)])
     journal._writing.execute("DELETE FROM events WHERE seq = 3")
     journal.close()
-    with pytest.raises(JournalDamaged, match="do not agree with their feeds"):
+    with pytest.raises(JournalDamaged, match="do not agree with their events"):
         open_in(tmp_path)
     repair(tmp_path / "journal.db")
     journal = open_in(tmp_path)

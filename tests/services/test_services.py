@@ -154,7 +154,7 @@ def test_a_service_that_falls_silent_is_killed_and_replaced() -> None:
             first = watched.row()["pid"]
             os.kill(first, signal.SIGSTOP)
             resting = await watched.seen("resting")
-            assert resting.detail.startswith("it was not heard for 1 s")
+            assert resting.detail.startswith("it sent nothing for 1 s")
             assert has_ended(first)
             await watched.seen("ready", times=2)
 

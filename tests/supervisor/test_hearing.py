@@ -108,7 +108,7 @@ def run(story: Coroutine[Any, Any, None]) -> None:
         ("nothing", "it is a picture"),
         ("blank", "nothing was understood"),
         ("again", "the server is away"),
-        ("crash", "the speech service ended 2 times while it was at it"),
+        ("crash", "the STT service ended 2 times while it was at it"),
     ],
 )
 def test_a_clip_without_words_ends_with_its_reason_and_the_next_is_heard(
@@ -166,7 +166,7 @@ def test_c4_a_deadline_ends_the_process_and_the_next_clip_is_heard(
             heard.speak("m1", what)
             ended = await heard.outcome("m1")
             assert isinstance(ended, NotTranscribed)
-            assert ended.reason == "no words within 0.3 s"
+            assert ended.reason == "no transcript within 0.3 s"
             assert "hermesctl retry m1" in ended.hint
             # Sent to a process that is dying: that weighs on no clip.
             heard.speak("m2", "crash-once")
