@@ -13,9 +13,10 @@ as `transcribing`, a text as `waiting`. Taken, dropped and refused messages neve
 | waiting | TurnSteered | taken | the running attempt has taken it in |
 | waiting | QuestionAnswered | taken | it is the answer to an open question |
 
-Invariants: messages of a session are taken in the order of their seq, so a clip that is being transcribed
-keeps its place and delays those behind it. Only an interrupt acts ahead of its turn in that order. While a
-session is held no message is taken; the next message, or a resume, releases it.
+Invariants: turns take messages in the order of their seq. A message in steer mode, or one that answers a
+question, may be taken before older ones that wait for a turn. A clip that is being transcribed keeps its
+place: messages behind it can interrupt, and nothing else. While a session is held no turn opens; the next
+message, or a resume, releases it.
 
 `tests/core/test_transition_tables.py` compares the table with the stories.
 """

@@ -7,9 +7,10 @@ Method: callers put `Commit`s into a queue; the writing thread takes everything 
 GROUP_COMMITS_MAX, and writes it in one transaction. A lone commit is written at once: nothing waits for a
 group to fill. If the transaction fails, each commit is retried alone, so that only the faulty one is refused.
 
-Invariants: commits are written in the order of `put`. Each commit and chore gets exactly one outcome, also
-when the writing thread fails. An outcome without an error is delivered only after COMMIT. Checkpoints and
-chores run between groups, after the outcomes are delivered, so that no caller waits for them directly.
+Invariants: commits are written in the order of `put`. Each commit of a group gets one outcome, also when
+writing it raises an unexpected exception. An outcome without an error is delivered only after COMMIT.
+Checkpoints and chores run between groups, after the outcomes are delivered, so that no caller waits for them
+directly.
 
 Not chosen: SQLite's own `wal_autocheckpoint`, which would checkpoint inside a commit that a person waits for.
 """

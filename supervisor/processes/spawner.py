@@ -12,9 +12,9 @@ States (NurseryState):
 
 Each start begins with a trial: the zygote makes one cell and ends it (CellWorks or CellFails).
 
-Invariants: at most one zygote of a spawner lives. Its workers never outlive it: they are its descendants,
-and the guard above it ends them first. `lost` is called once for each zygote that ended after its trial, and
-`is_certain` says whether that proves the end of all descendants. A weaker kind of cell is never substituted.
+Invariants: a spawner has at most one zygote. Workers are descendants of the zygote, and the guard above it
+ends them before itself; a guard that was killed cannot, so `lost` also says whether their end is certain. It
+is called once for each zygote that ended after its trial. A weaker kind of cell is never substituted.
 The pause doubles up to 30 s, and is reset after a zygote that was warm for a minute.
 """
 

@@ -164,7 +164,7 @@ class Processes:
         return incarnation in self._workers
 
     def readings(self) -> dict[int, Reading]:
-        """Return the latest usage of every live worker, by incarnation; refreshed twice a second if idle."""
+        """Return the latest usage of every live worker, by incarnation; half a second old on an idle host."""
         return self._watch.readings()
 
     @property
