@@ -75,6 +75,7 @@ _ENGINE_READS = ("core", "clock", "enrichment")
 _ACTS = frozenset({"open", "print", "input", "exec", "eval"})
 _CORE_READERS = (
     "app",
+    "wiring",
     "clients",
     "config/applying",
     "config/derived",

@@ -78,10 +78,8 @@ class Stage:
 
     def __init__(self, folder: Path) -> None:
         self.posts = Posts()
-        self.switchboard = Switchboard(
-            known=OneWorker(), feed=NoListeners(), brief=brief, contain=uncontained()
-        )
-        self.switchboard.open(self.posts)
+        self.switchboard = Switchboard(feed=NoListeners(), brief=brief, contain=uncontained())
+        self.switchboard.open(self.posts, OneWorker())
         (frames, self.frames), (pulse, self.pulse) = (connected_pair(str(folder)) for _ in range(2))
         self.switchboard.connected(WHO.seat, WHO.incarnation, frames, pulse)
         self.wire = Wire()

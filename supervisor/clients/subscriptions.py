@@ -78,11 +78,8 @@ class _Follower:
 class Feed:
     """Sends events once they are durable, and deltas as they are streamed."""
 
-    def __init__(
-        self, history: History, spoken: Callable[[str], wire.Delta | None], contain: Containment
-    ) -> None:
+    def __init__(self, history: History, contain: Containment) -> None:
         self._history = history
-        self._spoken = spoken
         self._loop = asyncio.get_running_loop()
         self._publish_contained = contain.around("follower", self._publish, self._not_published)
         self._tell_contained = contain.around("follower", self._tell, self._not_told)
@@ -93,8 +90,10 @@ class Feed:
         self._behind: dict[_Follower, None] = {}
         self._retry: asyncio.TimerHandle | None = None
 
-    def open(self, socket: Server) -> None:
+    def open(self, socket: Server, spoken: Callable[[str], wire.Delta | None]) -> None:
+        """`spoken` is the text of a session that is streamed and not durable yet."""
         self._socket = socket
+        self._spoken = spoken
 
     def has_room(self, identity: bytes) -> bool:
         """Return whether the client may have another subscription."""

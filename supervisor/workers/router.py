@@ -94,12 +94,10 @@ class Switchboard:
     def __init__(
         self,
         *,
-        known: LiveProcesses,
         feed: Listeners,
         brief: Callable[[AssignTurn], wire.Assign],
         contain: Containment,
     ) -> None:
-        self._known = known
         self._feed = feed
         self._brief = brief
         self._loop = asyncio.get_running_loop()
@@ -114,8 +112,9 @@ class Switchboard:
         self._frame_contained = contain.around("worker", self._frame_arrived, self._frame_failed)
         self._pulse_contained = contain.around("worker", self._pulse_arrived, self._frame_failed)
 
-    def open(self, engine: FrameSink) -> None:
+    def open(self, engine: FrameSink, known: LiveProcesses) -> None:
         self._engine = engine
+        self._known = known
 
     def connected(self, seat: int, incarnation: int, frames: socket.socket, pulse: socket.socket) -> None:
         """Open the supervisor's ends of the channels to a worker that is being made."""

@@ -19,7 +19,7 @@ from typing import Any
 import uvloop
 
 from ipc.places import find_places, make_private
-from supervisor import app
+from supervisor import app, wiring
 from supervisor.clients.subscriptions import Feed
 from supervisor.config.settings import load
 from supervisor.core import backoff
@@ -156,10 +156,10 @@ def watch(doom: Doom) -> None:
     parts: Sequence[tuple[Any, str, Any]] = (
         (writer, "parameters", parameters),
         (journal, "connect", connect),
-        (app, "Engine", WatchedEngine),
-        (app, "Performer", WatchedPerformer),
-        (app, "Feed", WatchedFeed),
-        (app, "Notifier", WatchedNotifier),
+        (wiring, "Engine", WatchedEngine),
+        (wiring, "Performer", WatchedPerformer),
+        (wiring, "Feed", WatchedFeed),
+        (wiring, "Notifier", WatchedNotifier),
         (service, "Child", PuppetEars),
         # Puppets need no weights, so a machine that has none must not keep them waiting.
         (service_spec.Needed, "is_there", True),

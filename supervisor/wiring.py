@@ -1,0 +1,276 @@
+"""The parts of a supervisor, made in the order in which they depend on each other; nothing is decided here.
+
+Two things go against that order. Parts that report what happened are made before the engine, so they post
+through `Posts`, which is opened last. And requests that end or replace the process go to its lifecycle, which
+owns the parts (app.py).
+"""
+
+import os
+from collections.abc import Callable
+from typing import Protocol
+
+from ipc.codec import encode
+from ipc.messages import Noted
+from ipc.places import Places
+from supervisor.clients import query_sources
+from supervisor.clients.control import Control, Reply
+from supervisor.clients.interrupts import Interrupts
+from supervisor.clients.queries import in_short
+from supervisor.clients.subscriptions import Feed
+from supervisor.clock import Clock
+from supervisor.config.applying import Applying
+from supervisor.config.derived import limits, policy, prices, sandbox, worker_environment
+from supervisor.config.live import Live
+from supervisor.config.reload import Reload
+from supervisor.config.settings import Settings, key_files, model_endpoint
+from supervisor.containment import Containment
+from supervisor.core.events import Event, WorkerDied
+from supervisor.engine import Engine
+from supervisor.handoff.departure import Departure
+from supervisor.host.disk_space import Storage
+from supervisor.host.folder_identity import Folders
+from supervisor.host.shutdown import Ending
+from supervisor.journal.journal import Journal
+from supervisor.llm.model_source import NAME as MODEL
+from supervisor.llm.model_source import ModelSource
+from supervisor.performer import Performer
+from supervisor.processes.agent_user import choose
+from supervisor.processes.contract import ProcessRoom
+from supervisor.services.service import ServiceChanged
+from supervisor.services.services import Services
+from supervisor.stt import stt_spec
+from supervisor.stt.transcription import Hearing
+from supervisor.telemetry.health import Health
+from supervisor.telemetry.log import Log
+from supervisor.telemetry.metrics import Metrics
+from supervisor.telemetry.systemd_notify import Notifier, Watch
+from supervisor.upkeep import Upkeep
+from supervisor.workers.assignment import Assignment, Briefing
+from supervisor.workers.router import Switchboard
+from supervisor.workers.workspaces import Workspaces
+
+
+class Lifecycle(Protocol):
+    """Requests that end or replace the process, or read its settings again."""
+
+    def end(self, status: int) -> None: ...
+    def fatal(self, error: BaseException) -> None: ...
+    def unwritable(self) -> None: ...
+    def reload_asked(self, reply: Reply, confirmed: bool = False) -> None: ...
+    def hand_over_asked(self, reply: Reply) -> None: ...
+
+
+class Posts:
+    """Passes events on to the engine, and the deaths of workers to the interrupts that wait for them."""
+
+    def open(self, engine: Engine, interrupts: Interrupts) -> None:
+        self._engine = engine
+        self._interrupts = interrupts
+
+    def post(self, event: Event) -> None:
+        self._engine.post(event)
+        if isinstance(event, WorkerDied):
+            self._interrupts.worker_died(event)
+
+
+class Parts:
+    """All parts of one run. Each method makes parts that need only those made before."""
+
+    def __init__(
+        self,
+        places: Places,
+        settings: Settings,
+        journal: Journal,
+        lifecycle: Lifecycle,
+        make_processes: Callable[..., ProcessRoom],
+        model_key: str,
+    ) -> None:
+        self.places = places
+        self.live = Live(settings)
+        self.journal = journal
+        self._lifecycle = lifecycle
+        self._posts = Posts()
+        self._make_basics(model_key)
+        self._make_services()
+        self._make_workers(make_processes)
+        self._make_engine()
+        self._make_upkeep()
+        self._make_control()
+        self._posts.open(self.engine, self._interrupts)
+
+    def _make_basics(self, model_key: str) -> None:
+        settings, read = self.live.settings, self.journal.read
+        self.state = self.journal.load(policy(settings))
+        contents = (session.turn.content_at for session in self.state.sessions.values() if session.turn)
+        self.clock = Clock(not_before=max((read.newest_at(), *contents)))
+        self.log = Log(self.clock, form=lambda: self.live.settings.log.format)
+        self.model = ModelSource(model_endpoint(settings), self.places.models, self._posts.post, model_key)
+        self.metrics = Metrics(self.clock, lambda: self.model.name, lambda: prices(self.live.settings))
+        self.contain = Containment(self.log, self.clock.now, self.metrics.contained.add)
+        self.notifier = Notifier()
+        self.folders = Folders(self.places, self.log)
+        self.feed = Feed(read, self.contain)
+
+    def _make_services(self) -> None:
+        """Make the children that are not workers, and the client of the STT service."""
+        places = self.places
+        self._stt_spec = stt_spec.stt_service(self.live.settings, places.models)
+        wanted = (self.model.spec, self._stt_spec)
+        self._hearing = Hearing(
+            live=self.live,
+            clips=places.clips,
+            post=self._posts.post,
+            progress=lambda session, message, text: self.feed.delta(session, encode(Noted(message, 0, text))),
+        )
+        self.services = Services(
+            [spec for spec in wanted if spec is not None],
+            endpoint=places.services,
+            logs=places.logs,
+            report=self._service_changed,
+            clip_told=self._hearing.clip_told,
+            check=self.folders.check,
+            contain=self.contain,
+        )
+        self._hearing.open(self.services)
+
+    def _make_workers(self, make_processes: Callable[..., ProcessRoom]) -> None:
+        places, settings = self.places, self.live.settings
+        self._environment = worker_environment(settings, os.environ)
+        self.switchboard = Switchboard(
+            feed=self.feed,
+            brief=Briefing(self.journal.read, self.live, lambda: self.model.endpoint),
+            contain=self.contain,
+        )
+        self.processes = make_processes(
+            epoch=self.journal.epoch,
+            places=places,
+            cell=settings.workers.cell,
+            limits=limits(settings),
+            sandbox=lambda agent: sandbox(self.live.settings, agent),
+            key_files=lambda: key_files(self.live.settings),
+            environment=self._environment,
+            report=self._posts.post,
+            check=self.folders.check,
+            connected=self.switchboard.connected,
+        )
+        self.workspaces = Workspaces(
+            places.workspaces, self.folders.check, choose(places.state, settings.workers.cell)
+        )
+        self._assignment = Assignment(
+            self.workspaces, self.processes.bind, self.switchboard, self._posts.post, self.contain
+        )
+
+    def _make_engine(self) -> None:
+        performer = Performer(
+            processes=self.processes,
+            switchboard=self.switchboard,
+            assignment=self._assignment,
+            hearing=self._hearing,
+            feed=self.feed,
+            log=self.log,
+            meter=self.metrics,
+            contain=self.contain,
+            post=self._posts.post,
+        )
+        self._storage = Storage(
+            self.places, self.folders, self.clock, self.log, self.contain, self._lifecycle.unwritable
+        )
+        self.engine = Engine(
+            self.state,
+            clock=self.clock,
+            journal=self.journal,
+            outputs=performer,
+            contain=self.contain,
+            passing=self._storage.passing,
+            fatal=self._lifecycle.fatal,
+        )
+        self._storage.open(self.engine)
+        self._interrupts = Interrupts(self.engine, self.processes.kill, self.log)
+
+    def _make_upkeep(self) -> None:
+        """Make the parts for scheduled or requested work that no turn waits for."""
+        rows = self.services.rows
+        self.watch = Watch(self.notifier, self.engine, lambda: in_short(self.state))
+        self.health = Health(self.engine, self.clock, rows, self.metrics.lag.observe, self.contain)
+        self.ending = Ending(self.notifier, self.processes.readings, rows)
+        self.upkeep = Upkeep(
+            places=self.places,
+            folders=self.folders,
+            workspaces=self.workspaces,
+            journal=self.journal,
+            engine=self.engine,
+            live=self.live,
+            clock=self.clock,
+            log=self.log,
+            contain=self.contain,
+        )
+        apply = Applying(
+            live=self.live,
+            engine=self.engine,
+            model=self.model,
+            services=self.services,
+            hearing=self._hearing,
+            stt=self._stt_spec,
+            change_limits=self.processes.change_limits,
+        )
+        self.reload = Reload(
+            live=self.live,
+            path=self.places.settings_file,
+            check=self.folders.check,
+            models=self.places.models,
+            apply=apply,
+            log=self.log,
+            contain=self.contain,
+        )
+        self.departure = Departure(
+            engine=self.engine,
+            switchboard=self.switchboard,
+            processes=self.processes,
+            services=self.services,
+            folders=self.folders,
+            environment=self.notifier.environment,
+            again=self.places.arguments,
+        )
+
+    def _make_control(self) -> None:
+        sources = query_sources.Parts(
+            places=self.places,
+            live=self.live,
+            clock=self.clock,
+            journal=self.journal,
+            storage=self._storage,
+            folders=self.folders,
+            processes=self.processes,
+            model=self.model,
+            hearing=self._hearing,
+            health=self.health,
+            metrics=self.metrics,
+            environment=self._environment,
+            services=self.services.rows,
+            echoes=lambda: self.switchboard.echoes,
+            waits_for=self.ending.waits_for,
+        )
+        lifecycle = self._lifecycle
+        self.control = Control(
+            care=self.upkeep.journal,
+            clip_fault=self.upkeep.clips.fault,
+            engine=self.engine,
+            interrupts=self._interrupts,
+            trouble=self._storage.trouble,
+            feed=self.feed,
+            views=query_sources.make_views(sources),
+            live=self.live,
+            reload=lifecycle.reload_asked,
+            hear_out=self.switchboard.hear_out,
+            stop=lambda: lifecycle.end(0),
+            hand_over=lifecycle.hand_over_asked,
+            refused=self.metrics.refused.add,
+            contain=self.contain,
+        )
+
+    def _service_changed(self, changed: ServiceChanged) -> None:
+        self.log.write("service.changed", service=changed.service, state=changed.state)
+        if changed.service == stt_spec.NAME:
+            self._hearing.service_changed(changed)
+        elif changed.service == MODEL:
+            self.model.service_changed(changed)
