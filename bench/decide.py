@@ -10,8 +10,8 @@ from supervisor.core.events import (
     Finished,
     ModelChanged,
     Recovered,
-    Spoke,
     TextArrived,
+    TextStreamed,
     WorkerDied,
     WorkerReady,
     WorkerStarted,
@@ -51,7 +51,7 @@ class House:
     def answer_one(self) -> None:
         """The mix: words, an answer, a worker that makes room for the next, and a message to the session."""
         who, job = next(iter(self._running.items()))
-        self._happens(Spoke(who, job.turn, job.attempt, "words "))
+        self._happens(TextStreamed(who, job.turn, job.attempt, "words "))
         del self._running[who]
         self._happens(Finished(who, job.turn, job.attempt, "answer", 7, 3))
         self._happens(WorkerReady(who))

@@ -24,7 +24,7 @@ from bench.goals import Outcome, rounds_asked, tell
 from bench.limits import echoing
 from bench.report import percentile
 from hermesctl.client import Client
-from ipc.messages import Accepted, Delta, Event, Follow, Following, Submit
+from ipc.messages import Accepted, Delta, Event, Submit, Subscribe, Subscribed
 from ipc.sockets import Wire
 from tests.acceptance.sight import shell
 from tests.fake_model import FakeModel
@@ -90,8 +90,8 @@ class Ours:
         until(lambda: {row["state"] for row in self._service.show("workers")} == {"idle"})
         client = Client(self._service.places)
         try:
-            follow = client.post(Follow(session, 0))
-            client.answer_to(follow, Following)
+            follow = client.post(Subscribe(session, 0))
+            client.answer_to(follow, Subscribed)
             command = shell(f"exec {sys.executable} -c {shlex.quote(victim(name, mark))}")
             self._service.say(session, "[[stall tokens=1]]" if name == _IDLE else command)
             if name == _IDLE:

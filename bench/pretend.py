@@ -24,7 +24,7 @@ from supervisor.core.state import Proof, Who
 from supervisor.handoff.carried_workers import HandedProcesses
 from supervisor.journal.journal import Journal
 from supervisor.processes.survivors import Survivor
-from supervisor.processes.usage import Reading
+from supervisor.processes.usage import TreeUsage
 from supervisor.processes.worker_processes import Connected
 from tests.waiting import DEADLINE_SECONDS, until
 
@@ -124,7 +124,7 @@ class PretendProcesses:
             listener.close()
             os.unlink(line_of(self._places, incarnation))
 
-    def readings(self) -> Mapping[int, Reading]:
+    def usages(self) -> Mapping[int, TreeUsage]:
         return {}
 
     def _live(self) -> None:

@@ -24,11 +24,11 @@ from ipc.messages import (
     Assign,
     Delta,
     Finished,
-    Follow,
     FromWorker,
     Hello,
     Ready,
     Submit,
+    Subscribe,
     ToWorker,
 )
 from ipc.places import Places
@@ -139,7 +139,7 @@ class Ours:
         for number, speaker in enumerate(self._speakers):
             speaker.say(Hello(1, number, number + 1), Ready())
         for name, listener in self._listeners.items():
-            listener.socket.send([_FOLLOW, encode(Follow(name))])
+            listener.socket.send([_FOLLOW, encode(Subscribe(name))])
 
     async def once(self, tokens: int) -> float:
         for name, listener in self._listeners.items():

@@ -23,7 +23,7 @@ import numpy as np
 from bench.goals import Outcome, rounds_asked, tell
 from bench.report import table
 from hermesctl.clip_upload import store
-from ipc.messages import Accepted, Event, Follow, Following, Noted, Submit
+from ipc.messages import Accepted, Event, Noted, Submit, Subscribe, Subscribed
 from tests.fake_model import FakeModel
 from tests.service import Service, settings_for
 from tests.stt_service.long_clips import LONG_CLIPS
@@ -82,8 +82,8 @@ class Ours:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._client = service.client()
-        self._follow = self._client.post(Follow(None, None))
-        self._client.answer_to(self._follow, Following)
+        self._follow = self._client.post(Subscribe(None, None))
+        self._client.answer_to(self._follow, Subscribed)
         self._sessions = 0
         self._ready: dict[str, tuple[float, str]] = {}
         self._notes: list[str] = []

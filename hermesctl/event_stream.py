@@ -4,7 +4,7 @@ import time
 
 from hermesctl.client import SILENCE_SECONDS, Client
 from hermesctl.errors import NotRunning
-from ipc.messages import Answer, Cut, Delta, Event, Follow, Following, Noted, Show, Unfollow
+from ipc.messages import Answer, Cut, Delta, Event, Noted, Show, Subscribe, Subscribed, Unsubscribe
 from ipc.places import Places
 
 # Pause between two attempts to reconnect.
@@ -40,8 +40,8 @@ class EventStream:
         self.client = Client(places, wake)
         if session is None and after is None:
             self._seen = self._heads()
-        self._number = self.client.post(Follow(session, after, cursor))
-        standing = self.client.answer_to(self._number, Following)
+        self._number = self.client.post(Subscribe(session, after, cursor))
+        standing = self.client.answer_to(self._number, Subscribed)
         # False for a session that never got a message.
         self.is_known = session is None or standing.seq > 0
         if session is not None:
@@ -74,7 +74,7 @@ class EventStream:
     def rewind(self, after: int) -> None:
         """Reads the session again from an earlier place."""
         assert self._session is not None
-        self.client.post(Unfollow(self._number))
+        self.client.post(Unsubscribe(self._number))
         self._seen[self._session] = after
         self._number = self._subscribe(self._session, after)
 
@@ -109,8 +109,8 @@ class EventStream:
         return True
 
     def _subscribe(self, session: str | None, after: int | None) -> int:
-        number = self.client.post(Follow(session, after))
-        self.client.answer_to(number, Following)
+        number = self.client.post(Subscribe(session, after))
+        self.client.answer_to(number, Subscribed)
         return number
 
     def _subscribe_again(self) -> None:
@@ -127,7 +127,7 @@ class EventStream:
         if time.monotonic() - self._received_at > _QUIET_SECONDS and not self.is_lost():
             self._received_at = time.monotonic()
             for number in (self._number, *self._own.values()):
-                self.client.post(Unfollow(number))
+                self.client.post(Unsubscribe(number))
             self._subscribe_again()
 
     def _resubscribe(self, number: int) -> None:

@@ -4,7 +4,7 @@ from hermesctl.client import Client
 from hermesctl.errors import CommandError
 from hermesctl.exit_codes import Exit
 from hermesctl.parameters import quoted
-from ipc.messages import Follow, Following, Show, Unfollow
+from ipc.messages import Show, Subscribe, Subscribed, Unsubscribe
 from ipc.places import Places
 
 # The nearest name is searched among the sessions that were used last.
@@ -15,11 +15,11 @@ def require_session(places: Places, session: str) -> None:
     """Ends the command when there is no such session."""
     client = Client(places)
     try:
-        number = client.post(Follow(session))
+        number = client.post(Subscribe(session))
         # The seq of a session never returns to 0, whatever the journal prunes.
-        if client.answer_to(number, Following).seq == 0:
+        if client.answer_to(number, Subscribed).seq == 0:
             raise no_such_session(client, session)
-        client.post(Unfollow(number))
+        client.post(Unsubscribe(number))
     finally:
         client.close()
 

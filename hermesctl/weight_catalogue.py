@@ -283,8 +283,8 @@ def _staging(models: Path) -> Iterator[Path]:
 
 def _sweep(models: Path) -> None:
     """Removes the files of a killed pull; the lock guarantees that none is running."""
-    for leftover in models.glob(f"{_STAGING_PREFIX}*"):
-        shutil.rmtree(leftover, ignore_errors=True)
+    for orphan in models.glob(f"{_STAGING_PREFIX}*"):
+        shutil.rmtree(orphan, ignore_errors=True)
 
 
 def _require_room(weights: Weights, models: Path) -> None:

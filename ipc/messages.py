@@ -254,7 +254,7 @@ class Retry(Message, frozen=True, tag="retry"):
     key: Name
 
 
-class Follow(Message, frozen=True, tag="follow"):
+class Subscribe(Message, frozen=True, tag="subscribe"):
     """Send the durable events of a session (of all when None) after `after`, then live ones and deltas.
 
     `after` of None means from now on, or, with the name of a `cursor`, after the last event that this cursor
@@ -274,10 +274,10 @@ class Seen(Message, frozen=True, tag="seen"):
     seq: Number
 
 
-class Unfollow(Message, frozen=True, tag="unfollow"):
-    """End the subscription that was started under request number `follow`."""
+class Unsubscribe(Message, frozen=True, tag="unsubscribe"):
+    """End the subscription that was started under request number `subscription`."""
 
-    follow: Number
+    subscription: Number
 
 
 class Show(Message, frozen=True, tag="show"):
@@ -313,9 +313,9 @@ Request = (
     | Queue
     | Respond
     | Retry
-    | Follow
+    | Subscribe
     | Seen
-    | Unfollow
+    | Unsubscribe
     | Show
     | Care
     | Reload
@@ -381,7 +381,7 @@ class Event(Message, frozen=True, tag="e"):
     fields: dict[str, Any]
 
 
-class Following(Message, frozen=True, tag="following"):
+class Subscribed(Message, frozen=True, tag="subscribed"):
     """The subscription has started; `seq` is the session's last durable event now (0 for all sessions).
 
     `after` is where it begins.
@@ -392,9 +392,9 @@ class Following(Message, frozen=True, tag="following"):
 
 
 class Cut(Message, frozen=True, tag="cut"):
-    """The subscription has ended: a slow reader or an internal error. Follow again after the last seq."""
+    """The subscription has ended: a slow reader or an internal error. Subscribe again after the last seq."""
 
     reason: str
 
 
-Answer = Accepted | Done | Refused | Table | Event | Delta | Noted | Following | Cut
+Answer = Accepted | Done | Refused | Table | Event | Delta | Noted | Subscribed | Cut

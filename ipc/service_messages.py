@@ -5,7 +5,7 @@ from typing import Any, Literal
 from ipc.bounds import FilePath, Number, Sentence, Sentences, Status
 from ipc.message_parts import Part
 from ipc.messages import Beat, Message
-from ipc.stt_messages import FromHearing
+from ipc.stt_messages import FromStt
 
 # --- service child <-> supervisor ---------------------------------------------------------------------------
 
@@ -36,7 +36,7 @@ class ServiceState(Message, frozen=True, tag="state"):
 
 
 # All that may come in over the socket of the services; clips are for the STT service alone to speak of.
-FromService = ServiceState | Beat | FromHearing
+FromService = ServiceState | Beat | FromStt
 
 
 # --- zygote <-> supervisor (one datagram a message on a private socket pair) --------------------------------

@@ -1,6 +1,7 @@
 """Messages between the supervisor and the STT service beyond states and beats; they carry no audio.
 
-A clip is named by the path of its file. One Heard or NotHeard answers each Transcribe that is not forgotten.
+A clip is named by the path of its file. One Transcribed or NotTranscribed answers each Transcribe that is not
+forgotten.
 """
 
 from ipc.bounds import Amount, Id, Sentence, Sentences, Text, Word
@@ -31,13 +32,13 @@ class Forget(Message, frozen=True, tag="forget"):
     message: str
 
 
-ToHearing = Transcribe | Forget
+ToStt = Transcribe | Forget
 
 
 # --- stt_service -> supervisor ------------------------------------------------------------------------------
 
 
-class Hearing(Message, frozen=True, tag="hearing"):
+class TranscriptProgress(Message, frozen=True, tag="progress"):
     """Progress of a clip and its text so far; the first one, with nothing done, reports the start."""
 
     message: Id
@@ -46,7 +47,7 @@ class Hearing(Message, frozen=True, tag="hearing"):
     text: Text = ""
 
 
-class Heard(Message, frozen=True, tag="heard"):
+class Transcribed(Message, frozen=True, tag="transcribed"):
     """The transcript of a clip. `cautions` are sentences about missing parts."""
 
     message: Id
@@ -56,7 +57,7 @@ class Heard(Message, frozen=True, tag="heard"):
     cautions: Sentences = ()
 
 
-class NotHeard(Message, frozen=True, tag="notheard"):
+class NotTranscribed(Message, frozen=True, tag="nottranscribed"):
     """The clip has no transcript. `again` is true when a retry may succeed."""
 
     message: Id
@@ -65,4 +66,4 @@ class NotHeard(Message, frozen=True, tag="notheard"):
     again: bool = False
 
 
-FromHearing = Hearing | Heard | NotHeard
+FromStt = TranscriptProgress | Transcribed | NotTranscribed

@@ -16,7 +16,7 @@ from ipc.errors import WireError
 from ipc.messages import Beat, Message
 from ipc.service_messages import ServiceStart, ServiceState
 from ipc.sockets import LoopSocket, Wire
-from ipc.stt_messages import ToHearing
+from ipc.stt_messages import ToStt
 from stt_service.options import Options
 from stt_service.parent_death import die_with
 
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 async def serve(start: ServiceStart) -> None:
-    decoder: Decoder[ToHearing] = Decoder(ToHearing)
+    decoder: Decoder[ToStt] = Decoder(ToStt)
     # None while the service cannot work: the supervisor then sends the orders to the next process.
     service: Service | None = None
 

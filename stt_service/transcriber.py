@@ -9,7 +9,7 @@ import msgspec
 
 from ipc.messages import Beat, Message
 from ipc.service_messages import ServiceState
-from ipc.stt_messages import Forget, Heard, Hearing, NotHeard, ToHearing, Transcribe
+from ipc.stt_messages import Forget, NotTranscribed, ToStt, Transcribe, Transcribed, TranscriptProgress
 from stt_service.clip_file import read_clip
 from stt_service.containers import sniff
 from stt_service.decoder_pool import DecoderPool
@@ -56,14 +56,14 @@ class Service:
             if self._options.idle_seconds > 0:
                 self._tasks.create_task(self._release_when_idle())
 
-    def receive(self, order: ToHearing) -> None:
+    def receive(self, order: ToStt) -> None:
         if isinstance(order, Forget):
             if order.message in self._clips:
                 self._clips[order.message].cancel()
         elif order.message not in self._clips:
             if len(self._clips) >= _WAITING_MAX:
                 reason = f"{_WAITING_MAX} clips are waiting already"
-                self._send(NotHeard(order.message, reason, "send it again in a while", again=True))
+                self._send(NotTranscribed(order.message, reason, "send it again in a while", again=True))
                 return
             task = self._tasks.create_task(self._answer(order))
             self._clips[order.message] = task
@@ -102,13 +102,15 @@ class Service:
             async with self._open:
                 answer: Message = await self._transcribe(order)
         except CannotTranscribe as error:
-            answer = NotHeard(order.message, error.reason, error.hint, error.again)
+            answer = NotTranscribed(order.message, error.reason, error.hint, error.again)
         except MemoryError:
-            answer = NotHeard(order.message, "the clip needs more memory than there is", "send shorter parts")
+            answer = NotTranscribed(
+                order.message, "the clip needs more memory than there is", "send shorter parts"
+            )
         self._used_at = time.monotonic()
         self._send(answer)
 
-    async def _transcribe(self, order: Transcribe) -> Heard:
+    async def _transcribe(self, order: Transcribe) -> Transcribed:
         limits = self._options.limits
         content = await asyncio.to_thread(read_clip, order.path, order.bytes, limits)
         kind = sniff(content)
@@ -125,13 +127,15 @@ class Service:
                 ) from None
         if not transcript.text:
             raise no_words_found(sound.cautions)
-        return Heard(order.message, transcript.text, transcript.language, sound.seconds, sound.cautions)
+        return Transcribed(order.message, transcript.text, transcript.language, sound.seconds, sound.cautions)
 
     async def _transcribe_sound(self, order: Transcribe, clip: Clip, lane: Lane) -> Transcript:
         sound = clip.sound
 
         def report(seconds_done: float, text: str) -> None:
-            self._send(Hearing(order.message, round(seconds_done, 2), round(sound.seconds, 2), text))
+            self._send(
+                TranscriptProgress(order.message, round(seconds_done, 2), round(sound.seconds, 2), text)
+            )
 
         report(0.0, "")
         segments = await lane.run(lambda: cut(sound, find_voice))

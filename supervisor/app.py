@@ -20,13 +20,13 @@ from supervisor.config.settings import Settings
 from supervisor.containment import Fault
 from supervisor.core import events
 from supervisor.core.effects import Answer
-from supervisor.core.state import Leftover
+from supervisor.core.state import Orphan
 from supervisor.handoff.handover import Handover
 from supervisor.host import signals, threads
 from supervisor.host.banner import welcome
 from supervisor.journal.errors import JournalError
 from supervisor.journal.journal import Journal
-from supervisor.processes.contract import ProcessRoom
+from supervisor.processes.contract import ProcessPool
 from supervisor.processes.worker_processes import Processes
 from supervisor.telemetry import log_file
 from supervisor.wiring import Parts
@@ -47,7 +47,7 @@ class App:
         places: Places,
         settings: Settings,
         journal: Journal,
-        make_processes: Callable[..., ProcessRoom] = Processes,
+        make_processes: Callable[..., ProcessPool] = Processes,
         handed: Handover | None = None,
     ) -> None:
         """`handed` is the handover of an earlier image of this process."""
@@ -85,30 +85,32 @@ class App:
         parts.folders.take(handed.folders if handed else None)
         await asyncio.to_thread(parts.workspaces.take_over)
         signals.listen(self._asked_to_stop, lambda: self.reload_asked(lambda answer: None))
-        parts.switchboard.open(parts.engine, parts.processes)
+        parts.router.open(parts.engine, parts.processes)
         left = await self._sweep()
         kept = (handed.kept, handed.incarnations) if handed else ((), 0)
         parts.engine.post(events.Recovered(*kept, left), self._recovered)
         parts.model.open()
 
-    async def _sweep(self) -> tuple[Leftover, ...]:
+    async def _sweep(self) -> tuple[Orphan, ...]:
         """End the orphans of an earlier run, but for workers that were handed over; return who is left."""
         parts, handed = self._parts, self._handed
         survivors = await parts.processes.open(handed.processes if handed else None)
         for worker in handed.workers if handed else ():
-            parts.switchboard.recall(*worker)
+            parts.router.recall(*worker)
         sessions = sessions_of([each.workspace for each in survivors], parts.journal.read)
-        return tuple(each.leftover(sessions.get(each.workspace)) for each in survivors)
+        return tuple(each.orphan(sessions.get(each.workspace)) for each in survivors)
 
     def _recovered(self, answer: Answer) -> None:
         """Open the control socket: the recovery is decided and committed."""
         parts = self._parts
         # First: a client may query the services as soon as it can connect.
         parts.services.open(self._handed.model if self._handed else None)
-        self._clients = Server(parts.places.control, parts.control.request_arrived, left=parts.feed.forget)
-        parts.feed.open(self._clients, parts.switchboard.spoken)
+        self._clients = Server(
+            parts.places.control, parts.control.request_arrived, left=parts.subscriptions.forget
+        )
+        parts.subscriptions.open(self._clients, parts.router.spoken)
         parts.control.open(self._clients)
-        parts.switchboard.ask_recalled()
+        parts.router.ask_recalled()
         self._take_pulse()
         parts.health.open()
         parts.upkeep.open()
@@ -122,11 +124,11 @@ class App:
     def _take_pulse(self) -> None:
         # First: after an exception here, processes are still asked again.
         asyncio.get_running_loop().call_later(_PULSE_SECONDS, self._take_pulse)
-        self._parts.switchboard.take_pulse()
+        self._parts.router.take_pulse()
 
     def end(self, status: int) -> None:
         if not self._ended.done():
-            self._parts.ending.begin()
+            self._parts.shutdown.begin()
             self._ended.set_result(status)
 
     def fatal(self, error: BaseException) -> None:
@@ -159,11 +161,11 @@ class App:
     def _asked_to_stop(self) -> None:
         parts = self._parts
         self._is_stopping = True
-        parts.ending.begin()
+        parts.shutdown.begin()
         if parts.engine.trouble is not None:
             self.end(0)  # what could not be written was not acknowledged
         asked = events.StopAsked()
-        parts.switchboard.hear_out(lambda: parts.engine.post(asked, lambda answer: self.end(0)))
+        parts.router.after_frames(lambda: parts.engine.post(asked, lambda answer: self.end(0)))
 
     def _broke(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Handle an exception that nothing else contains: of a callback, or of a task."""
@@ -176,18 +178,18 @@ class App:
         """Bounded like a stop: what is not handed over in time is resumed by the next start."""
         if not self._ended.done():
             self._parts.notifier.alive("changing to the next version")
-            self._parts.ending.wind()
+            self._parts.shutdown.wind()
             self._ended.set_result(_HANDING_OVER)
 
     async def _close(self) -> None:
         parts = self._parts
         parts.log.write("service.stopping")
-        parts.ending.tell()
+        parts.shutdown.tell()
         for part in (parts.watch, parts.upkeep, parts.health):
             part.close()
         ends = (each.close(PROCESSES_END_SECONDS) for each in (parts.processes, parts.services))
         await asyncio.gather(*ends)
-        parts.switchboard.close()
+        parts.router.close()
         if self._clients is not None:
             self._clients.close(_FLUSH_SECONDS)
         if self.leaving is None:

@@ -2,7 +2,7 @@
 
 A commit costs the same for one record and for hundreds. So events gather while a commit is under way, and the
 next batch takes all of them: one sender waits for one commit, many senders share one. `supervisor/engine.py`
-drives this module with an event loop, `tests/clockwork.py` drives it in the simulator. Both do the same:
+drives this module with an event loop, `tests/simulated_engine.py` in the simulator. Both do the same:
 
     take()     decides all that has gathered and returns the records to commit, which may be none
     written()  the records are on disk, or there were none: performs the batch
@@ -42,8 +42,8 @@ from supervisor.core.effects import Answer, AssignTurn, Decision, Effect, KillWo
 from supervisor.core.events import (
     Event,
     HostRead,
-    Spoke,
     StoodStill,
+    TextStreamed,
     Ticked,
     WorkerAlive,
     WorkerUnreachable,
@@ -64,7 +64,7 @@ _LATE_SECONDS = 2.0
 _WORTHLESS_LATER = (WorkerAlive, HostRead)
 
 GiveAnswer = Callable[[Answer], None]
-TakeWords = Callable[[], Spoke]
+TakeWords = Callable[[], TextStreamed]
 Rules = Callable[[State, Event, float], Decision]
 Decided = list[tuple[Event, Decision, GiveAnswer | None]]
 

@@ -17,8 +17,8 @@ from supervisor.core.events import (
     InterruptAsked,
     Known,
     ResumeAsked,
-    Spoke,
     TextArrived,
+    TextStreamed,
     Ticked,
     VoiceArrived,
     WorkerAlive,
@@ -31,7 +31,7 @@ from supervisor.core.storable import holdable
 # Events that need their session in memory.
 _ABOUT_SESSIONS = (TextArrived, VoiceArrived, InterruptAsked, DropAsked, ResumeAsked, EventsSeen)
 # The most frequent events: their numbers are our own, and the wire has checked their text.
-_HOLDABLE = (WorkerAlive, Spoke, HostRead, Ticked)
+_HOLDABLE = (WorkerAlive, TextStreamed, HostRead, Ticked)
 
 
 class Journal(Protocol):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from supervisor.core.effects import Answer
-from supervisor.core.events import Event, Spoke
+from supervisor.core.events import Event, TextStreamed
 from supervisor.core.state import State
 
 
@@ -61,7 +61,7 @@ class InterruptSink(Protocol):
 class FrameSink(StatefulSink, Protocol):
     """For frames of workers: `hold` keeps the place of streamed text until `nudge` has it decided."""
 
-    def hold(self, words: Callable[[], Spoke]) -> None: ...
+    def hold(self, words: Callable[[], TextStreamed]) -> None: ...
     def nudge(self) -> None: ...
 
 

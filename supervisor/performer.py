@@ -33,7 +33,7 @@ class Processes(Protocol):
     def kill(self, incarnation: int) -> None: ...
 
 
-class Switchboard(Protocol):
+class Router(Protocol):
     """The sockets of the workers: tells them which of their frames are safe."""
 
     def all_taken(self) -> None: ...
@@ -48,14 +48,14 @@ class Assignment(Protocol):
     def steer(self, effect: SteerTurn) -> None: ...
 
 
-class Hearing(Protocol):
+class Transcription(Protocol):
     """Has clips transcribed."""
 
     def transcribe(self, effect: Transcribe) -> None: ...
     def forget(self, effect: ForgetClip) -> None: ...
 
 
-class Feed(Protocol):
+class Subscriptions(Protocol):
     """Shows committed records to the clients that follow a session."""
 
     def publish(self, records: Sequence[Record]) -> None: ...
@@ -81,27 +81,27 @@ class Performer:
         self,
         *,
         processes: Processes,
-        switchboard: Switchboard,
+        router: Router,
         assignment: Assignment,
-        hearing: Hearing,
-        feed: Feed,
+        transcription: Transcription,
+        subscriptions: Subscriptions,
         log: DecisionLog,
         meter: Meter,
         contain: Containment,
         post: Callable[[Event], None],
     ) -> None:
         # Once a batch, and nothing is added to them here: called without a step in between.
-        self.all_taken = switchboard.all_taken
-        self.acknowledge = switchboard.acknowledge
-        self.publish = feed.publish
+        self.all_taken = router.all_taken
+        self.acknowledge = router.acknowledge
+        self.publish = subscriptions.publish
         self.committed = meter.committed
         self._processes = processes
         self._assignment = assignment
         self._log = log
         self._meter = meter
         self._post = post
-        self._transcribe = contain.around("clip", hearing.transcribe, self._not_transcribed)
-        self._forget = contain.around("clip", hearing.forget, _not_forgotten)
+        self._transcribe = contain.around("clip", transcription.transcribe, self._not_transcribed)
+        self._forget = contain.around("clip", transcription.forget, _not_forgotten)
 
     def act(self, effect: Effect) -> None:
         match effect:

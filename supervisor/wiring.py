@@ -16,7 +16,7 @@ from supervisor.clients import query_sources
 from supervisor.clients.control import Control, Reply
 from supervisor.clients.interrupts import Interrupts
 from supervisor.clients.queries import in_short
-from supervisor.clients.subscriptions import Feed
+from supervisor.clients.subscriptions import Subscriptions
 from supervisor.clock import Clock
 from supervisor.config.applying import Applying
 from supervisor.config.derived import limits, policy, prices, sandbox, worker_environment
@@ -27,26 +27,26 @@ from supervisor.containment import Containment
 from supervisor.core.events import Event, WorkerDied
 from supervisor.engine import Engine
 from supervisor.handoff.departure import Departure
-from supervisor.host.disk_space import Storage
+from supervisor.host.disk_space import DiskSpace
 from supervisor.host.folder_identity import Folders
-from supervisor.host.shutdown import Ending
+from supervisor.host.shutdown import Shutdown
 from supervisor.journal.journal import Journal
 from supervisor.llm.model_source import NAME as MODEL
 from supervisor.llm.model_source import ModelSource
 from supervisor.performer import Performer
 from supervisor.processes.agent_user import choose
-from supervisor.processes.contract import ProcessRoom
+from supervisor.processes.contract import ProcessPool
 from supervisor.services.service import ServiceChanged
 from supervisor.services.services import Services
 from supervisor.stt import stt_spec
-from supervisor.stt.transcription import Hearing
+from supervisor.stt.transcription import Transcription
 from supervisor.telemetry.health import Health
 from supervisor.telemetry.log import Log
 from supervisor.telemetry.metrics import Metrics
 from supervisor.telemetry.systemd_notify import Notifier, Watch
 from supervisor.upkeep import Upkeep
-from supervisor.workers.assignment import Assignment, Briefing
-from supervisor.workers.router import Switchboard
+from supervisor.workers.assignment import AssignBuilder, Assignment
+from supervisor.workers.router import Router
 from supervisor.workers.workspaces import Workspaces
 
 
@@ -82,7 +82,7 @@ class Parts:
         settings: Settings,
         journal: Journal,
         lifecycle: Lifecycle,
-        make_processes: Callable[..., ProcessRoom],
+        make_processes: Callable[..., ProcessPool],
         model_key: str,
     ) -> None:
         self.places = places
@@ -109,36 +109,38 @@ class Parts:
         self.contain = Containment(self.log, self.clock.now, self.metrics.contained.add)
         self.notifier = Notifier()
         self.folders = Folders(self.places, self.log)
-        self.feed = Feed(read, self.contain)
+        self.subscriptions = Subscriptions(read, self.contain)
 
     def _make_services(self) -> None:
         """Make the children that are not workers, and the client of the STT service."""
         places = self.places
         self._stt_spec = stt_spec.stt_service(self.live.settings, places.models)
         wanted = (self.model.spec, self._stt_spec)
-        self._hearing = Hearing(
+        self._transcription = Transcription(
             live=self.live,
             clips=places.clips,
             post=self._posts.post,
-            progress=lambda session, message, text: self.feed.delta(session, encode(Noted(message, 0, text))),
+            progress=lambda session, message, text: self.subscriptions.delta(
+                session, encode(Noted(message, 0, text))
+            ),
         )
         self.services = Services(
             [spec for spec in wanted if spec is not None],
             endpoint=places.services,
             logs=places.logs,
             report=self._service_changed,
-            clip_told=self._hearing.clip_told,
+            clip_told=self._transcription.clip_told,
             check=self.folders.check,
             contain=self.contain,
         )
-        self._hearing.open(self.services)
+        self._transcription.open(self.services)
 
-    def _make_workers(self, make_processes: Callable[..., ProcessRoom]) -> None:
+    def _make_workers(self, make_processes: Callable[..., ProcessPool]) -> None:
         places, settings = self.places, self.live.settings
         self._environment = worker_environment(settings, os.environ)
-        self.switchboard = Switchboard(
-            feed=self.feed,
-            brief=Briefing(self.journal.read, self.live, lambda: self.model.endpoint),
+        self.router = Router(
+            subscriptions=self.subscriptions,
+            build_assign=AssignBuilder(self.journal.read, self.live, lambda: self.model.endpoint),
             contain=self.contain,
         )
         self.processes = make_processes(
@@ -151,28 +153,28 @@ class Parts:
             environment=self._environment,
             report=self._posts.post,
             check=self.folders.check,
-            connected=self.switchboard.connected,
+            connected=self.router.connected,
         )
         self.workspaces = Workspaces(
             places.workspaces, self.folders.check, choose(places.state, settings.workers.cell)
         )
         self._assignment = Assignment(
-            self.workspaces, self.processes.bind, self.switchboard, self._posts.post, self.contain
+            self.workspaces, self.processes.bind, self.router, self._posts.post, self.contain
         )
 
     def _make_engine(self) -> None:
         performer = Performer(
             processes=self.processes,
-            switchboard=self.switchboard,
+            router=self.router,
             assignment=self._assignment,
-            hearing=self._hearing,
-            feed=self.feed,
+            transcription=self._transcription,
+            subscriptions=self.subscriptions,
             log=self.log,
             meter=self.metrics,
             contain=self.contain,
             post=self._posts.post,
         )
-        self._storage = Storage(
+        self._disk_space = DiskSpace(
             self.places, self.folders, self.clock, self.log, self.contain, self._lifecycle.unwritable
         )
         self.engine = Engine(
@@ -181,10 +183,10 @@ class Parts:
             journal=self.journal,
             outputs=performer,
             contain=self.contain,
-            passing=self._storage.passing,
+            passing=self._disk_space.passing,
             fatal=self._lifecycle.fatal,
         )
-        self._storage.open(self.engine)
+        self._disk_space.open(self.engine)
         self._interrupts = Interrupts(self.engine, self.processes.kill, self.log)
 
     def _make_upkeep(self) -> None:
@@ -192,7 +194,7 @@ class Parts:
         rows = self.services.rows
         self.watch = Watch(self.notifier, self.engine, lambda: in_short(self.state))
         self.health = Health(self.engine, self.clock, rows, self.metrics.lag.observe, self.contain)
-        self.ending = Ending(self.notifier, self.processes.readings, rows)
+        self.shutdown = Shutdown(self.notifier, self.processes.usages, rows)
         self.upkeep = Upkeep(
             places=self.places,
             folders=self.folders,
@@ -209,7 +211,7 @@ class Parts:
             engine=self.engine,
             model=self.model,
             services=self.services,
-            hearing=self._hearing,
+            transcription=self._transcription,
             stt=self._stt_spec,
             change_limits=self.processes.change_limits,
         )
@@ -224,7 +226,7 @@ class Parts:
         )
         self.departure = Departure(
             engine=self.engine,
-            switchboard=self.switchboard,
+            router=self.router,
             processes=self.processes,
             services=self.services,
             folders=self.folders,
@@ -238,17 +240,17 @@ class Parts:
             live=self.live,
             clock=self.clock,
             journal=self.journal,
-            storage=self._storage,
+            disk_space=self._disk_space,
             folders=self.folders,
             processes=self.processes,
             model=self.model,
-            hearing=self._hearing,
+            transcription=self._transcription,
             health=self.health,
             metrics=self.metrics,
             environment=self._environment,
             services=self.services.rows,
-            echoes=lambda: self.switchboard.echoes,
-            waits_for=self.ending.waits_for,
+            stale_frames=lambda: self.router.stale_frames,
+            waits_for=self.shutdown.waits_for,
         )
         lifecycle = self._lifecycle
         self.control = Control(
@@ -256,12 +258,12 @@ class Parts:
             clip_fault=self.upkeep.clips.fault,
             engine=self.engine,
             interrupts=self._interrupts,
-            trouble=self._storage.trouble,
-            feed=self.feed,
+            trouble=self._disk_space.trouble,
+            subscriptions=self.subscriptions,
             views=query_sources.make_views(sources),
             live=self.live,
             reload=lifecycle.reload_asked,
-            hear_out=self.switchboard.hear_out,
+            after_frames=self.router.after_frames,
             stop=lambda: lifecycle.end(0),
             hand_over=lifecycle.hand_over_asked,
             refused=self.metrics.refused.add,
@@ -271,6 +273,6 @@ class Parts:
     def _service_changed(self, changed: ServiceChanged) -> None:
         self.log.write("service.changed", service=changed.service, state=changed.state)
         if changed.service == stt_spec.NAME:
-            self._hearing.service_changed(changed)
+            self._transcription.service_changed(changed)
         elif changed.service == MODEL:
             self.model.service_changed(changed)

@@ -45,7 +45,7 @@ class Process:
         return not (self.is_dead or self.is_killed)
 
 
-def is_echo(event: Event, epoch: int, processes: dict[Who, Process]) -> bool:
+def is_stale(event: Event, epoch: int, processes: dict[Who, Process]) -> bool:
     """Whether the event comes from, or speaks of, something that counts no more."""
     if isinstance(event, WorkerDied | WorkerStarted):
         who = Who(epoch, event.seat, event.incarnation)

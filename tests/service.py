@@ -20,13 +20,13 @@ from ipc.messages import (
     Delta,
     Done,
     Event,
-    Follow,
-    Following,
     Interrupt,
     Noted,
     Request,
     Show,
     Submit,
+    Subscribe,
+    Subscribed,
 )
 from ipc.places import find_places
 from tests import warm
@@ -167,8 +167,8 @@ class Listener:
         self.notes: list[str] = []
         # All of it, in the order it came.
         self.heard: list[Event | Delta | Noted] = []
-        self._number = client.post(Follow(session, after))
-        client.answer_to(self._number, Following)
+        self._number = client.post(Subscribe(session, after))
+        client.answer_to(self._number, Subscribed)
 
     def until(self, condition: Callable[[], Any], deadline_seconds: float = DEADLINE_SECONDS) -> None:
         """Reads until the condition holds of what was heard."""

@@ -14,7 +14,7 @@ from ipc import message_parts, messages, service_messages, stt_messages
 from supervisor.config.fields import AT_ONCE, keys_of
 from supervisor.config.settings import TABLES
 from supervisor.core.records import Record
-from tests.house import ROOT
+from tests.house_rules import ROOT
 
 DOCS = ROOT / "docs"
 HEADINGS = {"agents": "[agents.NAME]", "sessions": '[sessions."PATTERN"]'}

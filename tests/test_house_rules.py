@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.house import (
+from tests.house_rules import (
     FILE_LINES_MAX,
     FUNCTION_LINES_MAX,
     LINE_CHARACTERS_MAX,

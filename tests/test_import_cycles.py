@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pytest
 
-from tests.house import PRODUCT, ROOT
+from tests.house_rules import PRODUCT, ROOT
 
 Graph = Mapping[str, frozenset[str]]
 

@@ -22,7 +22,7 @@ from supervisor.workers.link import (
     UNACKNOWLEDGED_FRAMES_MAX,
     UNSENT_BYTES_MAX,
 )
-from supervisor.workers.router import Switchboard
+from supervisor.workers.router import Router
 from tests.no_containment import uncontained
 from tests.raw_client import sent_as
 from tests.waiting import soon
@@ -37,14 +37,14 @@ class Posts:
     def __init__(self) -> None:
         self.state = State(Policy(), epoch=1)
         self.events: list[events.Event] = []
-        self.held: list[tuple[int, Callable[[], events.Spoke]]] = []
+        self.held: list[tuple[int, Callable[[], events.TextStreamed]]] = []
 
     def post(self, event: events.Event) -> None:
         self.events.append(event)
 
     def nudge(self) -> None: ...
 
-    def hold(self, words: Callable[[], events.Spoke]) -> None:
+    def hold(self, words: Callable[[], events.TextStreamed]) -> None:
         self.held.append((len(self.events), words))
 
     def in_order(self) -> list[events.Event]:
@@ -66,7 +66,7 @@ class NoListeners:
     def delta(self, session: str, frame: bytes) -> None: ...
 
 
-def brief(effect: AssignTurn) -> wire.Assign:
+def build_assign(effect: AssignTurn) -> wire.Assign:
     agent = wire.AgentSpec("default", "builtin", {})
     return wire.Assign(
         effect.session, effect.turn, effect.attempt, (), agent, wire.ModelEndpoint("http://x", "m", "")
@@ -78,10 +78,10 @@ class Stage:
 
     def __init__(self, folder: Path) -> None:
         self.posts = Posts()
-        self.switchboard = Switchboard(feed=NoListeners(), brief=brief, contain=uncontained())
-        self.switchboard.open(self.posts, OneWorker())
+        self.router = Router(subscriptions=NoListeners(), build_assign=build_assign, contain=uncontained())
+        self.router.open(self.posts, OneWorker())
         (frames, self.frames), (pulse, self.pulse) = (connected_pair(str(folder)) for _ in range(2))
-        self.switchboard.connected(WHO.seat, WHO.incarnation, frames, pulse)
+        self.router.connected(WHO.seat, WHO.incarnation, frames, pulse)
         self.wire = Wire()
         self.received: list[list[bytes]] = []
 
@@ -92,7 +92,7 @@ class Stage:
         self.wire.close()
         self.frames.close()
         self.pulse.close()
-        self.switchboard.close()
+        self.router.close()
 
     def play(self) -> LoopSocket:
         return self.wire.line(self.frames.detach(), self.received.append)
@@ -108,9 +108,9 @@ async def reasons(folder: Path, connected: bool, frames: int) -> list[str]:
     with Stage(folder) as stage:
         if connected:
             stage.play().send([b"", b""])
-            await soon(lambda: stage.switchboard.echoes == 1)
+            await soon(lambda: stage.router.stale_frames == 1)
         for number in range(frames):
-            stage.switchboard.steer(SteerTurn(WHO, "s/1", 1, f"m_{number}", "x" * 1000))
+            stage.router.steer(SteerTurn(WHO, "s/1", 1, f"m_{number}", "x" * 1000))
         return stage.reasons()
 
 
@@ -143,7 +143,7 @@ async def heard(folder: Path, *messages: wire.FromWorker) -> list[events.Event]:
         for number, message in enumerate(messages, start=1):
             worker.send([number.to_bytes(8), encode(message)])
         said = "".join(each.text for each in messages if isinstance(each, wire.Delta))
-        await soon(lambda: stage.switchboard.said(WHO) == said)
+        await soon(lambda: stage.router.said(WHO) == said)
         return stage.posts.in_order()
 
 
@@ -158,7 +158,9 @@ def test_words_keep_their_place_before_and_after_a_tool(tmp_path: Path) -> None:
             wire.Delta("s", "s/1", 1, 15, "There it is."),
         )
     )
-    said = [event.text if isinstance(event, events.Spoke) else type(event).__name__ for event in spoken]
+    said = [
+        event.text if isinstance(event, events.TextStreamed) else type(event).__name__ for event in spoken
+    ]
     assert said == ["I look around. ", "ToolStarted", "There it is."]
 
 
@@ -237,8 +239,8 @@ def test_h5_a_worker_that_waits_for_its_acknowledgements_may_say_any_number_of_f
                 for number in range(first, first + 500):
                     worker.send([number.to_bytes(8), BEAT])
                 await soon(lambda last=first + 499: len(stage.posts.events) == last)  # type: ignore[misc]
-                stage.switchboard.all_taken()
-                stage.switchboard.acknowledge()
+                stage.router.all_taken()
+                stage.router.acknowledge()
             assert stage.reasons() == []
             await soon(lambda: [encode(wire.Ack(5000))] in stage.received)
 

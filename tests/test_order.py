@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house import ROOT
+from tests.house_rules import ROOT
 from tests.order import spread
 
 

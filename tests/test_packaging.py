@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.fake_model import FakeModel
-from tests.house import PRODUCT, ROOT
+from tests.house_rules import PRODUCT, ROOT
 from tests.service import settings_for
 
 _NOT_PACKAGED = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "tests", "bench")

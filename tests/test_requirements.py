@@ -9,7 +9,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.house import ROOT
+from tests.house_rules import ROOT
 
 # Each file and the extra it is for.
 EXTRAS = {"run": "all", "dev": "dev"}

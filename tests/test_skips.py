@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house import ROOT
+from tests.house_rules import ROOT
 from tests.skips import known_skips
 
 CONFTEST = """

@@ -13,7 +13,7 @@ import pytest
 
 from ipc import interpreter
 from tests import warm
-from tests.house import ROOT
+from tests.house_rules import ROOT
 
 Start = type[subprocess.Popen[str]]
 LINE = [sys.executable, "-m", "tests.own_looks"]

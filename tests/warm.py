@@ -22,7 +22,7 @@ from typing import Any, AnyStr
 import msgspec
 
 from ipc import interpreter
-from tests.house import ROOT
+from tests.house_rules import ROOT
 
 ORDER_BYTES_MAX = 128 * 1024
 DESCRIPTORS_MAX = 16

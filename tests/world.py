@@ -11,8 +11,8 @@ from supervisor.core.kept_turns import keepable
 from supervisor.core.policy import DEFAULT_AGENT
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import BusyMode, ModelState, Proof, Who, session_of
-from tests.clockwork import Clockwork
 from tests.pretend_processes import Process
+from tests.simulated_engine import Clockwork
 
 # Bounds the walk from deadline to deadline: reminders that beget reminders without end are a defect.
 _DEADLINES_MAX = 10_000
@@ -163,7 +163,7 @@ class World(Clockwork):
 
     def speaks(self, turn: str, text: str) -> None:
         who, attempt = self._at_work(turn)
-        self.tell(events.Spoke(who, turn, attempt, text))
+        self.tell(events.TextStreamed(who, turn, attempt, text))
 
     def begins_tool(self, turn: str, call: str, name: str = "shell", read: int = 0, written: int = 0) -> None:
         """`read` and `written` are the tokens that the attempt has cost until now."""
@@ -235,7 +235,7 @@ class World(Clockwork):
         staying = {Who(self.state.epoch, one.seat, one.incarnation) for one in kept}
         for process in self.processes.values():
             process.is_dead = process.is_dead or process.who not in staying
-        self.ears.clear()
+        self.stt.clear()
         self.now += away
         self._load()
         self._begin(events.Recovered(kept, incarnations))

@@ -19,13 +19,13 @@ from ipc.messages import (
     Answer,
     Delta,
     Event,
-    Follow,
-    Following,
     Noted,
     Refused,
     Request,
     Retry,
     Submit,
+    Subscribe,
+    Subscribed,
 )
 from ipc.places import Places
 
@@ -228,6 +228,6 @@ def _head(places: Places, session: str) -> int:
     """Returns the seq of the session's last event."""
     client = Client(places)
     try:
-        return client.ask(Follow(session), Following).seq
+        return client.ask(Subscribe(session), Subscribed).seq
     finally:
         client.close()

@@ -4,7 +4,7 @@ import time
 
 from hermesctl.client import ANSWER_SECONDS, Client
 from hermesctl.errors import NotRunning
-from ipc.messages import Event, Follow
+from ipc.messages import Event, Subscribe
 from ipc.places import Places
 
 PAGE_EVENTS = 400
@@ -16,7 +16,7 @@ def page(places: Places, session: str, before: int) -> list[Event]:
     found: list[Event] = []
     client = Client(places)
     try:
-        number = client.post(Follow(session, after))
+        number = client.post(Subscribe(session, after))
         deadline = time.monotonic() + ANSWER_SECONDS
         while time.monotonic() < deadline:
             arrived = client.receive(0.5)

@@ -28,10 +28,10 @@ _Saying = wire.Submit | wire.Interrupt | wire.Queue | wire.Respond | wire.Retry 
 _Change = _Saying | _Scaling | wire.HandOver | wire.Stop
 
 
-class Feed(Protocol):
+class Subscriptions(Protocol):
     def has_room(self, identity: bytes) -> bool: ...
-    def follow(self, identity: bytes, request: bytes, session: str | None, after: int | None) -> None: ...
-    def unfollow(self, identity: bytes, request: bytes) -> None: ...
+    def subscribe(self, identity: bytes, request: bytes, session: str | None, after: int | None) -> None: ...
+    def unsubscribe(self, identity: bytes, request: bytes) -> None: ...
 
 
 class Views(Protocol):
@@ -56,13 +56,13 @@ class Control:
         engine: RequestSink,
         interrupts: Interrupts,
         trouble: Callable[[], Trouble | None],
-        feed: Feed,
+        subscriptions: Subscriptions,
         views: Views,
         care: Care,
         clip_fault: Callable[[str], tuple[str, str] | None],
         live: Live,
         reload: Callable[[Reply, bool], None],
-        hear_out: Callable[[Callable[[], None]], None],
+        after_frames: Callable[[Callable[[], None]], None],
         stop: Callable[[], None],
         hand_over: Callable[[Reply], None],
         refused: Callable[[], None],
@@ -72,13 +72,13 @@ class Control:
         self._engine = engine
         self._interrupts = interrupts
         self._trouble = trouble
-        self._feed = feed
+        self._subscriptions = subscriptions
         self._views = views
         self._care = care
         self._clip_fault = clip_fault
         self._live = live
         self._reload = reload
-        self._hear_out = hear_out
+        self._hear_out = after_frames
         self._stop = stop
         self._hand_over = hand_over
         self._refused = refused
@@ -126,10 +126,10 @@ class Control:
 
     def _carry_out(self, identity: bytes, number: bytes, request: wire.Request, reply: Reply) -> None:
         match request:
-            case wire.Follow():
-                self._follow(identity, number, request, reply)
-            case wire.Unfollow():
-                self._feed.unfollow(identity, request.follow.to_bytes(8))
+            case wire.Subscribe():
+                self._subscribe(identity, number, request, reply)
+            case wire.Unsubscribe():
+                self._subscriptions.unsubscribe(identity, request.subscription.to_bytes(8))
                 reply(wire.Done())
             case wire.Show():
                 reply(self._views.show(request))
@@ -140,10 +140,10 @@ class Control:
             case _:
                 self._change(request, reply)
 
-    def _follow(self, identity: bytes, number: bytes, request: wire.Follow, reply: Reply) -> None:
+    def _subscribe(self, identity: bytes, number: bytes, request: wire.Subscribe, reply: Reply) -> None:
         after = request.after
-        fault = request_checks.follow(request)
-        if fault is None and not self._feed.has_room(identity):
+        fault = request_checks.subscribe(request)
+        if fault is None and not self._subscriptions.has_room(identity):
             fault = wire.Refused("this client has too many subscriptions", "end some of them first")
         if fault is None and request.session is not None and after is not None:
             fault = request_checks.not_told_yet(request.session, after, self._views.told(request.session))
@@ -152,7 +152,7 @@ class Control:
             return
         if request.cursor and request.session is not None and after is None:
             after = self._views.cursor(request.session, request.cursor)
-        self._feed.follow(identity, number, request.session, after)
+        self._subscriptions.subscribe(identity, number, request.session, after)
 
     def _change(self, request: _Change, reply: Reply) -> None:
         fault = request_checks.change(request) or self._no_room(request)

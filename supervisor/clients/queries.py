@@ -48,7 +48,7 @@ class ReadableJournal(Protocol):
     def read(self) -> Past: ...
 
 
-class Reading(Protocol):
+class TreeUsage(Protocol):
     """The usage of one worker's cell."""
 
     @property
@@ -99,7 +99,7 @@ class Views:
         clock: Clock,
         live: Live,
         journal: ReadableJournal,
-        readings: Callable[[], Mapping[int, Reading]],
+        usages: Callable[[], Mapping[int, TreeUsage]],
         services: Callable[[], Sequence[Row]],
         gauges: Gauges,
         host: Host,
@@ -109,7 +109,7 @@ class Views:
         self._live = live
         self._tables = journal.tables
         self._past = journal.read
-        self._readings = readings
+        self._usages = usages
         self._services = services
         self._gauges = gauges
         self._host = host
@@ -255,13 +255,13 @@ class Views:
 
     def _workers(self, after: str) -> Iterator[Placed]:
         (skipped,) = key_of(after, tuple[Number], (0,))
-        readings = self._readings()
+        usages = self._usages()
         for seat, worker in sorted(self._state.workers.items()):
             if seat >= skipped:
-                yield self._worker(worker, readings), place(seat + 1)
+                yield self._worker(worker, usages), place(seat + 1)
 
-    def _worker(self, worker: Worker, readings: Mapping[int, Reading]) -> Row:
-        reading = readings.get(worker.incarnation)
+    def _worker(self, worker: Worker, usages: Mapping[int, TreeUsage]) -> Row:
+        usage = usages.get(worker.incarnation)
         session = self._state.sessions.get(worker.session) if worker.session is not None else None
         return {
             "seat": worker.seat,
@@ -272,9 +272,9 @@ class Views:
             "level": worker.level or None,
             "session": worker.session,
             "turn": worker.turn,
-            "memory_bytes": reading.memory_bytes if reading else None,
-            "cpu_percent": reading.cpu_percent if reading else None,
-            "processes": reading.processes if reading else None,
+            "memory_bytes": usage.memory_bytes if usage else None,
+            "cpu_percent": usage.cpu_percent if usage else None,
+            "processes": usage.processes if usage else None,
             "age_seconds": self._clock.now() - worker.since,
             "turns": worker.turns,
             **self._signs_of_life(worker, session),

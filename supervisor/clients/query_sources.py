@@ -9,12 +9,12 @@ from supervisor.clients.queries import Host, Views
 from supervisor.clients.status_hints import Hints
 from supervisor.clock import Clock
 from supervisor.config.live import Live
-from supervisor.host.disk_space import Storage
+from supervisor.host.disk_space import DiskSpace
 from supervisor.host.folder_identity import Folders
 from supervisor.journal.journal import Journal
 from supervisor.llm.model_source import ModelSource
-from supervisor.processes.contract import ProcessRoom
-from supervisor.stt.transcription import Hearing
+from supervisor.processes.contract import ProcessPool
+from supervisor.stt.transcription import Transcription
 from supervisor.telemetry.gauges import Gauges
 from supervisor.telemetry.health import Health
 from supervisor.telemetry.metrics import Metrics
@@ -28,28 +28,28 @@ class Parts:
     live: Live
     clock: Clock
     journal: Journal
-    storage: Storage
+    disk_space: DiskSpace
     folders: Folders
-    processes: ProcessRoom
+    processes: ProcessPool
     model: ModelSource
-    hearing: Hearing
+    transcription: Transcription
     health: Health
     metrics: Metrics
     environment: Mapping[str, str]
     services: Callable[[], Sequence[dict[str, Any]]]
-    echoes: Callable[[], int]
+    stale_frames: Callable[[], int]
     waits_for: Callable[[], str]
 
 
 def make_views(parts: Parts) -> Views:
-    trouble, state = parts.storage.trouble, parts.storage.engine.state
+    trouble, state = parts.disk_space.trouble, parts.disk_space.engine.state
     hints = Hints(
         state=state,
         clock=parts.clock,
         live=parts.live,
         environment=parts.environment,
         models=parts.places.models,
-        hearing=parts.hearing,
+        transcription=parts.transcription,
         trouble=trouble,
         replaced=lambda: parts.folders.faults.values(),
         contained=parts.metrics.contained.total,
@@ -61,7 +61,7 @@ def make_views(parts: Parts) -> Views:
         model=parts.model.describe,
         hints=hints,
         trouble=trouble,
-        has_reserve=lambda: parts.storage.has_reserve,
+        has_reserve=lambda: parts.disk_space.has_reserve,
         waits_for=parts.waits_for,
         health=parts.health,
     )
@@ -71,7 +71,7 @@ def make_views(parts: Parts) -> Views:
         clock=parts.clock,
         journal=parts.places.journal,
         services=parts.services,
-        echoes=parts.echoes,
+        stale_frames=parts.stale_frames,
         trouble=trouble,
     )
     return Views(
@@ -79,7 +79,7 @@ def make_views(parts: Parts) -> Views:
         clock=parts.clock,
         live=parts.live,
         journal=parts.journal,
-        readings=parts.processes.readings,
+        usages=parts.processes.usages,
         services=parts.services,
         gauges=gauges,
         host=host,

@@ -24,7 +24,7 @@ def change(request: wire.Request) -> wire.Refused | None:
     return None
 
 
-def follow(request: wire.Follow) -> wire.Refused | None:
+def subscribe(request: wire.Subscribe) -> wire.Refused | None:
     if request.session is None:
         if request.cursor:
             return wire.Refused("a cursor counts within one session", "name the session")

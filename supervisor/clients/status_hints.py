@@ -11,7 +11,7 @@ from supervisor.config.live import Live
 from supervisor.config.settings import cautions
 from supervisor.core.state import State, WorkerState
 from supervisor.event_sink import Trouble
-from supervisor.stt.transcription import Hearing
+from supervisor.stt.transcription import Transcription
 
 # Clocks are corrected by this much every day; that is not reported.
 _CLOCK_SECONDS_MAX = 5.0
@@ -37,7 +37,7 @@ class Hints:
         live: Live,
         environment: Mapping[str, str],
         models: Path,
-        hearing: Hearing,
+        transcription: Transcription,
         trouble: Callable[[], Trouble | None],
         replaced: Callable[[], Iterable[Replaced]],
         contained: Callable[[], float],
@@ -47,7 +47,7 @@ class Hints:
         self._live = live
         self._environment = environment
         self._models = models
-        self._hearing = hearing
+        self._transcription = transcription
         self._trouble = trouble
         self._replaced = replaced
         self._contained = contained
@@ -89,8 +89,8 @@ class Hints:
 
     def _voice(self) -> str:
         """Only where a clip was sent or weights are installed."""
-        fault = self._hearing.fault
+        fault = self._transcription.fault
         has_weights = (self._models / self._live.settings.stt.model).exists()
-        if fault is None or not (self._hearing.was_used or has_weights):
+        if fault is None or not (self._transcription.was_used or has_weights):
             return ""
         return f"voice is not understood: {fault[0]}; {fault[1]}"

@@ -64,7 +64,7 @@ class History(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class _Follower:
+class _Subscriber:
     """One subscription of one client; `session` None means all; `seq` is the last durable event sent."""
 
     identity: bytes
@@ -75,7 +75,7 @@ class _Follower:
     stuck_seconds: float = 0.0
 
 
-class Feed:
+class Subscriptions:
     """Sends events once they are durable, and deltas as they are streamed."""
 
     def __init__(self, history: History, contain: Containment) -> None:
@@ -85,9 +85,9 @@ class Feed:
         self._tell_contained = contain.around("follower", self._tell, self._not_told)
         self._pass_on_contained = contain.around("follower", self._pass_on, self._not_told)
         self._catch_up_contained = contain.around("follower", self._catch_up, self._not_told)
-        self._followers: dict[bytes, dict[bytes, _Follower]] = {}  # by client, then by request
-        self._by_session: dict[str | None, dict[_Follower, None]] = {}
-        self._behind: dict[_Follower, None] = {}
+        self._subscribers: dict[bytes, dict[bytes, _Subscriber]] = {}  # by client, then by request
+        self._by_session: dict[str | None, dict[_Subscriber, None]] = {}
+        self._behind: dict[_Subscriber, None] = {}
         self._retry: asyncio.TimerHandle | None = None
 
     def open(self, socket: Server, spoken: Callable[[str], wire.Delta | None]) -> None:
@@ -97,38 +97,38 @@ class Feed:
 
     def has_room(self, identity: bytes) -> bool:
         """Return whether the client may have another subscription."""
-        return len(self._followers.get(identity, ())) < FOLLOWS_MAX
+        return len(self._subscribers.get(identity, ())) < FOLLOWS_MAX
 
-    def follow(self, identity: bytes, request: bytes, session: str | None, after: int | None) -> None:
+    def subscribe(self, identity: bytes, request: bytes, session: str | None, after: int | None) -> None:
         """Begin after `after`, or with what happens from now on when it is None."""
         last = self._history.session_seq(session) if session is not None else 0
-        follower = _Follower(identity, request, session, last if after is None else after)
-        self.unfollow(identity, request)
-        self._followers.setdefault(identity, {})[request] = follower
-        self._by_session.setdefault(session, {})[follower] = None
-        self._send(follower, encode(wire.Following(last, follower.seq)))
+        subscriber = _Subscriber(identity, request, session, last if after is None else after)
+        self.unsubscribe(identity, request)
+        self._subscribers.setdefault(identity, {})[request] = subscriber
+        self._by_session.setdefault(session, {})[subscriber] = None
+        self._send(subscriber, encode(wire.Subscribed(last, subscriber.seq)))
         if session is None:
-            follower.is_level = True
+            subscriber.is_level = True
         else:
-            self._catch_up(follower)
+            self._catch_up(subscriber)
 
-    def unfollow(self, identity: bytes, request: bytes) -> None:
-        theirs = self._followers.get(identity, {})
-        follower = theirs.pop(request, None)
-        if follower is None:
+    def unsubscribe(self, identity: bytes, request: bytes) -> None:
+        theirs = self._subscribers.get(identity, {})
+        subscriber = theirs.pop(request, None)
+        if subscriber is None:
             return
         if not theirs:
-            del self._followers[identity]
-        self._behind.pop(follower, None)
-        listeners = self._by_session[follower.session]
-        del listeners[follower]
+            del self._subscribers[identity]
+        self._behind.pop(subscriber, None)
+        listeners = self._by_session[subscriber.session]
+        del listeners[subscriber]
         if not listeners:
-            del self._by_session[follower.session]
+            del self._by_session[subscriber.session]
 
     def forget(self, identity: bytes) -> None:
         """End all subscriptions of a client that is gone."""
-        for request in list(self._followers.get(identity, ())):
-            self.unfollow(identity, request)
+        for request in list(self._subscribers.get(identity, ())):
+            self.unsubscribe(identity, request)
 
     def publish(self, records: Sequence[Record]) -> None:
         """Send what has just become durable."""
@@ -138,89 +138,91 @@ class Feed:
 
     def _publish(self, record: Record) -> None:
         frame = _frame(wire.Event(record.seq, record.session, record.type, record.at, record.fields()))
-        for follower in self._level(record.session):
-            self._tell_contained(follower, record.seq, frame)
+        for subscriber in self._level(record.session):
+            self._tell_contained(subscriber, record.seq, frame)
 
     def _not_published(self, fault: Fault, record: Record) -> None:
         """Without this event a subscriber would have a gap, so its subscription ends."""
-        for follower in self._level(record.session):
-            self._cut(follower, fault.error)
+        for subscriber in self._level(record.session):
+            self._cut(subscriber, fault.error)
 
-    def _not_told(self, fault: Fault, follower: _Follower, *rest: object) -> None:
-        self._cut(follower, fault.error)
+    def _not_told(self, fault: Fault, subscriber: _Subscriber, *rest: object) -> None:
+        self._cut(subscriber, fault.error)
 
     def delta(self, session: str, frame: bytes) -> None:
         """Send a delta or another frame that is not durable. A subscriber whose queue is full misses it."""
-        for follower in self._level(session):
-            self._pass_on_contained(follower, frame)
+        for subscriber in self._level(session):
+            self._pass_on_contained(subscriber, frame)
 
-    def _pass_on(self, follower: _Follower, frame: bytes) -> None:
-        if self._socket.send([follower.identity, follower.request, frame]) is Sent.GONE:
-            self.unfollow(follower.identity, follower.request)
+    def _pass_on(self, subscriber: _Subscriber, frame: bytes) -> None:
+        if self._socket.send([subscriber.identity, subscriber.request, frame]) is Sent.GONE:
+            self.unsubscribe(subscriber.identity, subscriber.request)
 
-    def _level(self, session: str) -> list[_Follower]:
+    def _level(self, session: str) -> list[_Subscriber]:
         one, every = self._by_session.get(session), self._by_session.get(None)
         found = [*one] if one else []
         if every:
             found += every
-        return [follower for follower in found if follower.is_level]
+        return [subscriber for subscriber in found if subscriber.is_level]
 
-    def _tell(self, follower: _Follower, seq: int, frame: bytes) -> None:
-        if follower.session is not None and seq <= follower.seq:
+    def _tell(self, subscriber: _Subscriber, seq: int, frame: bytes) -> None:
+        if subscriber.session is not None and seq <= subscriber.seq:
             return
-        if self._send(follower, frame) is Sent.SENT:
-            follower.seq = seq
+        if self._send(subscriber, frame) is Sent.SENT:
+            subscriber.seq = seq
 
-    def _send(self, follower: _Follower, frame: bytes) -> Sent:
-        sent = self._socket.send([follower.identity, follower.request, frame])
+    def _send(self, subscriber: _Subscriber, frame: bytes) -> Sent:
+        sent = self._socket.send([subscriber.identity, subscriber.request, frame])
         if sent is Sent.GONE:
-            self.unfollow(follower.identity, follower.request)
+            self.unsubscribe(subscriber.identity, subscriber.request)
         elif sent is Sent.FULL:
-            self._fall_behind(follower)
+            self._fall_behind(subscriber)
         return sent
 
-    def _fall_behind(self, follower: _Follower) -> None:
-        follower.is_level = False
+    def _fall_behind(self, subscriber: _Subscriber) -> None:
+        subscriber.is_level = False
         if (
-            follower.session is None
+            subscriber.session is None
         ):  # seqs count within a session, so a subscription to all has no place to continue from
-            self._cut(follower, _TOO_SLOW)
+            self._cut(subscriber, _TOO_SLOW)
             return
-        self._behind[follower] = None
+        self._behind[subscriber] = None
         if self._retry is None:
             self._retry = self._loop.call_later(_RETRY_SECONDS, self._try_behind)
 
     def _try_behind(self) -> None:
         self._retry = None
-        for follower in list(self._behind):
-            before = follower.seq
-            self._catch_up_contained(follower)
-            follower.stuck_seconds = 0.0 if follower.seq > before else follower.stuck_seconds + _RETRY_SECONDS
-            if follower.stuck_seconds > _PATIENCE_SECONDS:
-                self._cut(follower, _TOO_SLOW)
+        for subscriber in list(self._behind):
+            before = subscriber.seq
+            self._catch_up_contained(subscriber)
+            subscriber.stuck_seconds = (
+                0.0 if subscriber.seq > before else subscriber.stuck_seconds + _RETRY_SECONDS
+            )
+            if subscriber.stuck_seconds > _PATIENCE_SECONDS:
+                self._cut(subscriber, _TOO_SLOW)
 
-    def _cut(self, follower: _Follower, reason: str) -> None:
+    def _cut(self, subscriber: _Subscriber, reason: str) -> None:
         """End the subscription. This frame may be lost too; a client without news subscribes again."""
-        self.unfollow(follower.identity, follower.request)
-        self._socket.send([follower.identity, follower.request, encode(wire.Cut(reason))])
+        self.unsubscribe(subscriber.identity, subscriber.request)
+        self._socket.send([subscriber.identity, subscriber.request, encode(wire.Cut(reason))])
 
-    def _catch_up(self, follower: _Follower) -> None:
+    def _catch_up(self, subscriber: _Subscriber) -> None:
         """Send one page; more waits for the next try, so that a long history does not block the loop."""
-        assert follower.session is not None
-        session = follower.session
-        for told in self._history.events_after(session, follower.seq, _PAGE_EVENTS):
+        assert subscriber.session is not None
+        session = subscriber.session
+        for told in self._history.events_after(session, subscriber.seq, _PAGE_EVENTS):
             event = wire.Event(told.seq, session, told.type, told.at, told.fields)
-            if self._send(follower, _frame(event)) is not Sent.SENT:
+            if self._send(subscriber, _frame(event)) is not Sent.SENT:
                 return
-            follower.seq = told.seq
-        if follower.seq < self._history.session_seq(session):
-            self._fall_behind(follower)
+            subscriber.seq = told.seq
+        if subscriber.seq < self._history.session_seq(session):
+            self._fall_behind(subscriber)
             return
-        self._behind.pop(follower, None)
-        follower.is_level = True
+        self._behind.pop(subscriber, None)
+        subscriber.is_level = True
         spoken = self._spoken(session)
         if spoken is not None:
-            self._send(follower, encode(spoken))
+            self._send(subscriber, encode(spoken))
 
 
 def _frame(event: wire.Event) -> bytes:

@@ -16,7 +16,7 @@ from supervisor.processes.cells import Limits
 from supervisor.services.service_spec import ServiceSpec
 from supervisor.services.services import Services
 from supervisor.stt import stt_spec
-from supervisor.stt.transcription import Hearing
+from supervisor.stt.transcription import Transcription
 
 
 class Applying:
@@ -29,7 +29,7 @@ class Applying:
         engine: StatefulSink,
         model: ModelSource,
         services: Services,
-        hearing: Hearing,
+        transcription: Transcription,
         stt: ServiceSpec | None,
         change_limits: Callable[[Limits], None],
     ) -> None:
@@ -37,7 +37,7 @@ class Applying:
         self._engine = engine
         self._model = model
         self._services = services
-        self._hearing = hearing
+        self._transcription = transcription
         self._stt = stt
         self._change_limits = change_limits
 
@@ -53,7 +53,7 @@ class Applying:
             self._services.change(MODEL, self._model.spec)
         if new.stt != self._stt:
             self._stt = new.stt
-            self._hearing.expect_end()
+            self._transcription.expect_end()
             self._services.change(stt_spec.NAME, new.stt)
         if limits(settings) != limits(old):
             self._change_limits(limits(settings))

@@ -236,7 +236,7 @@ def load(path: Path) -> Settings:
             found[name] = source.read_named(name, table) if name in NAMED else source.read(table, name)
     found["agents"] = {"default": Agent()} | found.get("agents", {})
     _refuse_strangers(source, found["agents"], found.get("sessions", {}))
-    _refuse_unknown_tongues(source, found.get("stt", Stt()))
+    _refuse_unknown_languages(source, found.get("stt", Stt()))
     own = {name: agent.sandbox for name, agent in found["agents"].items()}
     refuse_useless_paths(source, found.get("sandbox", Sandbox()), own)
     return Settings(**found)
@@ -329,7 +329,7 @@ def _refuse_strangers(
             )
 
 
-def _refuse_unknown_tongues(source: SettingsFile, stt: Stt) -> None:
+def _refuse_unknown_languages(source: SettingsFile, stt: Stt) -> None:
     """Whisper weights for English alone end in `.en`."""
     is_heard_here = "faster-whisper" in (stt.engine, stt.fallback)
     if is_heard_here and stt.model.endswith(".en") and stt.language not in (None, "en"):

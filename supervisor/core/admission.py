@@ -11,7 +11,7 @@ Problem: the host must not promise work it cannot do. A message is refused befor
 """
 
 from supervisor.core import line
-from supervisor.core.decision import Ledger
+from supervisor.core.decision import Draft
 from supervisor.core.effects import Done, Refused
 from supervisor.core.events import HostRead
 from supervisor.core.state import Intake, Session, State, Strain
@@ -23,29 +23,29 @@ _STRAIN_RETRY_SECONDS = 10.0
 _STOPPING = Refused("the service is stopping", "start it again with `hermesctl start`")
 
 
-def drain_asked(ledger: Ledger) -> None:
+def drain_asked(draft: Draft) -> None:
     """Begin no new turns. A repeated request, or one while stopping, changes nothing."""
-    state = ledger.state
+    state = draft.state
     if state.intake is Intake.STOPPING:
-        ledger.answer = _STOPPING
+        draft.answer = _STOPPING
         return
     if state.intake is Intake.OPEN:
-        change(ledger, Intake.DRAINING)
-    ledger.answer = Done(note="draining: running turns finish, no new one starts")
+        change(draft, Intake.DRAINING)
+    draft.answer = Done(note="draining: running turns finish, no new one starts")
 
 
-def undrain_asked(ledger: Ledger) -> None:
+def undrain_asked(draft: Draft) -> None:
     """Begin turns again, unless the service stops: what is left then belongs to the next epoch."""
-    state = ledger.state
+    state = draft.state
     if state.intake is Intake.STOPPING:
-        ledger.answer = _STOPPING
+        draft.answer = _STOPPING
         return
-    change(ledger, Intake.OPEN)
-    ledger.answer = Done(note="taking turns again")
+    change(draft, Intake.OPEN)
+    draft.answer = Done(note="taking turns again")
 
 
-def change(ledger: Ledger, intake: Intake) -> None:
-    ledger.state.intake, ledger.state.intake_since = intake, ledger.now
+def change(draft: Draft, intake: Intake) -> None:
+    draft.state.intake, draft.state.intake_since = intake, draft.now
 
 
 def note(state: State) -> str:
@@ -76,12 +76,12 @@ def refusal(state: State, session: Session) -> Refused | None:
     return None
 
 
-def host_read(ledger: Ledger, event: HostRead) -> None:
+def host_read(draft: Draft, event: HostRead) -> None:
     """Update the strains of the host; one that continues keeps the time of its beginning."""
-    before = ledger.state.strains
-    ledger.state.strains = {
-        name: Strain(error, hint, before[name].since if name in before else ledger.now)
-        for name, error, hint in _passed(ledger.state, event)
+    before = draft.state.strains
+    draft.state.strains = {
+        name: Strain(error, hint, before[name].since if name in before else draft.now)
+        for name, error, hint in _passed(draft.state, event)
     }
 
 

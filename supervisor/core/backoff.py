@@ -11,7 +11,7 @@ the turns that have not begun. If the turn ends meanwhile, or its session gets a
 from zlib import crc32
 
 from supervisor.core import line
-from supervisor.core.decision import Ledger
+from supervisor.core.decision import Draft
 from supervisor.core.state import Session, Turn
 from supervisor.core.timers import RetryDue
 
@@ -28,31 +28,31 @@ def seconds(number: int, seed: str, limit: float) -> float:
     return doubled * (1 - _SPREAD + 2 * _SPREAD * share)
 
 
-def again(ledger: Ledger, session: Session, turn: Turn) -> None:
+def again(draft: Draft, session: Session, turn: Turn) -> None:
     """Retry a lost turn: at once the first time, because a worker may die by chance, then with delays."""
-    state = ledger.state
+    state = draft.state
     if turn.losses < 2:
-        line.go_first(state, session.name, ledger.now)
+        line.go_first(state, session.name, draft.now)
     else:
         delay = seconds(turn.losses - 1, turn.id, state.policy.rest_seconds_max)
-        rest(ledger, session, turn, ledger.now + delay)
+        rest(draft, session, turn, draft.now + delay)
 
 
-def rest(ledger: Ledger, session: Session, turn: Turn, until: float) -> None:
+def rest(draft: Draft, session: Session, turn: Turn, until: float) -> None:
     """Open the turn's next attempt not before then."""
-    line.rest(ledger.state, session.name)
-    ledger.remind(until, RetryDue(session.name, turn.id, turn.attempts))
+    line.rest(draft.state, session.name)
+    draft.remind(until, RetryDue(session.name, turn.id, turn.attempts))
 
 
-def rested(ledger: Ledger, due: RetryDue) -> None:
-    state = ledger.state
+def rested(draft: Draft, due: RetryDue) -> None:
+    state = draft.state
     session = state.sessions.get(due.session) if due.session in state.resting else None
     turn = session.turn if session else None
     if turn is not None and turn.id == due.turn and turn.attempts == due.attempts:
-        go_on(ledger, due.session)
+        go_on(draft, due.session)
 
 
-def go_on(ledger: Ledger, session: str) -> None:
+def go_on(draft: Draft, session: str) -> None:
     """The pause of the session's turn is over: it goes before those that have not begun."""
-    line.go_first(ledger.state, session, ledger.now)
-    line.enlist(ledger.state, session)
+    line.go_first(draft.state, session, draft.now)
+    line.enlist(draft.state, session)

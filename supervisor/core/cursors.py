@@ -1,6 +1,6 @@
 """Cursors: how far a named client has acknowledged a session's events; they move forward only."""
 
-from supervisor.core.decision import Ledger
+from supervisor.core.decision import Draft
 from supervisor.core.effects import Done, Refused
 from supervisor.core.events import EventsSeen
 from supervisor.core.records import CursorMoved
@@ -9,18 +9,18 @@ from supervisor.core.records import CursorMoved
 CURSORS_PER_SESSION_MAX = 64
 
 
-def seen(ledger: Ledger, event: EventsSeen) -> None:
+def seen(draft: Draft, event: EventsSeen) -> None:
     """Move the cursor, so that this client continues behind it in every later epoch."""
-    session = ledger.state.sessions.get(event.session)
+    session = draft.state.sessions.get(event.session)
     if session is None or event.seq > session.seq:
         there = session.seq if session else 0
         error = f"session {event.session} has told {there} events, so nobody can have seen number {event.seq}"
-        ledger.answer = Refused(error, "acknowledge the seq of the last event that was read")
+        draft.answer = Refused(error, "acknowledge the seq of the last event that was read")
     elif event.seq <= event.stands_at:
-        ledger.answer = Done(note=f"cursor {event.cursor} stands at {event.stands_at}")
+        draft.answer = Done(note=f"cursor {event.cursor} stands at {event.stands_at}")
     elif event.stands_at == 0 and event.cursors >= CURSORS_PER_SESSION_MAX:
         error = f"session {event.session} has {event.cursors} cursors already"
-        ledger.answer = Refused(error, "let a client use the same cursor each time it comes")
+        draft.answer = Refused(error, "let a client use the same cursor each time it comes")
     else:
-        ledger.note(session, CursorMoved, cursor=event.cursor, seen=event.seq, before=event.stands_at)
-        ledger.answer = Done(note=f"cursor {event.cursor} stands at {event.seq}")
+        draft.note(session, CursorMoved, cursor=event.cursor, seen=event.seq, before=event.stands_at)
+        draft.answer = Done(note=f"cursor {event.cursor} stands at {event.seq}")

@@ -25,7 +25,7 @@ from supervisor.core import (
     transcripts,
     turns,
 )
-from supervisor.core.decision import Ledger
+from supervisor.core.decision import Draft
 from supervisor.core.effects import Decision
 from supervisor.core.events import (
     AnswerArrived,
@@ -48,11 +48,11 @@ from supervisor.core.events import (
     RenewalAsked,
     ResumeAsked,
     ScaleAsked,
-    Spoke,
     Steered,
     StoodStill,
     StopAsked,
     TextArrived,
+    TextStreamed,
     Ticked,
     ToolFinished,
     ToolStarted,
@@ -81,22 +81,22 @@ from supervisor.core.timers import (
 )
 
 # Text and tool calls of an attempt change neither the queue nor a worker: no later step is needed.
-_MOVES_NO_SEAT = (Spoke, ToolStarted, ToolFinished, Noted)
+_MOVES_NO_SEAT = (TextStreamed, ToolStarted, ToolFinished, Noted)
 
 
 def decide(state: State, event: Event, now: float) -> Decision:
-    ledger = Ledger(state, now)
-    _handle(ledger, event)
-    if _expire(ledger) or not isinstance(event, _MOVES_NO_SEAT):
-        _settle(ledger)
-    return ledger.decision()
+    draft = Draft(state, now)
+    _handle(draft, event)
+    if _expire(draft) or not isinstance(event, _MOVES_NO_SEAT):
+        _settle(draft)
+    return draft.decision()
 
 
-def _settle(ledger: Ledger) -> None:
-    placing.open_turns(ledger)
-    supply.provide(ledger)
-    placing.place(ledger)
-    renewal.renew(ledger)
+def _settle(draft: Draft) -> None:
+    placing.open_turns(draft)
+    supply.provide(draft)
+    placing.place(draft)
+    renewal.renew(draft)
 
 
 def next_deadline(state: State) -> float | None:
@@ -104,133 +104,133 @@ def next_deadline(state: State) -> float | None:
     return state.deadlines[0][0] if state.deadlines else None
 
 
-def _handle(ledger: Ledger, event: Event) -> None:
+def _handle(draft: Draft, event: Event) -> None:
     match event:
-        case Spoke() | ToolStarted() | ToolFinished() | Noted() | Steered() | Finished() | Failed():
-            _frame(ledger, event)
+        case TextStreamed() | ToolStarted() | ToolFinished() | Noted() | Steered() | Finished() | Failed():
+            _frame(draft, event)
         case TextArrived() | VoiceArrived():
-            inbox.arrived(ledger, event)
+            inbox.arrived(draft, event)
         case Transcribed():
-            transcripts.transcribed(ledger, event)
+            transcripts.transcribed(draft, event)
         case NotTranscribed():
-            transcripts.not_transcribed(ledger, event)
+            transcripts.not_transcribed(draft, event)
         case InterruptAsked():
-            inbox.interrupt_asked(ledger, event)
+            inbox.interrupt_asked(draft, event)
         case DropAsked():
-            inbox.drop_asked(ledger, event)
+            inbox.drop_asked(draft, event)
         case ResumeAsked():
-            inbox.resume_asked(ledger, event)
+            inbox.resume_asked(draft, event)
         case EventsSeen():
-            cursors.seen(ledger, event)
+            cursors.seen(draft, event)
         case Asked():
-            questions.asked(ledger, event)
+            questions.asked(draft, event)
         case AnswerArrived():
-            questions.answer_arrived(ledger, event)
+            questions.answer_arrived(draft, event)
         case WorkerAlive():
-            pool.alive(ledger, event)
+            pool.alive(draft, event)
         case WorkerReady():
-            pool.ready(ledger, event)
+            pool.ready(draft, event)
         case WorkerStarted():
-            pool.started(ledger, event)
+            pool.started(draft, event)
         case WorkerDied() | WorkerStuck():
-            _worker_ended(ledger, event)
+            _worker_ended(draft, event)
         case WorkerUnreachable():
-            _worker_unreachable(ledger, event)
+            _worker_unreachable(draft, event)
         case ModelChanged():
-            _model_changed(ledger, event)
+            _model_changed(draft, event)
         case Recovered():
-            recovery.recovered(ledger, event)
+            recovery.recovered(draft, event)
         case WorkerKept():
-            kept_turns.confirmed(ledger, event)
+            kept_turns.confirmed(draft, event)
         case HandOverAsked():
-            kept_turns.hand_over_asked(ledger)
+            kept_turns.hand_over_asked(draft)
         case StopAsked():
-            recovery.stop_asked(ledger)
+            recovery.stop_asked(draft)
         case DrainAsked():
-            admission.drain_asked(ledger)
+            admission.drain_asked(draft)
         case UndrainAsked():
-            admission.undrain_asked(ledger)
+            admission.undrain_asked(draft)
         case ScaleAsked():
-            pool.scale_asked(ledger, event)
+            pool.scale_asked(draft, event)
         case HostRead():
-            admission.host_read(ledger, event)
+            admission.host_read(draft, event)
         case PolicyChanged():
-            renewal.policy_changed(ledger, event)
+            renewal.policy_changed(draft, event)
         case RenewalAsked():
-            renewal.renewal_asked(ledger, event)
+            renewal.renewal_asked(draft, event)
         case StoodStill():
-            stalls.stood_still(ledger, event)
+            stalls.stood_still(draft, event)
         case Ticked():
             pass
         case _:
             assert_never(event)
 
 
-def _frame(ledger: Ledger, event: Frame) -> None:
+def _frame(draft: Draft, event: Frame) -> None:
     """Handle a frame: first its meaning for the endpoint, then for the turn."""
     if isinstance(event, Failed) and event.outage:
-        outages.refused(ledger, event)
+        outages.refused(draft, event)
     else:
-        outages.heard(ledger, event)
-        turns.frame(ledger, event)
+        outages.heard(draft, event)
+        turns.frame(draft, event)
 
 
-def _model_changed(ledger: Ledger, event: ModelChanged) -> None:
-    before = ledger.state.model
-    since = before.since if before.state is event.state and before.since else ledger.now
-    ledger.state.model = Model(event.state, event.error, event.hint, since)
-    outages.forget(ledger)
+def _model_changed(draft: Draft, event: ModelChanged) -> None:
+    before = draft.state.model
+    since = before.since if before.state is event.state and before.since else draft.now
+    draft.state.model = Model(event.state, event.error, event.hint, since)
+    outages.forget(draft)
 
 
-def _worker_ended(ledger: Ledger, event: WorkerDied | WorkerStuck) -> None:
+def _worker_ended(draft: Draft, event: WorkerDied | WorkerStuck) -> None:
     """Handle the end of a worker: first for the turn, then for the seat.
 
     With a stuck worker the turn stays open and the session gets no other worker; another seat is added.
     """
-    worker = ledger.state.workers.get(event.seat)
+    worker = draft.state.workers.get(event.seat)
     if worker is None or worker.incarnation != event.incarnation or worker.is_empty:
         return
     if isinstance(event, WorkerStuck):
-        turns.worker_stuck(ledger, worker, event)
-        pool.stuck(ledger, worker, event)
+        turns.worker_stuck(draft, worker, event)
+        pool.stuck(draft, worker, event)
     else:
-        turns.worker_gone(ledger, worker, event.proof, event.reason)
-        pool.emptied(ledger, worker, event)
+        turns.worker_gone(draft, worker, event.proof, event.reason)
+        pool.emptied(draft, worker, event)
 
 
-def _worker_unreachable(ledger: Ledger, event: WorkerUnreachable) -> None:
+def _worker_unreachable(draft: Draft, event: WorkerUnreachable) -> None:
     """A worker that cannot be reached may still be busy: it is killed, and its turn is retried elsewhere."""
-    worker = pool.current(ledger.state, event.who)
+    worker = pool.current(draft.state, event.who)
     if worker is not None:
-        pool.kill(ledger, worker, event.reason)
+        pool.kill(draft, worker, event.reason)
 
 
-def _expire(ledger: Ledger) -> bool:
+def _expire(draft: Draft) -> bool:
     """Return whether anything was due."""
-    deadlines, expired = ledger.state.deadlines, False
-    while deadlines and deadlines[0][0] <= ledger.now:
-        _due(ledger, heapq.heappop(deadlines)[2])
+    deadlines, expired = draft.state.deadlines, False
+    while deadlines and deadlines[0][0] <= draft.now:
+        _due(draft, heapq.heappop(deadlines)[2])
         expired = True
     return expired
 
 
-def _due(ledger: Ledger, due: Due) -> None:
+def _due(draft: Draft, due: Due) -> None:
     match due:
         case TurnDue():
-            time_limits.overdue(ledger, due)
+            time_limits.overdue(draft, due)
         case SilenceDue():
-            time_limits.silent(ledger, due)
+            time_limits.silent(draft, due)
         case ReadyDue():
-            pool.not_ready(ledger, due)
+            pool.not_ready(draft, due)
         case LifeDue():
-            pool.look_for_life(ledger, due)
+            pool.look_for_life(draft, due)
         case RestDue():
-            pool.rested(ledger, due)
+            pool.rested(draft, due)
         case RetryDue():
-            backoff.rested(ledger, due)
+            backoff.rested(draft, due)
         case OutageDue():
-            outages.look(ledger, due)
+            outages.look(draft, due)
         case SparesDue():
-            pool.spares_due(ledger)
+            pool.spares_due(draft)
         case _:
             assert_never(due)

@@ -9,7 +9,7 @@ from supervisor.core.state import Session, State
 from supervisor.core.timers import Due
 
 
-class Ledger:
+class Draft:
     """Collects the results of handlers; nothing is visible before the whole decision is made."""
 
     def __init__(self, state: State, now: float) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from supervisor.core.policy import Policy
 from supervisor.core.reasons import Reason
-from supervisor.core.state import BusyMode, Kept, Leftover, ModelState, Proof, Who
+from supervisor.core.state import BusyMode, Kept, ModelState, Orphan, Proof, Who
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +13,7 @@ class Recovered:
 
     kept: tuple[Kept, ...] = ()  # after a restart in place, workers that go on
     incarnations: int = 0  # then, the last number that was given
-    left: tuple[Leftover, ...] = ()  # what cannot be ended yet
+    left: tuple[Orphan, ...] = ()  # what cannot be ended yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ class WorkerUnreachable:
 
 
 @dataclass(frozen=True, slots=True)
-class Spoke:
+class TextStreamed:
     who: Who
     turn: str
     attempt: int
@@ -353,7 +353,7 @@ class Ticked:
     """Time passed; a deadline may be due."""
 
 
-Frame = Spoke | ToolStarted | ToolFinished | Noted | Steered | Finished | Failed
+Frame = TextStreamed | ToolStarted | ToolFinished | Noted | Steered | Finished | Failed
 Event = (
     Recovered
     | TextArrived

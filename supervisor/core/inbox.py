@@ -22,22 +22,22 @@ message, or a resume, releases it.
 """
 
 from supervisor.core import admission, line, outages, questions, turns
-from supervisor.core.decision import Ledger
+from supervisor.core.decision import Draft
 from supervisor.core.effects import Accepted, Done, ForgetClip, Refused, Transcribe
 from supervisor.core.events import DropAsked, InterruptAsked, Known, ResumeAsked, TextArrived, VoiceArrived
 from supervisor.core.records import MessageAccepted, MessageDropped, SessionHeld, SessionReleased
 from supervisor.core.state import BusyMode, Message, Session, State
 
 
-def arrived(ledger: Ledger, event: TextArrived | VoiceArrived) -> None:
+def arrived(draft: Draft, event: TextArrived | VoiceArrived) -> None:
     """Accept a message exactly once; refuse it with a reason when it cannot be kept or comes too late."""
-    session = ledger.state.sessions.setdefault(event.session, Session(event.session))
+    session = draft.state.sessions.setdefault(event.session, Session(event.session))
     if event.known is not None:
-        ledger.answer = _again(event, event.known)
+        draft.answer = _again(event, event.known)
         return
-    ledger.answer = too_late(session, event.expect_turn) or admission.refusal(ledger.state, session)
-    if ledger.answer is None:
-        _take(ledger, session, event)
+    draft.answer = too_late(session, event.expect_turn) or admission.refusal(draft.state, session)
+    if draft.answer is None:
+        _take(draft, session, event)
 
 
 def _again(event: TextArrived | VoiceArrived, known: Known) -> Accepted | Refused:
@@ -49,11 +49,11 @@ def _again(event: TextArrived | VoiceArrived, known: Known) -> Accepted | Refuse
     return Refused(f"the key {event.key} belongs to another message, {event.message}", hint)
 
 
-def _take(ledger: Ledger, session: Session, event: TextArrived | VoiceArrived) -> None:
+def _take(draft: Draft, session: Session, event: TextArrived | VoiceArrived) -> None:
     text = event.text if isinstance(event, TextArrived) else ""
     clip = event.clip if isinstance(event, VoiceArrived) else ""
-    message = Message(event.message, text, event.busy, ledger.now, clip, session.seq + 1)
-    ledger.tell(
+    message = Message(event.message, text, event.busy, draft.now, clip, session.seq + 1)
+    draft.tell(
         session,
         MessageAccepted,
         message=message.id,
@@ -63,17 +63,17 @@ def _take(ledger: Ledger, session: Session, event: TextArrived | VoiceArrived) -
         busy=message.busy.value,
         clip=clip,
     )
-    unreachable = outages.note(ledger.state, session.name, ledger.now)
-    note = admission.note(ledger.state) or unreachable or _wait_ahead(session, message)
-    ledger.answer = Accepted(message.id, session.seq, again=False, note=note)
-    line.put(ledger.state, session, message)
+    unreachable = outages.note(draft.state, session.name, draft.now)
+    note = admission.note(draft.state) or unreachable or _wait_ahead(session, message)
+    draft.answer = Accepted(message.id, session.seq, again=False, note=note)
+    line.put(draft.state, session, message)
     if message.is_transcribing:
-        ledger.perform(Transcribe(session.name, message.id, clip))
+        draft.perform(Transcribe(session.name, message.id, clip))
     elif isinstance(event, TextArrived) and event.retries:
-        release(ledger, session)
-        _follow(ledger, session, message)
+        release(draft, session)
+        _follow(draft, session, message)
     else:
-        understood(ledger, session, message)
+        understood(draft, session, message)
 
 
 def _wait_ahead(session: Session, message: Message) -> str:
@@ -90,18 +90,18 @@ def _wait_ahead(session: Session, message: Message) -> str:
     return f"it waits until {turn.id} ends{before}"
 
 
-def understood(ledger: Ledger, session: Session, message: Message) -> None:
+def understood(draft: Draft, session: Session, message: Message) -> None:
     """Apply a waiting message with text: it answers a question, interrupts, steers or waits.
 
     Behind a clip without a transcript it may interrupt, which needs no order; all else is done in order.
     """
     if message.seq > session.held:  # an earlier one belongs to the held messages
-        release(ledger, session)
+        release(draft, session)
     if is_next(session, message):
-        if not questions.take_answer(ledger, session, message):
-            _follow(ledger, session, message)
+        if not questions.take_answer(draft, session, message):
+            _follow(draft, session, message)
     elif session.turn and session.turn.question is None:
-        _interrupt(ledger, session, message)
+        _interrupt(draft, session, message)
 
 
 def is_next(session: Session, message: Message) -> bool:
@@ -109,27 +109,27 @@ def is_next(session: Session, message: Message) -> bool:
     return any(each is message for each in turns.with_words(session.waiting))
 
 
-def go_on(ledger: Ledger, session: Session, after_seq: int) -> None:
+def go_on(draft: Draft, session: Session, after_seq: int) -> None:
     """Messages behind a clip whose transcript is ready or failed may answer a question or steer."""
     for message in list(turns.with_words(session.waiting)):
-        if message.seq > after_seq and not questions.take_answer(ledger, session, message) and session.turn:
-            turns.steer(ledger, session.turn, message)
-    ledger.state.openable[session.name] = None
+        if message.seq > after_seq and not questions.take_answer(draft, session, message) and session.turn:
+            turns.steer(draft, session.turn, message)
+    draft.state.openable[session.name] = None
 
 
-def _follow(ledger: Ledger, session: Session, message: Message) -> None:
+def _follow(draft: Draft, session: Session, message: Message) -> None:
     """Apply the busy mode of a message to the turn before it."""
-    _interrupt(ledger, session, message)
+    _interrupt(draft, session, message)
     if session.turn is None:
-        ledger.state.openable[session.name] = None
+        draft.state.openable[session.name] = None
     else:
-        turns.steer(ledger, session.turn, message)
+        turns.steer(draft, session.turn, message)
 
 
-def _interrupt(ledger: Ledger, session: Session, message: Message) -> None:
+def _interrupt(draft: Draft, session: Session, message: Message) -> None:
     """Interrupt a turn that has begun; one that has not will answer both messages."""
     if message.busy is BusyMode.INTERRUPT and session.turn and session.turn.has_begun:
-        turns.interrupt(ledger, session, by=message.id)
+        turns.interrupt(draft, session, by=message.id)
 
 
 def too_late(session: Session, expect_turn: str | None) -> Refused | None:
@@ -143,70 +143,70 @@ def too_late(session: Session, expect_turn: str | None) -> Refused | None:
     )
 
 
-def interrupt_asked(ledger: Ledger, event: InterruptAsked) -> None:
+def interrupt_asked(draft: Draft, event: InterruptAsked) -> None:
     """Stop the running turn; waiting messages are held until the next one, so that none starts by itself."""
-    session = ledger.state.sessions.get(event.session)
+    session = draft.state.sessions.get(event.session)
     if session is None:
-        ledger.answer = Done(note=f"nothing runs in session {event.session}")
+        draft.answer = Done(note=f"nothing runs in session {event.session}")
         return
-    ledger.answer = too_late(session, event.expect_turn)
-    if ledger.answer is not None:
+    draft.answer = too_late(session, event.expect_turn)
+    if draft.answer is not None:
         return
     if event.drop:
-        _drop(ledger, session, None, event.by)
+        _drop(draft, session, None, event.by)
     if session.waiting and not session.held:
-        ledger.tell(session, SessionHeld, waiting=len(session.waiting))
+        draft.tell(session, SessionHeld, waiting=len(session.waiting))
         session.held = session.seq
-    stopped = turns.interrupt(ledger, session, event.by)
+    stopped = turns.interrupt(draft, session, event.by)
     if stopped:
-        ledger.answer = Done(turns=(stopped,))
+        draft.answer = Done(turns=(stopped,))
     elif session.turn:
-        ledger.answer = Done(turns=(session.turn.id,), note="it is being interrupted already")
+        draft.answer = Done(turns=(session.turn.id,), note="it is being interrupted already")
     else:
-        ledger.answer = Done(note=f"nothing runs in session {event.session}")
+        draft.answer = Done(note=f"nothing runs in session {event.session}")
 
 
-def drop_asked(ledger: Ledger, event: DropAsked) -> None:
-    session = ledger.state.sessions.get(event.session)
-    dropped = _drop(ledger, session, event.message, event.by) if session else 0
+def drop_asked(draft: Draft, event: DropAsked) -> None:
+    session = draft.state.sessions.get(event.session)
+    dropped = _drop(draft, session, event.message, event.by) if session else 0
     if dropped == 0 and event.message is not None:
         error = f"message {event.message} does not wait in session {event.session}"
-        ledger.answer = Refused(error, f"list what waits with `hermesctl queue {event.session}`")
+        draft.answer = Refused(error, f"list what waits with `hermesctl queue {event.session}`")
     else:
-        ledger.answer = Done(note=f"{dropped} dropped")
+        draft.answer = Done(note=f"{dropped} dropped")
 
 
-def _drop(ledger: Ledger, session: Session, message_id: str | None, by: str) -> int:
+def _drop(draft: Draft, session: Session, message_id: str | None, by: str) -> int:
     """Drop one waiting message, or all. Each gets its event."""
     chosen = [message for message in session.waiting if message_id in (None, message.id)]
     for message in chosen:
-        line.take(ledger.state, session, message)
-        ledger.tell(session, MessageDropped, message=message.id, by=by)
+        line.take(draft.state, session, message)
+        draft.tell(session, MessageDropped, message=message.id, by=by)
         if message.is_transcribing:
-            ledger.perform(ForgetClip(message.id))
+            draft.perform(ForgetClip(message.id))
     if not session.waiting:
-        release(ledger, session)
+        release(draft, session)
     clips = [message.seq for message in chosen if message.is_transcribing]
     if clips:
-        go_on(ledger, session, min(clips))
+        go_on(draft, session, min(clips))
     return len(chosen)
 
 
-def resume_asked(ledger: Ledger, event: ResumeAsked) -> None:
-    session = ledger.state.sessions.get(event.session)
+def resume_asked(draft: Draft, event: ResumeAsked) -> None:
+    session = draft.state.sessions.get(event.session)
     if session is None or not session.held:
-        ledger.answer = Done(note=f"nothing is held in session {event.session}")
+        draft.answer = Done(note=f"nothing is held in session {event.session}")
         return
-    ledger.answer = Done(note=f"{len(session.waiting)} go on")
-    release(ledger, session)
+    draft.answer = Done(note=f"{len(session.waiting)} go on")
+    release(draft, session)
 
 
-def release(ledger: Ledger, session: Session) -> None:
+def release(draft: Draft, session: Session) -> None:
     """Release the held messages."""
     if session.held:
         session.held = 0
-        ledger.tell(session, SessionReleased)
-        ledger.state.openable[session.name] = None
+        draft.tell(session, SessionReleased)
+        draft.state.openable[session.name] = None
 
 
 def put_to_rest(state: State, names: set[str]) -> None:

@@ -4,7 +4,7 @@ The epoch stays, because it is the same run of the same process: so every fence 
 """
 
 from supervisor.core import admission, pool, turns
-from supervisor.core.decision import Ledger
+from supervisor.core.decision import Draft
 from supervisor.core.effects import Done, KillWorker
 from supervisor.core.events import Recovered, WorkerKept
 from supervisor.core.reasons import EndReason, Reason
@@ -12,10 +12,10 @@ from supervisor.core.state import Intake, Kept, Session, State, Turn, Who, Worke
 from supervisor.core.timers import LifeDue
 
 
-def hand_over_asked(ledger: Ledger) -> None:
+def hand_over_asked(draft: Draft) -> None:
     """Begin nothing new, so that the kept work does not change."""
-    admission.change(ledger, Intake.STOPPING)
-    ledger.answer = Done(turns=tuple(kept.turn for kept in keepable(ledger.state)))
+    admission.change(draft, Intake.STOPPING)
+    draft.answer = Done(turns=tuple(kept.turn for kept in keepable(draft.state)))
 
 
 def keepable(state: State) -> tuple[Kept, ...]:
@@ -31,9 +31,9 @@ def keepable(state: State) -> tuple[Kept, ...]:
     return tuple(found)
 
 
-def take_back(ledger: Ledger, event: Recovered) -> set[str]:
+def take_back(draft: Draft, event: Recovered) -> set[str]:
     """Put kept workers into their seats; return the sessions whose turns continue."""
-    state = ledger.state
+    state = draft.state
     state.incarnations = max(state.incarnations, event.incarnations)
     kept = {Who(state.epoch, one.seat, one.incarnation): one for one in event.kept}
     going_on: set[str] = set()
@@ -41,34 +41,34 @@ def take_back(ledger: Ledger, event: Recovered) -> set[str]:
         attempt = session.turn.attempt if session.turn else None
         found = kept.pop(attempt.who, None) if attempt else None
         if session.turn is not None and found is not None:
-            _go_on(ledger, session, session.turn, found)
+            _go_on(draft, session, session.turn, found)
             going_on.add(session.name)
     for one in kept.values():
-        ledger.perform(KillWorker(one.seat, one.incarnation, Reason(EndReason.TURN_OVER)))
+        draft.perform(KillWorker(one.seat, one.incarnation, Reason(EndReason.TURN_OVER)))
     return going_on
 
 
-def confirmed(ledger: Ledger, event: WorkerKept) -> None:
+def confirmed(draft: Draft, event: WorkerKept) -> None:
     """Compare the turn that a kept worker reports with the one it was assigned."""
-    worker = pool.current(ledger.state, event.who)
+    worker = pool.current(draft.state, event.who)
     if worker is None:
         return
-    worker.loop_at = ledger.now
-    if worker.turn is not None and turns.running(ledger.state, event.who, event.turn, event.attempt) is None:
-        pool.kill(ledger, worker, Reason(EndReason.TURN_UNKNOWN))
+    worker.loop_at = draft.now
+    if worker.turn is not None and turns.running(draft.state, event.who, event.turn, event.attempt) is None:
+        pool.kill(draft, worker, Reason(EndReason.TURN_UNKNOWN))
 
 
-def _go_on(ledger: Ledger, session: Session, turn: Turn, kept: Kept) -> None:
+def _go_on(draft: Draft, session: Session, turn: Turn, kept: Kept) -> None:
     assert turn.attempt is not None
-    policy = ledger.state.policy
+    policy = draft.state.policy
     turn.attempt.offered = set(kept.offered)
     # It was started by the previous image: it is recycled after this turn.
     turns_had = policy.turns_per_worker_max
     worker = Worker(kept.seat, kept.incarnation, WorkerState.BUSY, kept.pid, session.name, turn.id, turns_had)
     worker.agent, worker.level = turn.agent, turn.attempt.level
-    worker.since = worker.pulse_at = worker.loop_at = ledger.now
-    ledger.state.workers[kept.seat] = worker
-    ledger.state.seat_of[session.name] = kept.seat
-    pool.index(ledger.state, worker)
-    ledger.remind(ledger.now + policy.pulse_seconds, LifeDue(kept.seat, kept.incarnation))
-    turns.watch(ledger, session, turn)
+    worker.since = worker.pulse_at = worker.loop_at = draft.now
+    draft.state.workers[kept.seat] = worker
+    draft.state.seat_of[session.name] = kept.seat
+    pool.index(draft.state, worker)
+    draft.remind(draft.now + policy.pulse_seconds, LifeDue(kept.seat, kept.incarnation))
+    turns.watch(draft, session, turn)

@@ -28,7 +28,7 @@ queue that can be placed; its worker sends one request and does not repeat it. T
 from collections.abc import Iterator
 
 from supervisor.core import backoff, turns
-from supervisor.core.decision import Ledger
+from supervisor.core.decision import Draft
 from supervisor.core.events import Failed, Frame
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import Attempt, Outage, Session, State, Turn, session_of
@@ -42,34 +42,34 @@ _GRACE_SECONDS = 0.25
 _LOOK_SECONDS_MIN = 1.0
 
 
-def refused(ledger: Ledger, event: Failed) -> None:
+def refused(draft: Draft, event: Failed) -> None:
     """The attempt could not reach its endpoint: the turn waits, or fails if it has waited too long."""
-    found = turns.running(ledger.state, event.who, event.turn, event.attempt)
+    found = turns.running(draft.state, event.who, event.turn, event.attempt)
     if found is None:
         return
     session, turn, attempt = found
-    outage = _declare(ledger, turn, attempt, event)
-    turns.give_back(ledger, event.who)
+    outage = _declare(draft, turn, attempt, event)
+    turns.give_back(draft, event.who)
     since = _refused_since(turn)
     if since is None:
-        since, turn.refusals = ledger.now, 0
+        since, turn.refusals = draft.now, 0
     turn.away_since, turn.refusals = since, turn.refusals + 1
-    limit = ledger.state.policy.outage_seconds_max
-    if ledger.now >= since + limit:
-        _give_up(ledger, session, turn, event.error, event.hint)
+    limit = draft.state.policy.outage_seconds_max
+    if draft.now >= since + limit:
+        _give_up(draft, session, turn, event.error, event.hint)
         return
-    turns.leave(ledger, session, turn, Reason(EndReason.MODEL_AWAY, event.error))
-    turns.pause(ledger, turn)
-    until = ledger.now + backoff.seconds(turn.refusals, turn.id, ledger.state.policy.rest_seconds_max)
+    turns.leave(draft, session, turn, Reason(EndReason.MODEL_AWAY, event.error))
+    turns.pause(draft, turn)
+    until = draft.now + backoff.seconds(turn.refusals, turn.id, draft.state.policy.rest_seconds_max)
     if outage is not None:
-        _look_by(ledger, _endpoint(ledger.state, turn), outage, since + limit)
+        _look_by(draft, _endpoint(draft.state, turn), outage, since + limit)
         until = max(until, outage.probe_at)
-    backoff.rest(ledger, session, turn, until + _GRACE_SECONDS)
+    backoff.rest(draft, session, turn, until + _GRACE_SECONDS)
 
 
-def _declare(ledger: Ledger, turn: Turn, attempt: Attempt, event: Failed) -> Outage | None:
+def _declare(draft: Draft, turn: Turn, attempt: Attempt, event: Failed) -> Outage | None:
     """Update the outage of the endpoint; None when other settings have replaced it meanwhile."""
-    state, now = ledger.state, ledger.now
+    state, now = draft.state, draft.now
     endpoint = _endpoint(state, turn)
     if attempt.endpoint not in ("", endpoint):
         return None
@@ -77,15 +77,15 @@ def _declare(ledger: Ledger, turn: Turn, attempt: Attempt, event: Failed) -> Out
     if outage is None:
         limit_at = now + state.policy.outage_seconds_max
         outage = state.outages[endpoint] = Outage(now, event.error, event.hint, now, limit_at)
-        ledger.remind(limit_at, OutageDue(endpoint))
+        draft.remind(limit_at, OutageDue(endpoint))
     elif outage.probe != (event.turn, event.attempt):
         # Begun before the outage was known: it adds nothing, but a server may ask for a longer pause.
-        _probe_at(ledger, endpoint, outage, max(outage.probe_at, now + _asked(event)))
+        _probe_at(draft, endpoint, outage, max(outage.probe_at, now + _asked(event)))
         return outage
     outage.failures += 1
     outage.error, outage.hint, outage.probe = event.error, event.hint, None
     delay = backoff.seconds(outage.failures, turn.id, state.policy.rest_seconds_max)
-    _probe_at(ledger, endpoint, outage, now + max(delay, _asked(event)))
+    _probe_at(draft, endpoint, outage, now + max(delay, _asked(event)))
     return outage
 
 
@@ -93,15 +93,15 @@ def _asked(event: Failed) -> float:
     return min(event.wait_seconds, _ASKED_SECONDS_MAX)
 
 
-def _probe_at(ledger: Ledger, endpoint: str, outage: Outage, at: float) -> None:
+def _probe_at(draft: Draft, endpoint: str, outage: Outage, at: float) -> None:
     outage.probe_at = at
-    ledger.remind(at, OutageDue(endpoint))
+    draft.remind(at, OutageDue(endpoint))
 
 
-def _look_by(ledger: Ledger, endpoint: str, outage: Outage, at: float) -> None:
+def _look_by(draft: Draft, endpoint: str, outage: Outage, at: float) -> None:
     if at < outage.limit_at:
         outage.limit_at = at
-        ledger.remind(at, OutageDue(endpoint))
+        draft.remind(at, OutageDue(endpoint))
 
 
 def may_begin(state: State, agent: str, now: float) -> bool:
@@ -110,9 +110,9 @@ def may_begin(state: State, agent: str, now: float) -> bool:
     return outage is None or (now >= outage.probe_at and not _is_probing(state, outage))
 
 
-def begun(ledger: Ledger, turn: Turn) -> float | None:
+def begun(draft: Draft, turn: Turn) -> float | None:
     """A turn is being placed: if its endpoint is away, its attempt is the probe. Return since when."""
-    state = ledger.state
+    state = draft.state
     outage = state.outages.get(_endpoint(state, turn)) if state.outages else None
     if outage is None:
         return None
@@ -120,9 +120,9 @@ def begun(ledger: Ledger, turn: Turn) -> float | None:
     return outage.since
 
 
-def heard(ledger: Ledger, event: Frame) -> None:
+def heard(draft: Draft, event: Frame) -> None:
     """A frame of the probe shows that its endpoint has answered, unless it is a failure that may pass."""
-    state = ledger.state
+    state = draft.state
     if not state.outages or (isinstance(event, Failed) and event.again):
         return
     found = turns.running(state, event.who, event.turn, event.attempt)
@@ -131,34 +131,34 @@ def heard(ledger: Ledger, event: Frame) -> None:
     if outage is not None and outage.probe == (event.turn, event.attempt):
         del state.outages[endpoint]
         # A delta alone places no turn: this timer does.
-        ledger.remind(ledger.now, OutageDue(endpoint))
+        draft.remind(draft.now, OutageDue(endpoint))
 
 
-def forget(ledger: Ledger) -> None:
+def forget(draft: Draft) -> None:
     """The endpoints may have changed: every turn that waits for one may be placed."""
-    state = ledger.state
+    state = draft.state
     state.outages.clear()
     for name in list(state.resting):
         turn = state.sessions[name].turn
         if turn is not None and _refused_since(turn) is not None:
-            backoff.go_on(ledger, name)
+            backoff.go_on(draft, name)
 
 
-def look(ledger: Ledger, due: OutageDue) -> None:
+def look(draft: Draft, due: OutageDue) -> None:
     """Fail turns that have waited too long. Placing checks whether a probe is due."""
-    state = ledger.state
+    state = draft.state
     outage = state.outages.get(due.endpoint)
-    if outage is None or ledger.now < outage.limit_at:
+    if outage is None or draft.now < outage.limit_at:
         return
-    limit, next_at = state.policy.outage_seconds_max, ledger.now + state.policy.outage_seconds_max
+    limit, next_at = state.policy.outage_seconds_max, draft.now + state.policy.outage_seconds_max
     for session, turn in list(waiting(state, due.endpoint)):
         at = _waits_since(turn, outage) + limit
-        if at <= ledger.now:
-            _give_up(ledger, session, turn, outage.error, outage.hint)
+        if at <= draft.now:
+            _give_up(draft, session, turn, outage.error, outage.hint)
         else:
             next_at = min(next_at, at)
-    outage.limit_at = max(next_at, ledger.now + _LOOK_SECONDS_MIN)
-    ledger.remind(outage.limit_at, due)
+    outage.limit_at = max(next_at, draft.now + _LOOK_SECONDS_MIN)
+    draft.remind(outage.limit_at, due)
 
 
 def _waits_since(turn: Turn, outage: Outage) -> float:
@@ -172,10 +172,10 @@ def _refused_since(turn: Turn) -> float | None:
     return None if answered else turn.away_since
 
 
-def _give_up(ledger: Ledger, session: Session, turn: Turn, error: str, hint: str) -> None:
-    limit = ledger.state.policy.outage_seconds_max
+def _give_up(draft: Draft, session: Session, turn: Turn, error: str, hint: str) -> None:
+    limit = draft.state.policy.outage_seconds_max
     told = f"{error}; it waited {limit:.0f} s for the model server, which is [turns] outage_max"
-    turns.fail(ledger, session, turn, told, hint)
+    turns.fail(draft, session, turn, told, hint)
 
 
 def waiting(state: State, endpoint: str) -> Iterator[tuple[Session, Turn]]:

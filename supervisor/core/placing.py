@@ -17,7 +17,7 @@ under a strain. No turn begins while the service drains or the model is not read
 from collections import deque
 
 from supervisor.core import line, outages, turns
-from supervisor.core.decision import Ledger
+from supervisor.core.decision import Draft
 from supervisor.core.records import TurnJoined, TurnOpened
 from supervisor.core.state import (
     BusyMode,
@@ -35,9 +35,9 @@ from supervisor.core.state import (
 _TOGETHER_CHARACTERS_MAX = 1_000_000
 
 
-def open_turns(ledger: Ledger) -> None:
+def open_turns(draft: Draft) -> None:
     """Open a turn in each free session with a waiting message, in the order in which they became free."""
-    state = ledger.state
+    state = draft.state
     if state.draining:
         return
     while state.openable:
@@ -45,7 +45,7 @@ def open_turns(ledger: Ledger) -> None:
         del state.openable[name]
         session = state.sessions.get(name)
         while session and session.turn is None and not session.held and _has_words(session.waiting):
-            _open(ledger, session)
+            _open(draft, session)
 
 
 def _has_words(waiting: deque[Message]) -> bool:
@@ -53,31 +53,31 @@ def _has_words(waiting: deque[Message]) -> bool:
     return bool(waiting) and not waiting[0].is_transcribing
 
 
-def _open(ledger: Ledger, session: Session) -> None:
+def _open(draft: Draft, session: Session) -> None:
     first = session.waiting[0]
-    line.take(ledger.state, session, first)
-    messages = (first, *_together(ledger, session, (first,)))
+    line.take(draft.state, session, first)
+    messages = (first, *_together(draft, session, (first,)))
     session.turns += 1
-    agent = ledger.state.policy.agent_of(session.name)
-    turn = Turn(turn_id(session.name, session.turns), session.name, messages, ledger.now, agent)
+    agent = draft.state.policy.agent_of(session.name)
+    turn = Turn(turn_id(session.name, session.turns), session.name, messages, draft.now, agent)
     turn.content_at = max(message.at for message in messages)
     session.turn = turn
     ids = tuple(message.id for message in messages)
-    ledger.tell(session, TurnOpened, turn=turn.id, number=session.turns, agent=agent, messages=ids)
-    line.join(ledger.state, session.name, ledger.now)
+    draft.tell(session, TurnOpened, turn=turn.id, number=session.turns, agent=agent, messages=ids)
+    line.join(draft.state, session.name, draft.now)
 
 
-def _join(ledger: Ledger, session: Session, turn: Turn) -> None:
+def _join(draft: Draft, session: Session, turn: Turn) -> None:
     """The turn is about to begin: it also answers messages that came since it was opened."""
-    messages = _together(ledger, session, turn.messages)
+    messages = _together(draft, session, turn.messages)
     if messages:
         turn.messages += messages
         turn.content_at = max(message.at for message in messages)
         ids = tuple(message.id for message in messages)
-        ledger.tell(session, TurnJoined, turn=turn.id, messages=ids)
+        draft.tell(session, TurnJoined, turn=turn.id, messages=ids)
 
 
-def _together(ledger: Ledger, session: Session, answered: tuple[Message, ...]) -> tuple[Message, ...]:
+def _together(draft: Draft, session: Session, answered: tuple[Message, ...]) -> tuple[Message, ...]:
     """Take the waiting messages that belong with messages whose turn has not begun."""
     last, found = answered[-1], list[Message]()
     room = _TOGETHER_CHARACTERS_MAX - sum(len(message.text) for message in answered)
@@ -86,7 +86,7 @@ def _together(ledger: Ledger, session: Session, answered: tuple[Message, ...]) -
         room -= len(last.text)
         if room < 0:
             break
-        line.take(ledger.state, session, last)
+        line.take(draft.state, session, last)
         found.append(last)
     return tuple(found)
 
@@ -98,35 +98,35 @@ def _go_together(before: Message, message: Message) -> bool:
     return message.busy is not BusyMode.QUEUE
 
 
-def place(ledger: Ledger) -> None:
+def place(draft: Draft) -> None:
     """Place queued turns on workers, in queue order, up to the number of busy seats.
 
     While the host is under a strain one turn runs at a time: none makes it worse, and all get done.
     """
-    state = ledger.state
+    state = draft.state
     if state.draining or state.model.state is ModelState.WAITING:
         return
     if state.model.state is ModelState.FAILED:
-        _fail_all(ledger)
+        _fail_all(draft)
         return
-    while state.queued and free_seats(state) > 0 and (found := _next(state, ledger.now)) is not None:
+    while state.queued and free_seats(state) > 0 and (found := _next(state, draft.now)) is not None:
         session, worker = found
         line.leave(state, session.name)
         assert session.turn is not None
         if not session.turn.has_begun:
-            _join(ledger, session, session.turn)
-        away_since = outages.begun(ledger, session.turn)
-        turns.open_attempt(ledger, session, session.turn, worker, away_since)
+            _join(draft, session, session.turn)
+        away_since = outages.begun(draft, session.turn)
+        turns.open_attempt(draft, session, session.turn, worker, away_since)
 
 
-def _fail_all(ledger: Ledger) -> None:
-    state = ledger.state
+def _fail_all(draft: Draft) -> None:
+    state = draft.state
     while state.queued:
         session = state.sessions[next(iter(state.queued))]
         line.leave(state, session.name)
         assert session.turn is not None  # a session without a turn is not in the queue
-        turns.fail(ledger, session, session.turn, state.model.error, state.model.hint)
-        open_turns(ledger)
+        turns.fail(draft, session, session.turn, state.model.error, state.model.hint)
+        open_turns(draft)
 
 
 def free_seats(state: State) -> int:

@@ -30,7 +30,7 @@ from dataclasses import replace
 from itertools import count, islice
 
 from supervisor.core import line, spares
-from supervisor.core.decision import Ledger
+from supervisor.core.decision import Draft
 from supervisor.core.effects import BindWorker, Done, KillWorker, StartWorker
 from supervisor.core.events import (
     ScaleAsked,
@@ -78,18 +78,18 @@ def wanted(state: State) -> int:
     return state.policy.busy_seats + state.policy.spares + state.spares_more
 
 
-def scale_asked(ledger: Ledger, event: ScaleAsked) -> None:
+def scale_asked(draft: Draft, event: ScaleAsked) -> None:
     """Fill additional seats at once. Of too many, idle workers end at once, busy ones after a turn."""
-    state = ledger.state
+    state = draft.state
     before = state.policy.busy_seats
     state.policy = replace(state.policy, busy_seats=event.seats)
-    fit(ledger)
-    ledger.answer = Done(note=f"seats: {event.seats}, before: {before}")
+    fit(draft)
+    draft.answer = Done(note=f"seats: {event.seats}, before: {before}")
 
 
-def fit(ledger: Ledger) -> None:
+def fit(draft: Draft) -> None:
     """Make every wanted seat, at the lowest free numbers, and remove superfluous ones."""
-    state, workers = ledger.state, ledger.state.workers
+    state, workers = draft.state, draft.state.workers
     missing = wanted(state) - len(workers) + len(state.stuck)
     free = (seat for seat in count() if seat not in workers)
     for seat in list(islice(free, max(0, missing))):
@@ -99,7 +99,7 @@ def fit(ledger: Ledger) -> None:
         if worker.is_empty:
             _remove(state, worker)
         else:
-            kill(ledger, worker, RETIRED)
+            kill(draft, worker, RETIRED)
 
 
 def vacate(state: State, worker: Worker) -> None:
@@ -159,124 +159,122 @@ def index(state: State, worker: Worker) -> None:
         state.bound[seat] = None
 
 
-def bind(ledger: Ledger, worker: Worker, session: str) -> None:
+def bind(draft: Draft, worker: Worker, session: str) -> None:
     """Bind the process to this session until it ends; no other process serves the session."""
-    state = ledger.state
+    state = draft.state
     worker.session = session
     state.seat_of[session] = worker.seat
     state.agents_used.pop(worker.agent, None)
     state.agents_used[worker.agent] = None
-    ledger.perform(BindWorker(fence(state, worker), session))
+    draft.perform(BindWorker(fence(state, worker), session))
 
 
-def start(ledger: Ledger, worker: Worker, agent: str) -> None:
+def start(draft: Draft, worker: Worker, agent: str) -> None:
     """Start a new process in the seat, with an unused incarnation, in a cell for this agent."""
-    ledger.state.incarnations += 1
-    ledger.state.outdated.pop(worker.seat, None)
-    worker.incarnation, worker.agent, worker.level = ledger.state.incarnations, agent, ""
-    worker.state, worker.since = WorkerState.STARTING, ledger.now
+    draft.state.incarnations += 1
+    draft.state.outdated.pop(worker.seat, None)
+    worker.incarnation, worker.agent, worker.level = draft.state.incarnations, agent, ""
+    worker.state, worker.since = WorkerState.STARTING, draft.now
     worker.turns, worker.pid, worker.why, worker.is_ready_early = 0, 0, None, False
     worker.stuck_since = None
-    index(ledger.state, worker)
-    ledger.perform(StartWorker(worker.seat, worker.incarnation, agent))
-    expect_ready(ledger, worker)
+    index(draft.state, worker)
+    draft.perform(StartWorker(worker.seat, worker.incarnation, agent))
+    expect_ready(draft, worker)
 
 
-def expect_ready(ledger: Ledger, worker: Worker) -> None:
+def expect_ready(draft: Draft, worker: Worker) -> None:
     due = ReadyDue(worker.seat, worker.incarnation, worker.turns)
-    ledger.remind(ledger.now + ledger.state.policy.start_seconds, due)
+    draft.remind(draft.now + draft.state.policy.start_seconds, due)
 
 
-def started(ledger: Ledger, event: WorkerStarted) -> None:
-    worker = ledger.state.workers.get(event.seat)
+def started(draft: Draft, event: WorkerStarted) -> None:
+    worker = draft.state.workers.get(event.seat)
     if worker is not None and worker.incarnation == event.incarnation and not worker.is_empty:
         worker.pid, worker.level = event.pid, event.level
         if worker.is_ready_early and worker.state is WorkerState.STARTING:
-            _take_in(ledger, worker)
+            _take_in(draft, worker)
 
 
-def ready(ledger: Ledger, event: WorkerReady) -> None:
+def ready(draft: Draft, event: WorkerReady) -> None:
     """A worker is ready: the first time, or again after a turn."""
-    worker = current(ledger.state, event.who)
+    worker = current(draft.state, event.who)
     if worker is None or worker.turn is not None:
         return
     if worker.pid:
-        _take_in(ledger, worker)
+        _take_in(draft, worker)
     else:
         worker.is_ready_early = True  # the report of its start comes by another channel, and later
 
 
-def _take_in(ledger: Ledger, worker: Worker) -> None:
+def _take_in(draft: Draft, worker: Worker) -> None:
     if worker.state is WorkerState.STARTING:
         worker.words = ""
-        worker.pulse_at = worker.loop_at = ledger.now
-        ledger.remind(
-            ledger.now + ledger.state.policy.pulse_seconds, LifeDue(worker.seat, worker.incarnation)
-        )
-    if worker.turns >= ledger.state.policy.turns_per_worker_max:
-        kill(ledger, worker, RECYCLED)
+        worker.pulse_at = worker.loop_at = draft.now
+        draft.remind(draft.now + draft.state.policy.pulse_seconds, LifeDue(worker.seat, worker.incarnation))
+    if worker.turns >= draft.state.policy.turns_per_worker_max:
+        kill(draft, worker, RECYCLED)
         return
-    if worker.turns and worker.seat in ledger.state.outdated:
-        kill(ledger, worker, RENEWED)
+    if worker.turns and worker.seat in draft.state.outdated:
+        kill(draft, worker, RENEWED)
         return
     worker.state = WorkerState.IDLE
-    index(ledger.state, worker)
-    line.enlist(ledger.state, worker.session)
-    spares.came_back(ledger, worker)
-    fit(ledger)
+    index(draft.state, worker)
+    line.enlist(draft.state, worker.session)
+    spares.came_back(draft, worker)
+    fit(draft)
 
 
-def alive(ledger: Ledger, event: WorkerAlive) -> None:
-    worker = current(ledger.state, event.who)
+def alive(draft: Draft, event: WorkerAlive) -> None:
+    worker = current(draft.state, event.who)
     if worker is None:
         return
     if event.kind == "pulse":
-        worker.pulse_at = ledger.now
+        worker.pulse_at = draft.now
     else:
-        worker.loop_at = ledger.now
+        worker.loop_at = draft.now
 
 
-def kill(ledger: Ledger, worker: Worker, why: Reason) -> None:
+def kill(draft: Draft, worker: Worker, why: Reason) -> None:
     """End the process in the seat and all it started. A second call changes nothing."""
     if worker.state not in _LIVING:
         return
     if worker.turn is not None:
-        worker.away_since = ledger.now
+        worker.away_since = draft.now
     worker.state, worker.why = WorkerState.DYING, why
-    index(ledger.state, worker)
+    index(draft.state, worker)
     if worker.session is not None:
-        ledger.state.own.pop(worker.session, None)
-    ledger.perform(KillWorker(worker.seat, worker.incarnation, why, worker.turn or ""))
+        draft.state.own.pop(worker.session, None)
+    draft.perform(KillWorker(worker.seat, worker.incarnation, why, worker.turn or ""))
 
 
-def stuck(ledger: Ledger, worker: Worker, event: WorkerStuck) -> None:
+def stuck(draft: Draft, worker: Worker, event: WorkerStuck) -> None:
     """Add a seat until the process is gone, so that no turn waits for this one."""
     if worker.stuck_since is None:
-        worker.stuck_since = ledger.now
+        worker.stuck_since = draft.now
     worker.state, worker.words = WorkerState.DYING, event.words
     worker.away_since = None  # another seat replaces it, not a spare
-    index(ledger.state, worker)
+    index(draft.state, worker)
     if worker.session is not None:
-        ledger.state.own.pop(worker.session, None)
-    fit(ledger)
+        draft.state.own.pop(worker.session, None)
+    fit(draft)
 
 
-def recycle(ledger: Ledger, worker: Worker) -> None:
+def recycle(draft: Draft, worker: Worker) -> None:
     """End an idle worker, so that a fresh one takes its seat."""
-    worker.away_since = ledger.now
-    kill(ledger, worker, MADE_ROOM)
+    worker.away_since = draft.now
+    kill(draft, worker, MADE_ROOM)
 
 
-def emptied(ledger: Ledger, worker: Worker, event: WorkerDied) -> None:
+def emptied(draft: Draft, worker: Worker, event: WorkerDied) -> None:
     """The seat's process is gone: start the next one, after a pause if this one was never ready.
 
     A seat that is no longer wanted is removed.
     """
-    state = ledger.state
+    state = draft.state
     useless = worker.state in (WorkerState.STARTING, WorkerState.IDLE) and worker.turns == 0
     failed_to_start = useless or worker.why == NEVER_READY
     if worker.turn is not None and worker.away_since is None:
-        worker.away_since = ledger.now
+        worker.away_since = draft.now
     _unbind(state, worker)
     if len(state.workers) - len(state.stuck) > wanted(state):
         _remove(state, worker)
@@ -288,11 +286,11 @@ def emptied(ledger: Ledger, worker: Worker, event: WorkerDied) -> None:
     worker.starts_failed += 1
     worker.away_since = None  # what cannot start is not replaced by a spare that cannot start either
     hopeless = worker.starts_failed >= state.policy.starts_failed_max
-    worker.state, worker.since = (WorkerState.FAILED if hopeless else WorkerState.RESTING), ledger.now
+    worker.state, worker.since = (WorkerState.FAILED if hopeless else WorkerState.RESTING), draft.now
     index(state, worker)
     doubled = _REST_SECONDS_FIRST * 2 ** min(worker.starts_failed - 1, 16)
     rest_seconds = state.policy.rest_seconds_max if hopeless else min(doubled, state.policy.rest_seconds_max)
-    ledger.remind(ledger.now + rest_seconds, RestDue(worker.seat, worker.incarnation))
+    draft.remind(draft.now + rest_seconds, RestDue(worker.seat, worker.incarnation))
 
 
 def _unbind(state: State, worker: Worker) -> None:
@@ -306,36 +304,36 @@ def _unbind(state: State, worker: Worker) -> None:
         line.enlist(state, session)
 
 
-def not_ready(ledger: Ledger, due: ReadyDue) -> None:
-    worker = ledger.state.workers.get(due.seat)
+def not_ready(draft: Draft, due: ReadyDue) -> None:
+    worker = draft.state.workers.get(due.seat)
     if worker is None or worker.incarnation != due.incarnation or worker.turns != due.turns:
         return
     settling = worker.state is WorkerState.BUSY and worker.turn is None
     if worker.state is WorkerState.STARTING or settling:
-        kill(ledger, worker, NEVER_READY)
+        kill(draft, worker, NEVER_READY)
 
 
-def look_for_life(ledger: Ledger, due: LifeDue) -> None:
+def look_for_life(draft: Draft, due: LifeDue) -> None:
     """The process must answer its pulse; an idle one must send beats. A busy one is judged by progress."""
-    worker = ledger.state.workers.get(due.seat)
+    worker = draft.state.workers.get(due.seat)
     if worker is None or worker.incarnation != due.incarnation or worker.state not in _LIVING:
         return
-    limit = ledger.state.policy.pulse_seconds
-    if ledger.now >= worker.pulse_at + limit:
-        kill(ledger, worker, Reason(EndReason.NO_PULSE, f"{limit:.0f} s"))
-    elif worker.state is WorkerState.IDLE and ledger.now >= worker.loop_at + limit * _IDLE_LOOP_PULSES:
-        kill(ledger, worker, Reason(EndReason.LOOP_STILL, f"{limit * _IDLE_LOOP_PULSES:.0f} s"))
+    limit = draft.state.policy.pulse_seconds
+    if draft.now >= worker.pulse_at + limit:
+        kill(draft, worker, Reason(EndReason.NO_PULSE, f"{limit:.0f} s"))
+    elif worker.state is WorkerState.IDLE and draft.now >= worker.loop_at + limit * _IDLE_LOOP_PULSES:
+        kill(draft, worker, Reason(EndReason.LOOP_STILL, f"{limit * _IDLE_LOOP_PULSES:.0f} s"))
     else:
         worker.starts_failed = 0  # It has run for a while: starts work again.
-        ledger.remind(worker.pulse_at + limit, due)
+        draft.remind(worker.pulse_at + limit, due)
 
 
-def spares_due(ledger: Ledger) -> None:
-    spares.look(ledger)
-    fit(ledger)
+def spares_due(draft: Draft) -> None:
+    spares.look(draft)
+    fit(draft)
 
 
-def rested(ledger: Ledger, due: RestDue) -> None:
-    worker = ledger.state.workers.get(due.seat)
+def rested(draft: Draft, due: RestDue) -> None:
+    worker = draft.state.workers.get(due.seat)
     if worker is not None and worker.incarnation == due.incarnation:
-        vacate(ledger.state, worker)
+        vacate(draft.state, worker)

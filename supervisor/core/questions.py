@@ -1,7 +1,7 @@
 """Questions to a person: a question holds no seat, and its answer queues the turn again."""
 
 from supervisor.core import line, turns
-from supervisor.core.decision import Ledger
+from supervisor.core.decision import Draft
 from supervisor.core.effects import Done, Refused
 from supervisor.core.events import AnswerArrived, Asked
 from supervisor.core.records import QuestionAnswered, QuestionAsked
@@ -12,25 +12,25 @@ _GO_ON = "yes"
 _GO_ON_CHOICES = (_GO_ON, "no")
 
 
-def asked(ledger: Ledger, event: Asked) -> None:
+def asked(draft: Draft, event: Asked) -> None:
     """The running attempt asks. A question about a call that it never began is stale."""
-    found = turns.running(ledger.state, event.who, event.turn, event.attempt)
+    found = turns.running(draft.state, event.who, event.turn, event.attempt)
     if found is None or event.call not in found[2].calls:
         return
     session, turn, _ = found
-    turns.give_back(ledger, event.who)
+    turns.give_back(draft, event.who)
     turn.end_attempt()
-    _ask(ledger, session, turn, event.kind, event.text, event.choices, event.call)
+    _ask(draft, session, turn, event.kind, event.text, event.choices, event.call)
 
 
-def ask_to_go_on(ledger: Ledger, session: Session, turn: Turn) -> None:
+def ask_to_go_on(draft: Draft, session: Session, turn: Turn) -> None:
     """Only a person may decide whether a cut off turn is resumed."""
     text = f"The service ended while {turn.id} ran. Is it to go on?"
-    _ask(ledger, session, turn, "approve", text, _GO_ON_CHOICES, call="")
+    _ask(draft, session, turn, "approve", text, _GO_ON_CHOICES, call="")
 
 
 def _ask(
-    ledger: Ledger,
+    draft: Draft,
     session: Session,
     turn: Turn,
     kind: str,
@@ -41,9 +41,9 @@ def _ask(
     turn.questions += 1
     turn.question = Question(f"{turn.id}#{turn.questions}", kind, text, choices, call)
     # A turn's deadline begins again with the answer: a person may take any time.
-    turns.pause(ledger, turn)
-    turn.ran_seconds, turn.content_at = 0.0, ledger.now
-    ledger.tell(
+    turns.pause(draft, turn)
+    turn.ran_seconds, turn.content_at = 0.0, draft.now
+    draft.tell(
         session,
         QuestionAsked,
         turn=turn.id,
@@ -57,21 +57,21 @@ def _ask(
     )
 
 
-def answer_arrived(ledger: Ledger, event: AnswerArrived) -> None:
+def answer_arrived(draft: Draft, event: AnswerArrived) -> None:
     """An answer counts only for the question that is open."""
-    session = ledger.state.sessions.get(event.session)
+    session = draft.state.sessions.get(event.session)
     turn = session.turn if session else None
     if session is None or turn is None or turn.question is None or turn.question.id != event.question:
         error = f"question {event.question} is not open"
-        ledger.answer = Refused(error, "list what is asked with `hermesctl questions`")
+        draft.answer = Refused(error, "list what is asked with `hermesctl questions`")
         return
     goes_on = bool(turn.question.call) or _plain(event.text) == _GO_ON
     note = "" if goes_on else f"{turn.id} does not go on; `hermesctl retry {turn.id}` takes it up after all"
-    ledger.answer = Done(turns=(turn.id,), note=note)
-    answer(ledger, session, turn, event.text, by=event.by)
+    draft.answer = Done(turns=(turn.id,), note=note)
+    answer(draft, session, turn, event.text, by=event.by)
 
 
-def take_answer(ledger: Ledger, session: Session, message: Message) -> bool:
+def take_answer(draft: Draft, session: Session, message: Message) -> bool:
     """Take a message as the answer to the open question, if there is one; return True if it was only that.
 
     A message from before the question is no answer to it. To the supervisor's own question only its choices
@@ -83,17 +83,17 @@ def take_answer(ledger: Ledger, session: Session, message: Message) -> bool:
     is_answer = bool(turn.question.call) or _plain(message.text) in turn.question.choices
     taken = message.id if is_answer else ""
     if is_answer:
-        line.take(ledger.state, session, message)
-    answer(ledger, session, turn, message.text, by=message.id, message=taken)
+        line.take(draft.state, session, message)
+    answer(draft, session, turn, message.text, by=message.id, message=taken)
     return is_answer
 
 
-def answer(ledger: Ledger, session: Session, turn: Turn, text: str, *, by: str, message: str = "") -> None:
+def answer(draft: Draft, session: Session, turn: Turn, text: str, *, by: str, message: str = "") -> None:
     """Queue the turn again for any worker; `message` is the message that was the answer."""
     question = turn.question
     assert question is not None
-    turn.question, turn.content_at = None, ledger.now
-    ledger.tell(
+    turn.question, turn.content_at = None, draft.now
+    draft.tell(
         session,
         QuestionAnswered,
         turn=turn.id,
@@ -107,10 +107,10 @@ def answer(ledger: Ledger, session: Session, turn: Turn, text: str, *, by: str, 
         message=message,
     )
     if question.call or _plain(text) == _GO_ON:
-        line.join(ledger.state, session.name, ledger.now)
+        line.join(draft.state, session.name, draft.now)
     else:
         error = "not resumed: the answer was not to go on"
-        turns.fail(ledger, session, turn, error, f"take it up with `hermesctl retry {turn.id}`")
+        turns.fail(draft, session, turn, error, f"take it up with `hermesctl retry {turn.id}`")
 
 
 def _plain(text: str) -> str:

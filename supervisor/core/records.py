@@ -138,7 +138,7 @@ class AttemptOpened(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptSpoke(Record):
+class AttemptStreamed(Record):
     """Streamed text, in order; subscribers have received it as deltas already."""
 
     turn: str

@@ -1,13 +1,13 @@
 """Recovery: a new epoch queues the unfinished turns of the last one again, or ends them."""
 
 from supervisor.core import admission, kept_turns, line, pool, questions, transcripts, turns
-from supervisor.core.decision import Ledger
+from supervisor.core.decision import Draft
 from supervisor.core.effects import Done
 from supervisor.core.events import Recovered
 from supervisor.core.policy import Policy
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.records import AttemptStuck, MessageDropped
-from supervisor.core.state import Intake, Leftover, Proof, Session, Turn, Worker, WorkerState
+from supervisor.core.state import Intake, Orphan, Proof, Session, Turn, Worker, WorkerState
 
 # The start has swept away every process that the session had in the life before; nobody counted them.
 _SWEPT = Proof(processes=0, all_dead=True, ms=0.0, how="restart")
@@ -17,29 +17,29 @@ _STOPPED = Reason(EndReason.SERVICE_STOPPED)
 TOO_OLD = "freshness"
 
 
-def recovered(ledger: Ledger, event: Recovered) -> None:
+def recovered(draft: Draft, event: Recovered) -> None:
     """The first event of an epoch, before the control socket is open."""
-    ledger.state.waiting = sum(len(session.waiting) for session in ledger.state.sessions.values())
-    going_on = kept_turns.take_back(ledger, event)
-    for leftover in event.left:
-        _hold(ledger, leftover)
-    for session in list(ledger.state.sessions.values()):
+    draft.state.waiting = sum(len(session.waiting) for session in draft.state.sessions.values())
+    going_on = kept_turns.take_back(draft, event)
+    for orphan in event.left:
+        _hold(draft, orphan)
+    for session in list(draft.state.sessions.values()):
         if session.turn is not None and session.name not in going_on:
-            _settle(ledger, session, session.turn)
-        _let_go_of_the_old(ledger, session)
-        transcripts.take_up(ledger, session)
+            _settle(draft, session, session.turn)
+        _let_go_of_the_old(draft, session)
+        transcripts.take_up(draft, session)
         if session.turn is None and session.waiting:
-            ledger.state.openable[session.name] = None
-    pool.fit(ledger)
-    ledger.answer = Done(note="recovered")
+            draft.state.openable[session.name] = None
+    pool.fit(draft)
+    draft.answer = Done(note="recovered")
 
 
-def _hold(ledger: Ledger, leftover: Leftover) -> None:
+def _hold(draft: Draft, orphan: Orphan) -> None:
     """A seat beyond the number stands for what is left: its session has no other worker until it is gone."""
-    state, name = ledger.state, leftover.session
-    worker = Worker(leftover.seat, leftover.incarnation, WorkerState.DYING, session=name)
-    worker.since = worker.stuck_since = ledger.now
-    worker.words = leftover.words
+    state, name = draft.state, orphan.session
+    worker = Worker(orphan.seat, orphan.incarnation, WorkerState.DYING, session=name)
+    worker.since = worker.stuck_since = draft.now
+    worker.words = orphan.words
     state.workers[worker.seat] = worker
     state.incarnations = max(state.incarnations, worker.incarnation)
     pool.index(state, worker)
@@ -48,41 +48,41 @@ def _hold(ledger: Ledger, leftover: Leftover) -> None:
     state.seat_of[name] = worker.seat
     session = state.sessions.get(name)
     if session and session.turn and session.turn.attempt:
-        told = {"processes": leftover.processes, "words": leftover.words}
+        told = {"processes": orphan.processes, "words": orphan.words}
         number = session.turn.attempt.number
-        ledger.tell(session, AttemptStuck, turn=session.turn.id, attempt=number, **told)
+        draft.tell(session, AttemptStuck, turn=session.turn.id, attempt=number, **told)
 
 
-def _settle(ledger: Ledger, session: Session, turn: Turn) -> None:
+def _settle(draft: Draft, session: Session, turn: Turn) -> None:
     if turn.attempt is not None and turn.attempt.verdict is not None:
         # What is left of the session holds it, and brings the proof when it is gone.
-        if session.name not in ledger.state.seat_of:
-            turns.close(ledger, session, turn, turn.attempt.verdict, _SWEPT)
+        if session.name not in draft.state.seat_of:
+            turns.close(draft, session, turn, turn.attempt.verdict, _SWEPT)
         return
     if turn.question is not None:
         return  # it waits again, with the same question
-    if turn.attempt is not None and not turns.count_loss(ledger, session, turn, _ENDED):
+    if turn.attempt is not None and not turns.count_loss(draft, session, turn, _ENDED):
         return
-    reason = _reason_to_end(ledger.state.policy, turn, ledger.now)
+    reason = _reason_to_end(draft.state.policy, turn, draft.now)
     if reason is not None:
-        turns.fail(ledger, session, turn, reason, f"take it up with `hermesctl retry {turn.id}`")
-    elif ledger.state.policy.resume == "ask" and turn.attempts > 0:
-        questions.ask_to_go_on(ledger, session, turn)
+        turns.fail(draft, session, turn, reason, f"take it up with `hermesctl retry {turn.id}`")
+    elif draft.state.policy.resume == "ask" and turn.attempts > 0:
+        questions.ask_to_go_on(draft, session, turn)
     else:
-        line.join(ledger.state, session.name, ledger.now)
+        line.join(draft.state, session.name, draft.now)
 
 
-def _let_go_of_the_old(ledger: Ledger, session: Session) -> None:
+def _let_go_of_the_old(draft: Draft, session: Session) -> None:
     """Drop messages of a turn that has not begun, and that no one has added to, for too long.
 
     Held messages begin nothing by themselves; behind a turn that continues the session is in use.
     """
     if session.turn or session.held or not session.waiting:
         return
-    if ledger.now - max(message.at for message in session.waiting) > ledger.state.policy.freshness_seconds:
+    if draft.now - max(message.at for message in session.waiting) > draft.state.policy.freshness_seconds:
         for message in session.waiting:
-            ledger.tell(session, MessageDropped, message=message.id, by=TOO_OLD)
-        ledger.state.waiting -= len(session.waiting)
+            draft.tell(session, MessageDropped, message=message.id, by=TOO_OLD)
+        draft.state.waiting -= len(session.waiting)
         session.waiting.clear()
 
 
@@ -95,11 +95,11 @@ def _reason_to_end(policy: Policy, turn: Turn, now: float) -> str | None:
     return None
 
 
-def stop_asked(ledger: Ledger) -> None:
+def stop_asked(draft: Draft) -> None:
     """Stop in order: running turns are left for the next epoch."""
-    admission.change(ledger, Intake.STOPPING)
-    ledger.answer = Done(note="stopping; what runs is taken up at the next start")
-    for session in ledger.state.sessions.values():
+    admission.change(draft, Intake.STOPPING)
+    draft.answer = Done(note="stopping; what runs is taken up at the next start")
+    for session in draft.state.sessions.values():
         turn = session.turn
         if turn and turn.attempt and turn.attempt.verdict is None:
-            turns.leave(ledger, session, turn, _STOPPED)
+            turns.leave(draft, session, turn, _STOPPED)

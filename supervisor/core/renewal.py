@@ -1,33 +1,33 @@
 """Renewal after a reload: a new policy at once, new workers one by one; no turn is affected."""
 
 from supervisor.core import pool
-from supervisor.core.decision import Ledger
+from supervisor.core.decision import Draft
 from supervisor.core.events import PolicyChanged, RenewalAsked
 from supervisor.core.state import WorkerState
 
 _OF_USE = (WorkerState.IDLE, WorkerState.BUSY)
 
 
-def policy_changed(ledger: Ledger, event: PolicyChanged) -> None:
+def policy_changed(draft: Draft, event: PolicyChanged) -> None:
     """Apply the new policy. A timer that was set before keeps its time, and is judged by the new policy."""
-    ledger.state.policy = event.policy
-    pool.fit(ledger)
+    draft.state.policy = event.policy
+    pool.fit(draft)
 
 
-def renewal_asked(ledger: Ledger, event: RenewalAsked) -> None:
+def renewal_asked(draft: Draft, event: RenewalAsked) -> None:
     """Mark every present process of these agents: it was started with outdated settings."""
-    for seat, worker in ledger.state.workers.items():
+    for seat, worker in draft.state.workers.items():
         if not worker.is_empty and (event.agents is None or worker.agent in event.agents):
-            ledger.state.outdated[seat] = None
+            draft.state.outdated[seat] = None
 
 
-def renew(ledger: Ledger) -> None:
+def renew(draft: Draft) -> None:
     """Replace the next idle outdated worker, unless any seat has no ready worker: its successor may fail.
 
     So settings with which no worker can start cost one seat, not the service. A busy one is replaced after
     its turn.
     """
-    state = ledger.state
+    state = draft.state
     seat = next((seat for seat in state.outdated if seat in state.idle), None)
     if seat is not None and all(worker.state in _OF_USE for worker in state.workers.values()):
-        pool.kill(ledger, state.workers[seat], pool.RENEWED)
+        pool.kill(draft, state.workers[seat], pool.RENEWED)

@@ -7,7 +7,7 @@ the durations with exponential decay, and neither factor need be known.
 
 from math import exp, sqrt
 
-from supervisor.core.decision import Ledger
+from supervisor.core.decision import Draft
 from supervisor.core.state import State, Worker
 from supervisor.core.timers import SparesDue
 
@@ -17,29 +17,29 @@ _WINDOW_SECONDS = 60.0
 _SPREADS = 2.0
 
 
-def came_back(ledger: Ledger, worker: Worker) -> None:
+def came_back(draft: Draft, worker: Worker) -> None:
     """A seat is ready again: add the time it was away, and keep more spares if needed."""
     if worker.away_since is None:
         return
-    state = ledger.state
-    away_seconds, worker.away_since = ledger.now - worker.away_since, None
-    state.demand.away_seconds = _faded(state, ledger.now) + away_seconds
-    state.demand.at = ledger.now
-    more = _more_needed(state, ledger.now)
+    state = draft.state
+    away_seconds, worker.away_since = draft.now - worker.away_since, None
+    state.demand.away_seconds = _faded(state, draft.now) + away_seconds
+    state.demand.at = draft.now
+    more = _more_needed(state, draft.now)
     # While memory is short, no spare is added.
     if more > state.spares_more and not state.strains:
         if not state.spares_more:
-            ledger.remind(ledger.now + _WINDOW_SECONDS, SparesDue())
+            draft.remind(draft.now + _WINDOW_SECONDS, SparesDue())
         state.spares_more = more
 
 
-def look(ledger: Ledger) -> None:
+def look(draft: Draft) -> None:
     """Give up one spare if fewer are enough; one at a time, so that a pause does not cost the next burst."""
-    state = ledger.state
-    if _more_needed(state, ledger.now) < state.spares_more:
+    state = draft.state
+    if _more_needed(state, draft.now) < state.spares_more:
         state.spares_more -= 1
     if state.spares_more:
-        ledger.remind(ledger.now + _WINDOW_SECONDS, SparesDue())
+        draft.remind(draft.now + _WINDOW_SECONDS, SparesDue())
 
 
 def _more_needed(state: State, now: float) -> int:

@@ -1,12 +1,12 @@
 """Stalls: time in which the host did not let the supervisor work counts against no worker and no turn."""
 
-from supervisor.core.decision import Ledger
+from supervisor.core.decision import Draft
 from supervisor.core.events import StoodStill
 
 
-def stood_still(ledger: Ledger, event: StoodStill) -> None:
+def stood_still(draft: Draft, event: StoodStill) -> None:
     """Move all deadlines and all last signs of life by the length of the stall. None of it is durable."""
-    state, lost = ledger.state, event.seconds
+    state, lost = draft.state, event.seconds
     # All entries move by the same amount, so the heap stays a heap.
     state.deadlines[:] = [(at + lost, number, due) for at, number, due in state.deadlines]
     state.demand.at += lost

@@ -278,7 +278,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Leftover:
+class Orphan:
     """Processes of an earlier life that the kernel cannot end yet, and the session that they served."""
 
     seat: int

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from supervisor.core import pool
-from supervisor.core.decision import Ledger
+from supervisor.core.decision import Draft
 from supervisor.core.placing import free_seats
 from supervisor.core.policy import DEFAULT_AGENT
 from supervisor.core.state import State, Worker
@@ -50,24 +50,24 @@ class _Need:
 _SPARE = _Need("")
 
 
-def provide(ledger: Ledger) -> None:
+def provide(draft: Draft) -> None:
     """Fill vacant seats, then recycle idle workers as far as queued turns, or the spares, need it."""
-    state = ledger.state
+    state = draft.state
     if not (state.vacant or state.idle):
         return
     fresh = _fresh(state)
     needs = list(_unmet(state, fresh))
     for seat in list(state.vacant):
-        _fill(ledger, state.workers[seat], needs, fresh)
+        _fill(draft, state.workers[seat], needs, fresh)
     if state.draining:
         return
     for worker in _of_another_agent(state):
-        pool.recycle(ledger, worker)
+        pool.recycle(draft, worker)
     for need in needs[len(state.dying) - len(state.stuck) :]:
         replaced = _replaceable(state, need, fresh)
         if replaced is None:
             return
-        pool.recycle(ledger, replaced)
+        pool.recycle(draft, replaced)
 
 
 def _fresh(state: State) -> _Seats:
@@ -113,9 +113,9 @@ def _failing(state: State, agent: str) -> int:
     return sum(state.workers[seat].agent == agent for seat in state.empty)
 
 
-def _fill(ledger: Ledger, worker: Worker, needs: list[_Need], fresh: _Seats) -> None:
+def _fill(draft: Draft, worker: Worker, needs: list[_Need], fresh: _Seats) -> None:
     """Start a process for the first need; after a failed start for another agent first, if one is needed."""
-    state = ledger.state
+    state = draft.state
     del state.vacant[worker.seat]
     need = needs[0] if needs else _SPARE
     if worker.starts_failed:
@@ -125,7 +125,7 @@ def _fill(ledger: Ledger, worker: Worker, needs: list[_Need], fresh: _Seats) -> 
     agent = need.agent or _spare_agent(state, fresh)
     if need is _SPARE:
         fresh[agent] = fresh.get(agent, 0) + 1
-    pool.start(ledger, worker, agent)
+    pool.start(draft, worker, agent)
 
 
 def _spare_agent(state: State, fresh: _Seats) -> str:

@@ -5,39 +5,39 @@ or for an unavailable model; that of silence begins again with every frame.
 """
 
 from supervisor.core import pool, turns
-from supervisor.core.decision import Ledger
+from supervisor.core.decision import Draft
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import NOTHING_TO_KILL, TurnState, Verdict
 from supervisor.core.timers import SilenceDue, TurnDue
 
 
-def overdue(ledger: Ledger, due: TurnDue) -> None:
+def overdue(draft: Draft, due: TurnDue) -> None:
     """The turn took too long: it fails, and its worker is killed. Waiting for a person does not count."""
-    session = ledger.state.sessions.get(due.session)
+    session = draft.state.sessions.get(due.session)
     turn = session.turn if session else None
     if session is None or turn is None or turn.id != due.turn or turn.pauses != due.pauses:
         return
-    error = f"it took longer than {ledger.state.policy.deadline_seconds:.0f} s"
+    error = f"it took longer than {draft.state.policy.deadline_seconds:.0f} s"
     verdict = Verdict(
         TurnState.FAILED, error=error, hint="raise [turns] deadline in hermes.toml, or ask for less"
     )
     if turn.attempt is None:
-        turns.close(ledger, session, turn, verdict, NOTHING_TO_KILL)
+        turns.close(draft, session, turn, verdict, NOTHING_TO_KILL)
     elif turn.attempt.verdict is None:
-        turns.stop(ledger, session, turn, verdict, Reason(EndReason.DEADLINE))
+        turns.stop(draft, session, turn, verdict, Reason(EndReason.DEADLINE))
 
 
-def silent(ledger: Ledger, due: SilenceDue) -> None:
+def silent(draft: Draft, due: SilenceDue) -> None:
     """Check the attempt for progress; without any, its worker is killed and the attempt is lost."""
-    session = ledger.state.sessions.get(due.session)
+    session = draft.state.sessions.get(due.session)
     turn = session.turn if session else None
     attempt = turn.attempt if turn else None
     if turn is None or attempt is None or turn.id != due.turn or attempt.number != due.attempt:
         return
-    limit = ledger.state.policy.silence_seconds
+    limit = draft.state.policy.silence_seconds
     due_at = attempt.progress_at + limit
-    if ledger.now < due_at:  # The same sum as for the timer: a rounded difference could repeat for ever.
-        ledger.remind(due_at, due)
+    if draft.now < due_at:  # The same sum as for the timer: a rounded difference could repeat for ever.
+        draft.remind(due_at, due)
     elif attempt.verdict is None:
         reason = Reason(EndReason.SILENT, f"{limit:.0f} s")
-        pool.kill(ledger, ledger.state.workers[attempt.who.seat], reason)
+        pool.kill(draft, draft.state.workers[attempt.who.seat], reason)

@@ -1,18 +1,18 @@
 """The tool calls of the running attempt: recorded before they run, and again with their result."""
 
-from supervisor.core.decision import Ledger
+from supervisor.core.decision import Draft
 from supervisor.core.events import ToolFinished, ToolStarted
 from supervisor.core.records import ToolCallFinished, ToolCallStarted
 from supervisor.core.state import Session, Turn
 
 
-def started(ledger: Ledger, session: Session, turn: Turn, event: ToolStarted) -> None:
+def started(draft: Draft, session: Session, turn: Turn, event: ToolStarted) -> None:
     attempt = turn.attempt
     assert attempt is not None
     attempt.calls[event.call] = event.name
-    turn.content_at = ledger.now
+    turn.content_at = draft.now
     attempt.spend(event.input_tokens, event.output_tokens)
-    ledger.tell(
+    draft.tell(
         session,
         ToolCallStarted,
         turn=turn.id,
@@ -28,14 +28,14 @@ def started(ledger: Ledger, session: Session, turn: Turn, event: ToolStarted) ->
     )
 
 
-def finished(ledger: Ledger, session: Session, turn: Turn, event: ToolFinished) -> None:
+def finished(draft: Draft, session: Session, turn: Turn, event: ToolFinished) -> None:
     attempt = turn.attempt
     assert attempt is not None
     name = attempt.calls.pop(event.call, None)
     if name is None:
         return
-    turn.content_at = ledger.now
-    ledger.tell(
+    turn.content_at = draft.now
+    draft.tell(
         session,
         ToolCallFinished,
         turn=turn.id,

@@ -39,14 +39,14 @@ from dataclasses import replace
 from itertools import takewhile
 
 from supervisor.core import backoff, line, pool, tool_calls
-from supervisor.core.decision import Ledger
+from supervisor.core.decision import Draft
 from supervisor.core.effects import AssignTurn, SteerTurn
 from supervisor.core.events import (
     Failed,
     Finished,
     Frame,
-    Spoke,
     Steered,
+    TextStreamed,
     ToolFinished,
     ToolStarted,
     WorkerStuck,
@@ -55,8 +55,8 @@ from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.records import (
     AttemptLost,
     AttemptOpened,
-    AttemptSpoke,
     AttemptStopped,
+    AttemptStreamed,
     AttemptStuck,
     TurnDone,
     TurnFailed,
@@ -108,47 +108,47 @@ def _work_of(state: State, worker: Worker) -> tuple[Session, Turn, Attempt] | No
 
 
 def open_attempt(
-    ledger: Ledger, session: Session, turn: Turn, worker: Worker, away_since: float | None = None
+    draft: Draft, session: Session, turn: Turn, worker: Worker, away_since: float | None = None
 ) -> None:
     """Give the turn to an idle worker of its agent: the session's own, or one that has no session yet.
 
     With `away_since` the attempt is the probe of an endpoint that has been away since then.
     """
     turn.attempts += 1
-    number, who = turn.attempts, pool.fence(ledger.state, worker)
-    turn.attempt = Attempt(number, who, ledger.now, worker.level)
-    turn.attempt.endpoint = ledger.state.policy.endpoint_of(turn.agent)
+    number, who = turn.attempts, pool.fence(draft.state, worker)
+    turn.attempt = Attempt(number, who, draft.now, worker.level)
+    turn.attempt.endpoint = draft.state.policy.endpoint_of(turn.agent)
     if worker.session is None:
-        pool.bind(ledger, worker, session.name)
+        pool.bind(draft, worker, session.name)
     worker.state, worker.turn = WorkerState.BUSY, turn.id
-    pool.index(ledger.state, worker)
-    ledger.tell(
+    pool.index(draft.state, worker)
+    draft.tell(
         session, AttemptOpened, turn=turn.id, attempt=number, who=who, pid=worker.pid, level=worker.level
     )
     assigned = (who, session.name, turn.id, number, turn.agent, turn.messages)
-    ledger.perform(AssignTurn(*assigned, len(turn.said_before), away_since))
+    draft.perform(AssignTurn(*assigned, len(turn.said_before), away_since))
     for message in with_words(session.waiting):
-        steer(ledger, turn, message)
-    watch(ledger, session, turn)
+        steer(draft, turn, message)
+    watch(draft, session, turn)
 
 
-def watch(ledger: Ledger, session: Session, turn: Turn) -> None:
+def watch(draft: Draft, session: Session, turn: Turn) -> None:
     """Start the clocks: that of the turn with its first attempt in this epoch, that of silence now."""
     assert turn.attempt is not None
-    policy = ledger.state.policy
-    turn.attempt.progress_at = ledger.now
+    policy = draft.state.policy
+    turn.attempt.progress_at = draft.now
     if turn.started_at is None:
-        turn.started_at = ledger.now
+        turn.started_at = draft.now
         due = TurnDue(session.name, turn.id, turn.pauses)
-        ledger.remind(ledger.now + policy.deadline_seconds - turn.ran_seconds, due)
+        draft.remind(draft.now + policy.deadline_seconds - turn.ran_seconds, due)
     silence = SilenceDue(session.name, turn.id, turn.attempts)
-    ledger.remind(ledger.now + policy.silence_seconds, silence)
+    draft.remind(draft.now + policy.silence_seconds, silence)
 
 
-def pause(ledger: Ledger, turn: Turn) -> None:
+def pause(draft: Draft, turn: Turn) -> None:
     """Suspend the clock of the turn until its next attempt."""
     if turn.started_at is not None:
-        turn.ran_seconds += ledger.now - turn.started_at
+        turn.ran_seconds += draft.now - turn.started_at
     turn.started_at, turn.pauses = None, turn.pauses + 1
 
 
@@ -157,7 +157,7 @@ def with_words(waiting: Iterable[Message]) -> Iterator[Message]:
     return takewhile(lambda message: not message.is_transcribing, waiting)
 
 
-def steer(ledger: Ledger, turn: Turn, message: Message) -> None:
+def steer(draft: Draft, turn: Turn, message: Message) -> None:
     """Offer a waiting message to the running attempt. Until the agent has taken it in, it stays waiting."""
     attempt = turn.attempt
     if message.busy is not BusyMode.STEER:
@@ -166,76 +166,76 @@ def steer(ledger: Ledger, turn: Turn, message: Message) -> None:
         return
     if len(attempt.offered) < _OFFERED_MAX:
         attempt.offered.add(message.id)
-        ledger.perform(SteerTurn(attempt.who, turn.id, attempt.number, message.id, message.text))
+        draft.perform(SteerTurn(attempt.who, turn.id, attempt.number, message.id, message.text))
 
 
-def frame(ledger: Ledger, event: Frame) -> None:
+def frame(draft: Draft, event: Frame) -> None:
     """Handle a frame of the running attempt; any other frame is stale and ignored."""
-    found = running(ledger.state, event.who, event.turn, event.attempt)
+    found = running(draft.state, event.who, event.turn, event.attempt)
     if found is None:
         return
     session, turn, attempt = found
-    attempt.progress_at = ledger.now
+    attempt.progress_at = draft.now
     match event:
-        case Spoke():
-            _spoke(ledger, session, turn, event.text)
+        case TextStreamed():
+            _spoke(draft, session, turn, event.text)
         case ToolStarted():
-            tool_calls.started(ledger, session, turn, event)
+            tool_calls.started(draft, session, turn, event)
         case ToolFinished():
-            tool_calls.finished(ledger, session, turn, event)
+            tool_calls.finished(draft, session, turn, event)
         case Steered():
-            _steered(ledger, session, turn, event.message)
+            _steered(draft, session, turn, event.message)
         case Finished():
-            _finished(ledger, session, turn, event)
+            _finished(draft, session, turn, event)
         case Failed():
-            _failed(ledger, session, turn, event)
+            _failed(draft, session, turn, event)
 
 
-def _spoke(ledger: Ledger, session: Session, turn: Turn, text: str) -> None:
+def _spoke(draft: Draft, session: Session, turn: Turn, text: str) -> None:
     attempt = turn.attempt
     assert attempt is not None
-    if not _fits(ledger, attempt, len(turn.said_before) + len(attempt.said) + len(text)):
+    if not _fits(draft, attempt, len(turn.said_before) + len(attempt.said) + len(text)):
         return
     offset = len(attempt.said)
-    ledger.note(session, AttemptSpoke, turn=turn.id, attempt=attempt.number, offset=offset, text=text)
+    draft.note(session, AttemptStreamed, turn=turn.id, attempt=attempt.number, offset=offset, text=text)
     attempt.said += text
-    turn.content_at = ledger.now
+    turn.content_at = draft.now
 
 
-def _fits(ledger: Ledger, attempt: Attempt, characters: int) -> bool:
+def _fits(draft: Draft, attempt: Attempt, characters: int) -> bool:
     """Return whether an answer may have so many characters; if not, its worker is killed."""
-    limit = ledger.state.policy.said_characters_max
+    limit = draft.state.policy.said_characters_max
     if characters > limit:
-        worker = ledger.state.workers[attempt.who.seat]
-        pool.kill(ledger, worker, Reason(EndReason.TOO_MUCH_TEXT, str(limit)))
+        worker = draft.state.workers[attempt.who.seat]
+        pool.kill(draft, worker, Reason(EndReason.TOO_MUCH_TEXT, str(limit)))
     return characters <= limit
 
 
-def _steered(ledger: Ledger, session: Session, turn: Turn, message_id: str) -> None:
+def _steered(draft: Draft, session: Session, turn: Turn, message_id: str) -> None:
     message = next((each for each in session.waiting if each.id == message_id), None)
     if message is None or turn.attempt is None or message.id not in turn.attempt.offered:
         return
-    line.take(ledger.state, session, message)
+    line.take(draft.state, session, message)
     turn.messages += (message,)
-    turn.content_at = ledger.now
-    ledger.tell(session, TurnSteered, turn=turn.id, attempt=turn.attempt.number, message=message.id)
+    turn.content_at = draft.now
+    draft.tell(session, TurnSteered, turn=turn.id, attempt=turn.attempt.number, message=message.id)
     turn.attempt.offered.discard(message.id)
     for waiting in with_words(session.waiting):
-        steer(ledger, turn, waiting)
+        steer(draft, turn, waiting)
 
 
-def _finished(ledger: Ledger, session: Session, turn: Turn, event: Finished) -> None:
+def _finished(draft: Draft, session: Session, turn: Turn, event: Finished) -> None:
     """End the turn. Its text is that of all attempts in order."""
     attempt, text = turn.attempt, turn.said_before + event.text
     assert attempt is not None
-    if not _fits(ledger, attempt, len(text)):
+    if not _fits(draft, attempt, len(text)):
         return
     attempt.spend(event.input_tokens, event.output_tokens)
-    give_back(ledger, event.who)
+    give_back(draft, event.who)
     if not text.strip():
-        fail(ledger, session, turn, *_EMPTY)
+        fail(draft, session, turn, *_EMPTY)
         return
-    ledger.tell(
+    draft.tell(
         session,
         TurnDone,
         turn=turn.id,
@@ -245,88 +245,88 @@ def _finished(ledger: Ledger, session: Session, turn: Turn, event: Finished) -> 
         said_before=len(turn.said_before),
         **turn.spent,
     )
-    _leave(ledger, session)
+    _leave(draft, session)
 
 
-def _failed(ledger: Ledger, session: Session, turn: Turn, event: Failed) -> None:
+def _failed(draft: Draft, session: Session, turn: Turn, event: Failed) -> None:
     assert turn.attempt is not None
     turn.attempt.spend(event.input_tokens, event.output_tokens)
-    give_back(ledger, event.who)
-    if event.again and turn.losses + 1 < ledger.state.policy.attempts_max:
-        lose(ledger, session, turn, Reason(EndReason.ATTEMPT_FAILED, event.error))
+    give_back(draft, event.who)
+    if event.again and turn.losses + 1 < draft.state.policy.attempts_max:
+        lose(draft, session, turn, Reason(EndReason.ATTEMPT_FAILED, event.error))
     else:
-        fail(ledger, session, turn, event.error, event.hint)
+        fail(draft, session, turn, event.error, event.hint)
 
 
-def give_back(ledger: Ledger, who: Who) -> None:
+def give_back(draft: Draft, who: Who) -> None:
     """The worker has no turn; it sends Ready when it can take its session's next one."""
-    worker = ledger.state.workers[who.seat]
+    worker = draft.state.workers[who.seat]
     worker.turn = None
     worker.turns += 1
-    worker.away_since = ledger.now
-    pool.index(ledger.state, worker)
-    pool.expect_ready(ledger, worker)
+    worker.away_since = draft.now
+    pool.index(draft.state, worker)
+    pool.expect_ready(draft, worker)
 
 
-def interrupt(ledger: Ledger, session: Session, by: str) -> str | None:
+def interrupt(draft: Draft, session: Session, by: str) -> str | None:
     """Stop the session's turn now. Return the turn, or None when there is none to stop."""
     turn = session.turn
     if turn is None or (turn.attempt and turn.attempt.verdict):
         return None
     if turn.attempt is None:
         # What an earlier life left of the turn may still be there: then nothing was seen to end.
-        is_left = turn.has_begun and ledger.state.seat_of.get(session.name) in ledger.state.stuck
+        is_left = turn.has_begun and draft.state.seat_of.get(session.name) in draft.state.stuck
         proof = replace(NOTHING_TO_KILL, all_dead=not is_left)
-        close(ledger, session, turn, Verdict(TurnState.INTERRUPTED, by=by), proof)
+        close(draft, session, turn, Verdict(TurnState.INTERRUPTED, by=by), proof)
     else:
-        stop(ledger, session, turn, Verdict(TurnState.INTERRUPTED, by=by), _INTERRUPT)
+        stop(draft, session, turn, Verdict(TurnState.INTERRUPTED, by=by), _INTERRUPT)
     return turn.id
 
 
-def stop(ledger: Ledger, session: Session, turn: Turn, verdict: Verdict, why: Reason) -> None:
+def stop(draft: Draft, session: Session, turn: Turn, verdict: Verdict, why: Reason) -> None:
     """End the running attempt by killing its cell. The turn closes when the proof has come."""
     attempt = turn.attempt
     assert attempt is not None
     attempt.verdict = verdict
-    ledger.note(session, AttemptStopped, turn=turn.id, attempt=attempt.number, verdict=verdict)
-    pool.kill(ledger, ledger.state.workers[attempt.who.seat], why)
+    draft.note(session, AttemptStopped, turn=turn.id, attempt=attempt.number, verdict=verdict)
+    pool.kill(draft, draft.state.workers[attempt.who.seat], why)
 
 
-def worker_gone(ledger: Ledger, worker: Worker, proof: Proof, reason: Reason) -> None:
+def worker_gone(draft: Draft, worker: Worker, proof: Proof, reason: Reason) -> None:
     """The worker of a running turn is dead: close the turn by its verdict, or count the attempt as lost."""
-    found = _work_of(ledger.state, worker)
+    found = _work_of(draft.state, worker)
     if found is None:
         return
     session, turn, attempt = found
     if attempt.verdict is not None:
-        close(ledger, session, turn, attempt.verdict, proof)
+        close(draft, session, turn, attempt.verdict, proof)
     else:
-        lose(ledger, session, turn, worker.why or reason)
+        lose(draft, session, turn, worker.why or reason)
 
 
-def worker_stuck(ledger: Ledger, worker: Worker, event: WorkerStuck) -> None:
+def worker_stuck(draft: Draft, worker: Worker, event: WorkerStuck) -> None:
     """Record this once: the turn closes when the last process is gone."""
-    found = _work_of(ledger.state, worker)
+    found = _work_of(draft.state, worker)
     if found is None or worker.stuck_since is not None:
         return
     session, turn, attempt = found
     told = {"processes": event.processes, "words": event.words}
-    ledger.tell(session, AttemptStuck, turn=turn.id, attempt=attempt.number, **told)
+    draft.tell(session, AttemptStuck, turn=turn.id, attempt=attempt.number, **told)
 
 
-def lose(ledger: Ledger, session: Session, turn: Turn, reason: Reason) -> None:
+def lose(draft: Draft, session: Session, turn: Turn, reason: Reason) -> None:
     """The attempt is gone without an answer: try again, before others who have not begun."""
-    if count_loss(ledger, session, turn, reason):
-        backoff.again(ledger, session, turn)
+    if count_loss(draft, session, turn, reason):
+        backoff.again(draft, session, turn)
 
 
-def count_loss(ledger: Ledger, session: Session, turn: Turn, reason: Reason) -> bool:
+def count_loss(draft: Draft, session: Session, turn: Turn, reason: Reason) -> bool:
     """Whether the turn may be tried again; one that has cost too many workers is closed."""
-    _put_back(ledger, session, turn, reason, losses=turn.losses + 1)
-    if turn.losses < ledger.state.policy.attempts_max:
+    _put_back(draft, session, turn, reason, losses=turn.losses + 1)
+    if turn.losses < draft.state.policy.attempts_max:
         return True
     fail(
-        ledger,
+        draft,
         session,
         turn,
         f"lost {turn.losses} times, last: {reason}",
@@ -336,15 +336,15 @@ def count_loss(ledger: Ledger, session: Session, turn: Turn, reason: Reason) -> 
     return False
 
 
-def leave(ledger: Ledger, session: Session, turn: Turn, reason: Reason) -> None:
+def leave(draft: Draft, session: Session, turn: Turn, reason: Reason) -> None:
     """Put the turn back, for a later life or until its model is back. Not its fault: it weighs nothing."""
-    _put_back(ledger, session, turn, reason, turn.losses)
+    _put_back(draft, session, turn, reason, turn.losses)
 
 
-def _put_back(ledger: Ledger, session: Session, turn: Turn, reason: Reason, losses: int) -> None:
+def _put_back(draft: Draft, session: Session, turn: Turn, reason: Reason, losses: int) -> None:
     attempt = turn.attempt
     assert attempt is not None
-    ledger.tell(
+    draft.tell(
         session,
         AttemptLost,
         turn=turn.id,
@@ -359,21 +359,19 @@ def _put_back(ledger: Ledger, session: Session, turn: Turn, reason: Reason, loss
     turn.end_attempt()
 
 
-def fail(
-    ledger: Ledger, session: Session, turn: Turn, error: str, hint: str, *, poison: bool = False
-) -> None:
+def fail(draft: Draft, session: Session, turn: Turn, error: str, hint: str, *, poison: bool = False) -> None:
     """End the turn without an answer. `poison`: it has cost too many workers."""
     told = {"turn": turn.id, "attempt": turn.attempts, "error": error, "hint": hint, "poison": poison}
-    ledger.tell(session, TurnFailed, **told, **turn.spent)
-    _leave(ledger, session)
+    draft.tell(session, TurnFailed, **told, **turn.spent)
+    _leave(draft, session)
 
 
-def close(ledger: Ledger, session: Session, turn: Turn, verdict: Verdict, proof: Proof) -> None:
+def close(draft: Draft, session: Session, turn: Turn, verdict: Verdict, proof: Proof) -> None:
     """End a stopped turn in the state its verdict names."""
     if verdict.state is TurnState.FAILED:
-        fail(ledger, session, turn, verdict.error, verdict.hint)
+        fail(draft, session, turn, verdict.error, verdict.hint)
         return
-    ledger.tell(
+    draft.tell(
         session,
         TurnInterrupted,
         turn=turn.id,
@@ -383,17 +381,17 @@ def close(ledger: Ledger, session: Session, turn: Turn, verdict: Verdict, proof:
         killed=proof,
         **turn.spent,
     )
-    _leave(ledger, session)
+    _leave(draft, session)
 
 
-def _leave(ledger: Ledger, session: Session) -> None:
+def _leave(draft: Draft, session: Session) -> None:
     """Free the session: a waiting message may open the next turn.
 
     A turn that replaces a queued one takes over its place; else the place is given up.
     """
     session.turn = None
     if session.waiting:
-        ledger.state.openable[session.name] = None
+        draft.state.openable[session.name] = None
     replaced = session.waiting and not session.waiting[0].is_transcribing
-    if not replaced or session.held or ledger.state.draining:
-        line.leave(ledger.state, session.name)
+    if not replaced or session.held or draft.state.draining:
+        line.leave(draft.state, session.name)

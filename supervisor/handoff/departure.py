@@ -13,9 +13,9 @@ from supervisor.event_sink import HaltingSink
 from supervisor.handoff.handover import Handover, fault_of_next_image
 from supervisor.host.folder_identity import Identity
 from supervisor.llm.model_source import NAME as MODEL
-from supervisor.processes.contract import ProcessRoom
+from supervisor.processes.contract import ProcessPool
 from supervisor.services.services import Services
-from supervisor.workers.router import Switchboard
+from supervisor.workers.router import Router
 
 
 class Folders(Protocol):
@@ -31,15 +31,15 @@ class Departure:
         self,
         *,
         engine: HaltingSink,
-        switchboard: Switchboard,
-        processes: ProcessRoom,
+        router: Router,
+        processes: ProcessPool,
         services: Services,
         folders: Folders,
         environment: dict[str, str],
         again: Sequence[str],
     ) -> None:
         self._engine = engine
-        self._switchboard = switchboard
+        self._router = router
         self._processes = processes
         self._services = services
         self._folders = folders
@@ -73,7 +73,7 @@ class Departure:
         state = self._engine.state
         kept = keepable(state)
         # First: a worker that has closed its link is not kept, and so ends.
-        lines = self._switchboard.hand_over(one.incarnation for one in kept)
+        lines = self._router.hand_over(one.incarnation for one in kept)
         handed = await self._processes.hand_over(lines.keys(), deadline_seconds)
         return Handover(
             protocol=VERSION,

@@ -33,7 +33,7 @@ _ROOM_BYTES = 1024 * 1024
 _LOOK_SECONDS = 1.0
 
 
-class Storage:
+class DiskSpace:
     """`unwritable` is called for each failed commit that may succeed later."""
 
     def __init__(

@@ -22,7 +22,7 @@ from supervisor.llm.wanted_weights import wanted
 from supervisor.processes.agent_user import AgentUser, choose
 from supervisor.processes.cells import Limits
 from supervisor.processes.orphans import Record
-from supervisor.processes.spawner import Nursery, Wishes
+from supervisor.processes.spawner import Spawner, Wishes
 from supervisor.processes.visibility import boundary
 from supervisor.processes.zygote_client import Program
 
@@ -104,16 +104,16 @@ async def _cell(settings: Settings, user: AgentUser) -> _Facts:
             environment=interpreter.environment(),
             check=lambda: None,
         )
-        nursery = Nursery(wishes, place / "zygote.log", Record(place / "processes"), _hear, _lose)
-        await nursery.open()
-        fault = nursery.fault
-        await nursery.close(_END_SECONDS)
+        spawner = Spawner(wishes, place / "zygote.log", Record(place / "processes"), _hear, _lose)
+        await spawner.open()
+        fault = spawner.fault
+        await spawner.close(_END_SECONDS)
         if fault is not None:
-            return {"kind": nursery.cell.name, "fault": fault.fault, "hint": fault.hint}
+            return {"kind": spawner.cell.name, "fault": fault.fault, "hint": fault.hint}
         return {
-            "kind": nursery.cell.name,
-            "description": f"{nursery.cell.description}; agents {user.sentence}",
-            "shortcomings": nursery.shortcomings,
+            "kind": spawner.cell.name,
+            "description": f"{spawner.cell.description}; agents {user.sentence}",
+            "shortcomings": spawner.shortcomings,
         }
 
 

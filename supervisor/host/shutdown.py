@@ -8,7 +8,7 @@ from ipc.time_budgets import STOP_SECONDS
 from supervisor.telemetry.systemd_notify import Notifier
 
 
-class Ending:
+class Shutdown:
     """Runs from the first request to stop. `workers` and `services` are those that are still alive."""
 
     def __init__(

@@ -14,7 +14,7 @@ from supervisor.journal.errors import JournalFenced
 Row = dict[str, Any]
 WAITING = ("transcribing", "waiting")
 _AttemptRecord = (
-    told.AttemptSpoke | told.ToolCallStarted | told.ToolCallFinished | told.TurnSteered | told.TurnDone
+    told.AttemptStreamed | told.ToolCallStarted | told.ToolCallFinished | told.TurnSteered | told.TurnDone
 )
 _Ending = told.TurnInterrupted | told.TurnFailed
 
@@ -188,7 +188,7 @@ class Book:
         calls: dict[str, str] = attempt["calls"]
         self._update(turn, content_at=record.at)
         match record:
-            case told.AttemptSpoke():
+            case told.AttemptStreamed():
                 _fence(len(attempt["said"]) == record.offset, record)
                 self._update(attempt, said=attempt["said"] + record.text)
             case told.ToolCallStarted():

@@ -67,7 +67,7 @@ class Chore:
         self.loop = loop
 
 
-class Groups:
+class GroupCommit:
     """Owns the writing thread. Bounded by its callers: each waits for its commit before it sends the next."""
 
     def __init__(self, writer: Writer) -> None:

@@ -17,7 +17,7 @@ from supervisor.core.records import Record
 from supervisor.core.state import Session, State
 from supervisor.journal import lock as locking
 from supervisor.journal.errors import JournalError, JournalUnwritable, damaged, named
-from supervisor.journal.group_commit import Chore, Commit, Groups
+from supervisor.journal.group_commit import Chore, Commit, GroupCommit
 from supervisor.journal.integrity import broken_pages, disagreements, findings
 from supervisor.journal.load import load, wake
 from supervisor.journal.migrate import migrate, newest, refuse_newer, version
@@ -51,7 +51,7 @@ class Journal:
         self.epoch = epoch_of(writing)
         self.read = Reads(self._rows)
         self.tables = Tables(self._rows, self.read)
-        self._groups = Groups(self._writer)
+        self._group_commit = GroupCommit(self._writer)
 
     @classmethod
     def open(cls, path: Path, lock: Path) -> "Journal":
@@ -109,13 +109,13 @@ class Journal:
             else:
                 future.set_exception(error)
 
-        self._groups.put(Commit(records, deliver, loop))
+        self._group_commit.put(Commit(records, deliver, loop))
         return future
 
     def commit_now(self, records: Sequence[Record]) -> None:
         """Commit and wait for it in this thread."""
         outcome: Future[JournalError | None] = Future()
-        self._groups.put(Commit(records, outcome.set_result, None))
+        self._group_commit.put(Commit(records, outcome.set_result, None))
         error = outcome.result()
         if error is not None:
             raise error
@@ -137,7 +137,7 @@ class Journal:
             else:
                 future.set_result(outcome)
 
-        self._groups.put(Chore(run, deliver, loop))
+        self._group_commit.put(Chore(run, deliver, loop))
         return future
 
     def check(self) -> tuple[str, ...]:
@@ -160,7 +160,7 @@ class Journal:
         self._lock = -1
 
     def _close(self) -> None:
-        self._groups.stop()
+        self._group_commit.stop()
         self._reading.close()
         # If the checkpoint fails, the log still has everything.
         with suppress(sqlite3.Error):

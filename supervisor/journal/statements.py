@@ -8,8 +8,8 @@ from typing import Any
 from supervisor.core.records import (
     AttemptLost,
     AttemptOpened,
-    AttemptSpoke,
     AttemptStopped,
+    AttemptStreamed,
     AttemptStuck,
     CursorMoved,
     MessageAccepted,
@@ -185,7 +185,7 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
                VALUES (:turn, :attempt, :epoch, :seat, :incarnation, :pid, :level, 'open', :at)""",
         ),
     ),
-    AttemptSpoke: (
+    AttemptStreamed: (
         Write(
             "attempt.spoke",
             """UPDATE attempts SET said = :offset + :length
@@ -373,7 +373,7 @@ def parameters(record: Record) -> dict[str, Any]:
     match record:
         case AttemptOpened(who=who):
             values.update(epoch=who.epoch, seat=who.seat, incarnation=who.incarnation)
-        case AttemptSpoke(text=text):
+        case AttemptStreamed(text=text):
             values["length"] = len(text)
         case AttemptLost(reason=reason):
             values["reason"] = str(reason)

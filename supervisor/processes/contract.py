@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from supervisor.clients.queries import Reading
+from supervisor.clients.queries import TreeUsage
 from supervisor.handoff.carried_workers import HandedProcesses
 from supervisor.performer import Processes as Workers
 from supervisor.processes.cells import Limits
@@ -12,7 +12,7 @@ from supervisor.processes.survivors import Survivor
 from supervisor.workers.router import LiveProcesses
 
 
-class ProcessRoom(Workers, LiveProcesses, Protocol):
+class ProcessPool(Workers, LiveProcesses, Protocol):
     """Where workers live. The real one is Processes; a benchmark may play the workers itself."""
 
     @property
@@ -20,7 +20,7 @@ class ProcessRoom(Workers, LiveProcesses, Protocol):
     @property
     def cell_description(self) -> str: ...
     def bind(self, incarnation: int, workspace: Path, done: Callable[[str], None]) -> None: ...
-    def readings(self) -> Mapping[int, Reading]: ...
+    def usages(self) -> Mapping[int, TreeUsage]: ...
     def change_limits(self, limits: Limits) -> None: ...
     async def open(self, handed: HandedProcesses | None = None) -> tuple[Survivor, ...]: ...
     async def hand_over(self, staying: Collection[int], deadline_seconds: float) -> HandedProcesses: ...

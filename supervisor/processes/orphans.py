@@ -79,7 +79,7 @@ class Swept(NamedTuple):
     left: Left
 
 
-def sweep_leftovers(file: Path) -> Swept:
+def sweep_orphans(file: Path) -> Swept:
     """Ends what is still alive of the processes in the record, with all below them."""
     recorded = _read(file)
     killed: set[procfs.Process] = set()

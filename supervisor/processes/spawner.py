@@ -3,7 +3,7 @@
 Problem: a worker must start in milliseconds, but importing an agent takes seconds. So a zygote imports
 everything once and forks workers. It must be replaceable: it can crash, be killed by an agent, or hang.
 
-States (NurseryState):
+States (SpawnerState):
 
     closed ── open ──► warming ── Warm ──► ready          only `ready` forks
     warming, ready ── the zygote's guard ended ──► resting ── after a pause ──► warming
@@ -65,7 +65,7 @@ _HINTS = {
 _NOT_FOR_WORKERS = frozenset({"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID"})
 
 
-class NurseryState(StrEnum):
+class SpawnerState(StrEnum):
     CLOSED = "closed"
     WARMING = "warming"
     READY = "ready"
@@ -90,7 +90,7 @@ class Wishes:
     check: Callable[[], None]
 
 
-class Nursery:
+class Spawner:
     """`receive` gets the zygote's frames about workers.
 
     `lost` gets the reason why the zygote and all its workers are gone, and whether it is certain that none of
@@ -117,7 +117,7 @@ class Nursery:
         self._warm_at: float | None = None
         self._restart: asyncio.TimerHandle | None = None
         self._opening: asyncio.Task[None] | None = None
-        self.state = NurseryState.CLOSED
+        self.state = SpawnerState.CLOSED
         # Why there is no zygote at the moment.
         self.detail = ""
         self.fault: CellUnavailable | None = None
@@ -135,7 +135,7 @@ class Nursery:
             await self._try()
         except CellUnavailable as fault:
             self.fault = fault
-            self.state = NurseryState.UNAVAILABLE
+            self.state = SpawnerState.UNAVAILABLE
             self.detail = f"{fault.fault}; {fault.hint}"
             self._restart = asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._open_again)
         else:
@@ -162,14 +162,14 @@ class Nursery:
 
     def hand_over(self) -> HandedZygote | None:
         """Return None when there is no zygote at the moment, and so no worker either."""
-        self.state = NurseryState.CLOSED
+        self.state = SpawnerState.CLOSED
         self._stop_timers()
         zygote, self._zygote = self._zygote, None
         return zygote.hand_over(self.cell.name) if zygote is not None else None
 
     def fork(self, order: Fork, descriptors: Sequence[int]) -> bool:
         """Return False when no zygote can accept it now."""
-        if self.state is not NurseryState.READY or self._zygote is None:
+        if self.state is not SpawnerState.READY or self._zygote is None:
             return False
         return self._zygote.fork(order, descriptors)
 
@@ -184,7 +184,7 @@ class Nursery:
 
     async def close(self, deadline_seconds: float) -> None:
         """End the zygote and all its descendants; kill what has not ended in half the time."""
-        self.state = NurseryState.CLOSED
+        self.state = SpawnerState.CLOSED
         self._stop_timers()
         if self._zygote is None:
             return
@@ -224,7 +224,7 @@ class Nursery:
             self._wishes.check()
         except PlaceError as error:
             raise CellUnavailable(error.fault, error.hint) from None
-        self.state = NurseryState.WARMING
+        self.state = SpawnerState.WARMING
         self.detail = ""
         self._gone.clear()
         self._zygote = Zygote.start(
@@ -252,7 +252,7 @@ class Nursery:
                 self.detail = message.error
                 self._settle_trial(message.error)
             case Warm():
-                self.state = NurseryState.READY
+                self.state = SpawnerState.READY
                 self._warm_at = monotonic()
                 self.cell.clear(0)
                 self._receive(message, descriptor)
@@ -274,7 +274,7 @@ class Nursery:
         if self._trial is not None:
             self._settle_trial(words)
             return
-        if self.state is not NurseryState.CLOSED:
+        if self.state is not SpawnerState.CLOSED:
             self._rest(words)
         self._lost(words, is_certain)
 
@@ -282,7 +282,7 @@ class Nursery:
         if self._warm_at is not None and monotonic() - self._warm_at > _SOUND_SECONDS:
             self._rest_seconds = _REST_SECONDS_FIRST
         self._warm_at = None
-        self.state = NurseryState.RESTING
+        self.state = SpawnerState.RESTING
         self.detail = f"{words}; the next one starts in {self._rest_seconds:.1f} s"
         self._restart = asyncio.get_running_loop().call_later(self._rest_seconds, self._start_again)
         self._rest_seconds = min(2 * self._rest_seconds, _REST_SECONDS_MAX)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from supervisor.clock import monotonic
 from supervisor.core.events import WorkerDied
 from supervisor.core.reasons import EndReason, Reason
-from supervisor.core.state import Leftover, Proof
+from supervisor.core.state import Orphan, Proof
 from supervisor.processes import procfs
-from supervisor.processes.orphans import Record, sweep_leftovers
+from supervisor.processes.orphans import Record, sweep_orphans
 from supervisor.processes.stuck_processes import named
 
 
@@ -29,9 +29,9 @@ class Survivor:
     processes: int
     words: str
 
-    def leftover(self, session: str | None) -> Leftover:
+    def orphan(self, session: str | None) -> Orphan:
         """As the rules know it: by the session that has the workspace."""
-        return Leftover(self.seat, self.incarnation, session, self.processes, self.words)
+        return Orphan(self.seat, self.incarnation, session, self.processes, self.words)
 
 
 class Survivors:
@@ -45,7 +45,7 @@ class Survivors:
     def sweep(self) -> tuple[Survivor, ...]:
         """Ends what an earlier supervisor left, and waits for it; gives what cannot be ended yet."""
         began = monotonic()
-        left = sweep_leftovers(self._record.file).left
+        left = sweep_orphans(self._record.file).left
         self._record.take_over(left)
         return tuple(
             self._survivor(seat, workspace, list(left[workspace]), began)

@@ -17,7 +17,7 @@ _LOG_BYTES_MAX = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TreeUsage:
     """Usage of a worker's process tree. Shared memory counts by its proportional share."""
 
     pid: int
@@ -43,16 +43,16 @@ class Meter:
     def __init__(self) -> None:
         self._ticks: dict[int, tuple[float, int]] = {}
 
-    def read(self, watched: Mapping[int, Watched]) -> dict[int, Reading]:
+    def read(self, watched: Mapping[int, Watched]) -> dict[int, TreeUsage]:
         now = monotonic()
-        readings = {}
+        usages = {}
         ticks = {}
         for incarnation, cell in watched.items():
             members = list(cell.members(_TREE_MAX))
             total = sum(member.ticks for member in members)
             since, before = self._ticks.get(incarnation, (cell.started_at, 0))
             ticks[incarnation] = (now, total)
-            readings[incarnation] = Reading(
+            usages[incarnation] = TreeUsage(
                 pid=cell.pid,
                 memory_bytes=memory_bytes([member.process.pid for member in members]),
                 cpu_percent=_percent(total - before, now - since),
@@ -60,14 +60,14 @@ class Meter:
                 age_seconds=now - cell.started_at,
             )
         self._ticks = ticks
-        return readings
+        return usages
 
 
 def _percent(ticks: int, seconds: float) -> float:
     return max(0.0, 100.0 * ticks / _TICKS_PER_SECOND / seconds) if seconds > 0 else 0.0
 
 
-def read(meter: Meter, watched: Mapping[int, Watched], logs: list[Path]) -> dict[int, Reading]:
+def read(meter: Meter, watched: Mapping[int, Watched], logs: list[Path]) -> dict[int, TreeUsage]:
     """Runs in a thread: read the usage, and bound the logs."""
     for log in logs:
         with contextlib.suppress(FileNotFoundError):

@@ -21,7 +21,7 @@ from supervisor.handoff.carried_workers import HandedWorker
 from supervisor.processes.cells import Held
 from supervisor.processes.procfs import Process
 from supervisor.processes.seccomp import tools_filter
-from supervisor.processes.spawner import Nursery
+from supervisor.processes.spawner import Spawner
 
 KILLED = Reason(EndReason.KILLED)
 
@@ -41,7 +41,7 @@ class Worker:
     incarnation: int
     log: Path
     begun_at: float
-    nursery: Nursery
+    spawner: Spawner
     memory_bytes_max: int
     sandbox: Sandbox
     phase: Phase = Phase.WAITING
@@ -55,7 +55,7 @@ class Worker:
     @property
     def level(self) -> str:
         """Return how much of the host its cell shows. Only namespaces can show less than all of it."""
-        return self.sandbox.level if self.nursery.cell.name == "pidns" else "host"
+        return self.sandbox.level if self.spawner.cell.name == "pidns" else "host"
 
     def order(self, epoch: int) -> Fork:
         """Return the fork order for the zygote."""
@@ -64,7 +64,7 @@ class Worker:
             seat=self.seat,
             incarnation=self.incarnation,
             log_path=str(self.log),
-            cell=self.nursery.spec(self.incarnation, self.sandbox),
+            cell=self.spawner.spec(self.incarnation, self.sandbox),
             tools_filter=tools_filter() if self.sandbox.network == "none" else b"",
         )
 
@@ -82,7 +82,7 @@ class Worker:
             self.held.keeper.pid,
             self.held.keeper.started,
             self.held.pidfd,
-            self.nursery.guard,
+            self.spawner.guard,
             self.memory_bytes_max,
             self.sandbox,
             self.held.leaf,
@@ -90,7 +90,7 @@ class Worker:
         )
 
     @classmethod
-    def take_over(cls, handed: HandedWorker, nursery: Nursery) -> "Worker":
+    def take_over(cls, handed: HandedWorker, spawner: Spawner) -> "Worker":
         os.set_inheritable(handed.keeper_pidfd, False)
         keeper = Process(handed.keeper, handed.keeper_started)
         worker = cls(
@@ -98,7 +98,7 @@ class Worker:
             handed.incarnation,
             Path(handed.log),
             handed.begun_at,
-            nursery,
+            spawner,
             handed.memory_bytes_max,
             handed.sandbox,
         )

@@ -26,10 +26,10 @@ from supervisor.processes.cells import CellUnavailable, Held, Limits, own_cgroup
 from supervisor.processes.exit_reason import exited, not_started, too_large
 from supervisor.processes.link_sockets import NextLink
 from supervisor.processes.orphans import Record
-from supervisor.processes.spawner import Nursery, NurseryState, Wishes
+from supervisor.processes.spawner import Spawner, SpawnerState, Wishes
 from supervisor.processes.stuck_processes import left
 from supervisor.processes.survivors import Survivor, Survivors
-from supervisor.processes.usage import Reading
+from supervisor.processes.usage import TreeUsage
 from supervisor.processes.visibility import boundary, hidden
 from supervisor.processes.watch import Watch
 from supervisor.processes.worker_process import Phase, Worker
@@ -99,16 +99,16 @@ class Processes:
             environment=os.environ if environment is None else environment,
             check=self._check,
         )
-        self._nursery = self._make_nursery(wishes)
+        self._spawner = self._make_spawner(wishes)
         # Spawners of earlier images of this process, while a worker of theirs still runs its turn.
-        self._former: list[Nursery] = []
+        self._former: list[Spawner] = []
 
-    def _make_nursery(self, wishes: Wishes) -> Nursery:
+    def _make_spawner(self, wishes: Wishes) -> Spawner:
         def lost(words: str, is_certain: bool) -> None:
-            self._lost(nursery, words, is_certain)
+            self._lost(spawner, words, is_certain)
 
-        nursery = Nursery(wishes, self._places.logs / "zygote.log", self._record, self._heard, lost)
-        return nursery
+        spawner = Spawner(wishes, self._places.logs / "zygote.log", self._record, self._heard, lost)
+        return spawner
 
     async def open(self, handed: HandedProcesses | None = None) -> tuple[Survivor, ...]:
         """Ends what an earlier life left, as far as it can, and starts the zygote where cells can be had."""
@@ -116,7 +116,7 @@ class Processes:
             make_private(folder)
         survivors = self._survivors.sweep() if handed is None else ()
         self._take_over(handed or HandedProcesses())
-        await self._nursery.open()
+        await self._spawner.open()
         self._watch.start()
         return survivors
 
@@ -127,7 +127,7 @@ class Processes:
             incarnation,
             self._places.logs / f"worker-{seat}.log",
             monotonic(),
-            self._nursery,
+            self._spawner,
             self._limits.memory_bytes_max,
             self._sandbox(agent),
         )
@@ -138,7 +138,7 @@ class Processes:
     def change_limits(self, limits: Limits) -> None:
         """Change the limits of workers that are started from now on."""
         self._limits = limits
-        self._nursery.cell.limits = limits
+        self._spawner.cell.limits = limits
 
     def kill(self, incarnation: int) -> None:
         """Never blocks; WorkerDied follows with the proof. Without effect if repeated or unknown."""
@@ -163,29 +163,29 @@ class Processes:
         """Return True from the order to start it until its death is reported."""
         return incarnation in self._workers
 
-    def readings(self) -> dict[int, Reading]:
+    def usages(self) -> dict[int, TreeUsage]:
         """Return the latest usage of every live worker, by incarnation; half a second old on an idle host."""
-        return self._watch.readings()
+        return self._watch.usages()
 
     @property
     def cell_name(self) -> str:
-        return self._nursery.cell.name
+        return self._spawner.cell.name
 
     @property
     def cell_description(self) -> str:
         """Return the kind of cell and the limits it cannot enforce; or why no agent can be started."""
-        if self._nursery.state is NurseryState.UNAVAILABLE:
-            return f"none, so no agent starts: {self._nursery.detail}"
+        if self._spawner.state is SpawnerState.UNAVAILABLE:
+            return f"none, so no agent starts: {self._spawner.detail}"
         agents = f"agents {self._user.sentence}"
-        return "; ".join([self._nursery.cell.description, agents, *self._nursery.shortcomings])
+        return "; ".join([self._spawner.cell.description, agents, *self._spawner.shortcomings])
 
     @property
-    def state(self) -> NurseryState:
-        return self._nursery.state
+    def state(self) -> SpawnerState:
+        return self._spawner.state
 
     @property
     def state_detail(self) -> str:
-        return self._nursery.detail
+        return self._spawner.detail
 
     async def close(self, deadline_seconds: float) -> None:
         """Kill every cell, then the zygote; nothing is reported from here on."""
@@ -195,7 +195,7 @@ class Processes:
             self.kill(incarnation)
         if self._endings:
             await asyncio.wait(self._endings, timeout=deadline_seconds / 2)
-        await asyncio.gather(*(each.close(deadline_seconds / 2) for each in (self._nursery, *self._former)))
+        await asyncio.gather(*(each.close(deadline_seconds / 2) for each in (self._spawner, *self._former)))
         for ending in list(self._endings):
             ending.cancel()
         for worker in list(self._workers.values()):
@@ -217,15 +217,15 @@ class Processes:
         for each in handed:
             asyncio.get_running_loop().remove_reader(each.keeper_pidfd)
             del self._workers[each.incarnation]
-        zygotes = [nursery.hand_over() for nursery in (self._nursery, *self._former)]
+        zygotes = [spawner.hand_over() for spawner in (self._spawner, *self._former)]
         return HandedProcesses(tuple(filter(None, zygotes)), tuple(handed))
 
     def _take_over(self, handed: HandedProcesses) -> None:
         for zygote in handed.zygotes:
-            nursery = self._make_nursery(self._wishes)
-            nursery.take_over(zygote)
-            self._former.append(nursery)
-        by_guard = {nursery.guard: nursery for nursery in self._former}
+            spawner = self._make_spawner(self._wishes)
+            spawner.take_over(zygote)
+            self._former.append(spawner)
+        by_guard = {spawner.guard: spawner for spawner in self._former}
         for each in handed.workers:
             worker = Worker.take_over(each, by_guard[each.guard])
             assert worker.held is not None
@@ -236,19 +236,19 @@ class Processes:
 
     def _end_unused(self) -> None:
         """End zygotes of earlier images that have no worker left."""
-        used = {id(worker.nursery) for worker in self._workers.values()}
-        for nursery in self._former:
-            if id(nursery) not in used:
-                nursery.give_up_zygote()
-        self._former = [nursery for nursery in self._former if id(nursery) in used]
+        used = {id(worker.spawner) for worker in self._workers.values()}
+        for spawner in self._former:
+            if id(spawner) not in used:
+                spawner.give_up_zygote()
+        self._former = [spawner for spawner in self._former if id(spawner) in used]
 
     # --- the way in
 
     def _ask(self) -> None:
-        while self._waiting and self._nursery.state is NurseryState.UNAVAILABLE:
-            self._never_was(self._waiting.popleft(), not_started(self._nursery.detail))
+        while self._waiting and self._spawner.state is SpawnerState.UNAVAILABLE:
+            self._never_was(self._waiting.popleft(), not_started(self._spawner.detail))
         asked = sum(1 for worker in self._workers.values() if worker.phase is Phase.ASKED)
-        while self._waiting and asked < _ASKED_MAX and self._nursery.state is NurseryState.READY:
+        while self._waiting and asked < _ASKED_MAX and self._spawner.state is SpawnerState.READY:
             worker = self._waiting[0]
             try:
                 if not self._send(worker):
@@ -273,7 +273,7 @@ class Processes:
             held.callback(os.close, log)
             held.callback((link := self._next_link.take()).close)
             given = (log, link.its_frames.fileno(), link.its_pulse.fileno())
-            is_sent = self._nursery.fork(worker.order(self._epoch), given)
+            is_sent = self._spawner.fork(worker.order(self._epoch), given)
             if is_sent:
                 self._connected(worker.seat, worker.incarnation, link.frames.dup(), link.pulse.dup())
             return is_sent
@@ -322,13 +322,13 @@ class Processes:
 
     def _never_was(self, worker: Worker, reason: Reason) -> None:
         self._forget(worker)
-        proof = Proof(processes=0, all_dead=True, ms=0.0, how=self._nursery.cell.name)
+        proof = Proof(processes=0, all_dead=True, ms=0.0, how=self._spawner.cell.name)
         died = WorkerDied(worker.seat, worker.incarnation, proof, reason)
         asyncio.get_running_loop().call_soon(lambda: self._report(died))
 
     def _still_asked(self, worker: Worker) -> None:
         if worker.phase is Phase.ASKED and worker.incarnation in self._workers:
-            self._nursery.give_up_zygote()
+            self._spawner.give_up_zygote()
 
     def _exited(self, incarnation: int, status: int) -> None:
         worker = self._workers.get(incarnation)
@@ -342,9 +342,9 @@ class Processes:
         if worker.phase is Phase.HELD:
             self._end(worker)
 
-    def _lost(self, nursery: Nursery, words: str, is_certain: bool) -> None:
+    def _lost(self, spawner: Spawner, words: str, is_certain: bool) -> None:
         """The zygote and its guard are gone, and with them, if that is certain, all their descendants."""
-        for worker in [each for each in self._workers.values() if each.nursery is nursery]:
+        for worker in [each for each in self._workers.values() if each.spawner is spawner]:
             if worker.phase is Phase.ASKED:
                 self._never_was(worker, Reason(EndReason.ZYGOTE_ENDED, words))
             elif worker.held is not None:
@@ -357,14 +357,14 @@ class Processes:
             return
         worker.phase = Phase.ENDING
         began = monotonic() if worker.kill_asked_at is None else worker.kill_asked_at
-        seen = list(worker.nursery.cell.members(held, _COUNT_MAX))
-        worker.nursery.cell.strike(held, seen)
+        seen = list(worker.spawner.cell.members(held, _COUNT_MAX))
+        worker.spawner.cell.strike(held, seen)
         ending = asyncio.get_running_loop().create_task(self._finish(worker, held, len(seen), began))
         self._endings.add(ending)
         ending.add_done_callback(self._endings.discard)
 
     async def _finish(self, worker: Worker, held: Held, processes: int, began: float) -> None:
-        cell = worker.nursery.cell
+        cell = worker.spawner.cell
         try:
             async with asyncio.timeout(_PROOF_SECONDS_MAX):
                 await cell.finish(held)

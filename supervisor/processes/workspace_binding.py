@@ -24,9 +24,9 @@ class Bindings:
             return
         worker.workspace = workspace.name
         self._record.add(worker.held.keeper, worker.workspace)
-        if not worker.nursery.cell.has_view:
+        if not worker.spawner.cell.has_view:
             done("")
-        elif worker.nursery.bind(Bind(worker.incarnation, workspace.name)):
+        elif worker.spawner.bind(Bind(worker.incarnation, workspace.name)):
             self._waiting[worker.incarnation] = done
         else:
             done("its zygote accepts no order")

@@ -11,7 +11,7 @@ from ipc.messages import Beat
 from ipc.places import make_private
 from ipc.server import Server
 from ipc.service_messages import FromService, ServiceState
-from ipc.stt_messages import FromHearing
+from ipc.stt_messages import FromStt
 from ipc.time_budgets import SERVICE_OWN_END_SECONDS
 from ipc.zmtp import Sent
 from supervisor.containment import Containment, Fault
@@ -22,10 +22,10 @@ from supervisor.services.service_spec import ServiceSpec
 
 Report = Callable[[ServiceChanged], None]
 # The service's name and its message about a clip; False when that service has none to speak of.
-ClipTold = Callable[[str, FromHearing], bool]
+ClipTold = Callable[[str, FromStt], bool]
 
 
-def _has_no_clips(service: str, message: FromHearing) -> bool:
+def _has_no_clips(service: str, message: FromStt) -> bool:
     return False
 
 

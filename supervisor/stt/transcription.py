@@ -45,7 +45,7 @@ class _Clip:
     deadline: asyncio.TimerHandle | None = None
 
 
-class Hearing:
+class Transcription:
     """The clips in progress and the STT service that transcribes them."""
 
     def __init__(
@@ -119,7 +119,7 @@ class Hearing:
         self._was_ended = self._is_ready
         self._fault = None
 
-    def clip_told(self, service: str, message: wire.FromHearing) -> bool:
+    def clip_told(self, service: str, message: wire.FromStt) -> bool:
         """What the STT service says of a clip; False for another service. Of an ended clip it is an echo."""
         if service != stt_spec.NAME:
             return False
@@ -129,9 +129,9 @@ class Hearing:
             self._told(clip, message)
         return True
 
-    def _told(self, clip: _Clip, message: wire.FromHearing) -> None:
+    def _told(self, clip: _Clip, message: wire.FromStt) -> None:
         match message:
-            case wire.Hearing():
+            case wire.TranscriptProgress():
                 if not clip.is_begun:
                     clip.is_begun = True
                     self._watch(clip)
@@ -140,15 +140,15 @@ class Hearing:
                     text = message.text
                     latest = text if len(text) <= _PROGRESS_CHARACTERS else f"…{text[-_PROGRESS_CHARACTERS:]}"
                     self._progress(clip.session, clip.message, f"heard {seconds}: {latest}")
-            case wire.Heard() if message.text.strip():
+            case wire.Transcribed() if message.text.strip():
                 self._take(clip.message)
                 self._post(events.Transcribed(clip.session, clip.message, message.text.strip()))
-            case wire.Heard():
+            case wire.Transcribed():
                 self._fail(clip, "nothing was understood", "speak closer to the microphone")
-            case wire.NotHeard():
+            case wire.NotTranscribed():
                 self._not_heard(clip, message)
 
-    def _not_heard(self, clip: _Clip, message: wire.NotHeard) -> None:
+    def _not_heard(self, clip: _Clip, message: wire.NotTranscribed) -> None:
         clip.tries += 1
         if message.again and clip.tries < _TRIES_MAX and self._is_ready:
             clip.is_begun = False

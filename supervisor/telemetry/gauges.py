@@ -25,7 +25,7 @@ class Gauges:
         clock: Clock,
         journal: Path,
         services: Callable[[], Sequence[Mapping[str, Any]]],
-        echoes: Callable[[], int],
+        stale_frames: Callable[[], int],
         trouble: Callable[[], object | None],
     ) -> None:
         """`echoes` counts stale frames that were dropped before a decision."""
@@ -34,7 +34,7 @@ class Gauges:
         self._clock = clock
         self._journal = journal
         self._services = services
-        self._echoes = echoes
+        self._stale_frames = stale_frames
         self._trouble = trouble
         self._families = self._make()
 
@@ -94,10 +94,10 @@ class Gauges:
             Read("hermes_journal_stuck", "gauge", "1 while the journal takes nothing.", self._stuck),
             Read("hermes_memory_bytes", "gauge", "Resident memory of the supervisor alone.", _memory_bytes),
             Read(
-                "hermes_frames_echoed_total",
+                "hermes_frames_stale_total",
                 "counter",
                 "Stale frames from workers: of a dead worker, of no known worker, or seen before.",
-                lambda: self._metrics.echoes + self._echoes(),
+                lambda: self._metrics.stale_frames + self._stale_frames(),
             ),
         ]
 

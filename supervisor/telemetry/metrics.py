@@ -46,7 +46,7 @@ _DEATHS = {
 _OTHER = "other"
 
 _FRAMES = (
-    events.Spoke,
+    events.TextStreamed,
     events.ToolStarted,
     events.ToolFinished,
     events.Steered,
@@ -139,7 +139,7 @@ class Metrics:
             PLACES,
         )
         # Stale frames that reached a decision; others are dropped before.
-        self.echoes = 0
+        self.stale_frames = 0
 
     def _make_histograms(self) -> None:
         self.interrupt_proof = Histogram(
@@ -189,7 +189,7 @@ class Metrics:
         if isinstance(event, events.WorkerDied):
             self._died(event)
         elif not decision.records and isinstance(event, _FRAMES):
-            self.echoes += 1
+            self.stale_frames += 1
 
     def committed(self, seconds: float, count: int) -> None:
         self.commits.observe(seconds)

@@ -63,7 +63,7 @@ class Assignment:
         self,
         workspaces: Workspaces,
         bind: Bind,
-        switchboard: TurnSender,
+        router: TurnSender,
         post: Callable[[Event], None],
         contain: Containment,
     ) -> None:
@@ -71,8 +71,8 @@ class Assignment:
         self._put = bind
         self._post = post
         self._bind = contain.around("worker", self._make_and_put, self._not_bound)
-        self._send_assign = contain.around("turn", switchboard.assign, self._not_assigned)
-        self._send_steer = contain.around("turn", switchboard.steer, _not_steered)
+        self._send_assign = contain.around("turn", router.assign, self._not_assigned)
+        self._send_steer = contain.around("turn", router.steer, _not_steered)
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[Who, list[Callable[[], None]]] = {}  # of workers that are being bound
 
@@ -134,7 +134,7 @@ class Past(Protocol):
     def tried(self, turn: str, before_attempt: int, bytes_max: int) -> Sequence[AttemptPast]: ...
 
 
-class Briefing:
+class AssignBuilder:
     """Makes the Assign of a turn. `endpoint` is read at that moment: the embedded model may have moved."""
 
     def __init__(self, past: Past, live: Live, endpoint: Callable[[], wire.ModelEndpoint | None]) -> None:

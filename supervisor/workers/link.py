@@ -14,7 +14,7 @@ from ipc.codec import FRAME_BYTES_MAX, encode
 from ipc.message_parts import Part
 from ipc.messages import Ack
 from ipc.zmtp import Bounds, Sent
-from supervisor.core.events import Spoke
+from supervisor.core.events import TextStreamed
 from supervisor.core.state import Who
 
 # A correct worker has no more in flight: its outbox pauses at 1,024 frames or 4 MiB, except for the one frame
@@ -64,7 +64,7 @@ class Line:
         self._pulse: Channel
 
     def open(
-        self, frames: socket.socket, pulse: socket.socket, heard: Arrived, echoed: Arrived, ended: Ended
+        self, frames: socket.socket, pulse: socket.socket, heard: Arrived, stale: Arrived, ended: Ended
     ) -> None:
         """Open over connected sockets; frames go to `heard` or `echoed`."""
         self._frames = Channel(
@@ -72,13 +72,13 @@ class Line:
         )
         self._pulse = Channel(
             pulse,
-            lambda parts: echoed(self, parts),
+            lambda parts: stale(self, parts),
             lambda reason: ended(self, reason),
             UNSENT_BYTES_MAX,
             _PULSE_BOUNDS,
         )
 
-    def reopen(self, handed: HandedLine, heard: Arrived, echoed: Arrived, ended: Ended) -> None:
+    def reopen(self, handed: HandedLine, heard: Arrived, stale: Arrived, ended: Ended) -> None:
         """Open over the channels of an earlier image of this process."""
         self.is_heard = False
         self._owed = handed.owed
@@ -91,7 +91,7 @@ class Line:
         )
         self._pulse = Channel.take_over(
             handed.pulse,
-            lambda parts: echoed(self, parts),
+            lambda parts: stale(self, parts),
             lambda reason: ended(self, reason),
             UNSENT_BYTES_MAX,
             _PULSE_BOUNDS,
@@ -165,7 +165,7 @@ class Words:
         self._taken = taken
         self.texts: list[str] = []
 
-    def take(self) -> Spoke:
+    def take(self) -> TextStreamed:
         """Return the event for the core; later deltas form a new one."""
         self._taken(self)
-        return Spoke(self.line.who, self.turn, self.attempt, "".join(self.texts))
+        return TextStreamed(self.line.who, self.turn, self.attempt, "".join(self.texts))

@@ -38,7 +38,7 @@ from supervisor.workers.link import HandedLine, Line, LineFault, Words
 # quarter second.
 SPEECH_SECONDS_MAX = 0.2
 # A live process answers a pulse within milliseconds; one that does not is not waited for.
-_HEAR_OUT_SECONDS = 0.25
+_DRAIN_SECONDS = 0.25
 _LAST_PULSE = b"last"
 # A worker pauses when too many of its frames are not acknowledged, so ask for a commit well before.
 _NUDGED_AT = 256
@@ -77,14 +77,14 @@ class Listeners(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class _HearingOut:
+class _Drain:
     """Workers whose answer to the last pulse is missing, and the call that follows."""
 
     missing: set[Line]
     then: Callable[[], None]
 
 
-class Switchboard:
+class Router:
     """The links to all workers.
 
     Each worker has two channels of its own, for frames and pulses, which are connected before its process is
@@ -94,20 +94,20 @@ class Switchboard:
     def __init__(
         self,
         *,
-        feed: Listeners,
-        brief: Callable[[AssignTurn], wire.Assign],
+        subscriptions: Listeners,
+        build_assign: Callable[[AssignTurn], wire.Assign],
         contain: Containment,
     ) -> None:
-        self._feed = feed
-        self._brief = brief
+        self._subscriptions = subscriptions
+        self._build_assign = build_assign
         self._loop = asyncio.get_running_loop()
         self._decoder: Decoder[wire.FromWorker] = Decoder(wire.FromWorker)
         self._lines: dict[int, Line] = {}  # by the worker's incarnation
         self._undecided: dict[Who, list[Words]] = {}
         self._flush: asyncio.TimerHandle | None = None
         # Stale frames that reached no decision: of dead workers, or seen before.
-        self.echoes = 0
-        self._hearing_out: dict[_HearingOut, None] = {}
+        self.stale_frames = 0
+        self._drains: dict[_Drain, None] = {}
         self._recalled: dict[Line, None] = {}  # kept workers that have not answered yet
         self._frame_contained = contain.around("worker", self._frame_arrived, self._frame_failed)
         self._pulse_contained = contain.around("worker", self._pulse_arrived, self._frame_failed)
@@ -128,7 +128,7 @@ class Switchboard:
         try:
             frame = line.take(parts)
             if frame is None:
-                self.echoes += 1
+                self.stale_frames += 1
                 return
             message = self._decoder.decode(frame)
         except LineFault as fault:
@@ -157,10 +157,10 @@ class Switchboard:
         self._engine.post(events.WorkerAlive(line.who, "pulse"))
         if parts[-1] == _LAST_PULSE:
             line.drain()
-            for hearing in list(self._hearing_out):
-                hearing.missing.discard(line)
-                if not hearing.missing:
-                    self._heard_out(hearing)
+            for drain in list(self._drains):
+                drain.missing.discard(line)
+                if not drain.missing:
+                    self._drained(drain)
 
     def _ended(self, line: Line, fault: str) -> None:
         """A channel is gone. If its process has died, whoever watches that says more of it."""
@@ -179,7 +179,7 @@ class Switchboard:
         # No decision was made since the collected deltas passed the fence: the check is not repeated.
         if words is None or words.turn != message.turn or words.attempt != message.attempt:
             if turns.running(self._engine.state, line.who, message.turn, message.attempt) is None:
-                self.echoes += 1
+                self.stale_frames += 1
                 return
             words = line.words = Words(line, message.turn, message.attempt, self._taken)
             self._undecided.setdefault(line.who, []).append(words)
@@ -187,7 +187,7 @@ class Switchboard:
             if self._flush is None:
                 self._flush = self._loop.call_later(SPEECH_SECONDS_MAX, self._engine.nudge)
         words.texts.append(message.text)
-        self._feed.delta(message.session, frame)
+        self._subscriptions.delta(message.session, frame)
         if line.received - line.acknowledged >= _NUDGED_AT:
             self._engine.nudge()
 
@@ -204,7 +204,7 @@ class Switchboard:
             case wire.Noted():
                 found = turns.running(self._engine.state, who, message.turn, message.attempt)
                 if found is not None:
-                    self._feed.delta(found[0].name, frame)
+                    self._subscriptions.delta(found[0].name, frame)
                 event = events.Noted(who, message.turn, message.attempt)
             case _:
                 if isinstance(message, wire.Failed) and message.outage:
@@ -217,7 +217,7 @@ class Switchboard:
         found = turns.running(self._engine.state, who, message.turn, message.attempt)
         if found is not None:
             text = sentence(f"{message.error}; it waits for the model server (hint: {message.hint})")
-            self._feed.delta(found[0].name, encode(wire.Noted(message.turn, message.attempt, text)))
+            self._subscriptions.delta(found[0].name, encode(wire.Noted(message.turn, message.attempt, text)))
 
     # --- across a restart in place ----------------------------------------------------------------------
 
@@ -282,7 +282,7 @@ class Switchboard:
     # --- to workers -------------------------------------------------------------------------------------
 
     def assign(self, effect: AssignTurn) -> None:
-        self._send(effect.who, self._brief(effect))
+        self._send(effect.who, self._build_assign(effect))
 
     def steer(self, effect: SteerTurn) -> None:
         self._send(effect.who, wire.Steer(effect.turn, effect.attempt, effect.message, effect.text))
@@ -297,23 +297,23 @@ class Switchboard:
             else:
                 line.ask_pulse(b"")
 
-    def hear_out(self, then: Callable[[], None]) -> None:
+    def after_frames(self, then: Callable[[], None]) -> None:
         """Call `then` once all frames sent until now are received; soon, if workers do not answer.
 
         Frames in flight are read before the answer to a pulse that is sent after them.
         """
-        hearing = _HearingOut({line for line in self._lines.values() if line.ask_pulse(_LAST_PULSE)}, then)
-        self._hearing_out[hearing] = None
-        if hearing.missing:
-            self._loop.call_later(_HEAR_OUT_SECONDS, self._heard_out, hearing)
+        drain = _Drain({line for line in self._lines.values() if line.ask_pulse(_LAST_PULSE)}, then)
+        self._drains[drain] = None
+        if drain.missing:
+            self._loop.call_later(_DRAIN_SECONDS, self._drained, drain)
         else:
-            self._heard_out(hearing)
+            self._drained(drain)
 
-    def _heard_out(self, hearing: _HearingOut) -> None:
-        if hearing in self._hearing_out:
-            del self._hearing_out[hearing]
+    def _drained(self, drain: _Drain) -> None:
+        if drain in self._drains:
+            del self._drains[drain]
             # Deferred: frames that came with the answer are posted in this round of the loop.
-            self._loop.call_soon(hearing.then)
+            self._loop.call_soon(drain.then)
 
     def _send(self, who: Who, message: wire.ToWorker) -> None:
         line = self._lines.get(who.incarnation)

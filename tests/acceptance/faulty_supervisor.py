@@ -16,9 +16,9 @@ from supervisor.core.events import Finished
 from supervisor.core.state import session_of
 from supervisor.journal import maintenance as journal_care
 from supervisor.services.service import Service
-from supervisor.stt.transcription import Hearing
-from supervisor.workers.assignment import Briefing
-from supervisor.workers.router import Switchboard
+from supervisor.stt.transcription import Transcription
+from supervisor.workers.assignment import AssignBuilder
+from supervisor.workers.router import Router
 
 SECRET = "the words of a person"
 # Of the request under which a follow is begun that meets the defect.
@@ -80,11 +80,11 @@ def main() -> None:
     plant(paging, "done", lambda turns, note="": "bad answer" in note)
     plant(journal_care, "stats", lambda path: True)
     plant(enrichment.Lookup, "_wake", lambda self, name: name == "bad lookup")
-    plant(Briefing, "__call__", lambda self, effect: effect.session == "bad turn")
-    plant(Switchboard, "_spoke", lambda self, line, message, frame: message.session == "bad worker")
+    plant(AssignBuilder, "__call__", lambda self, effect: effect.session == "bad turn")
+    plant(Router, "_spoke", lambda self, line, message, frame: message.session == "bad worker")
     plant(Service, "hear", third_beat)
-    plant(subscriptions.Feed, "_send", lambda self, follower, frame: _is_bad(follower, frame))
-    plant(Hearing, "transcribe", lambda self, effect: effect.session == "bad clip")
+    plant(subscriptions.Subscriptions, "_send", lambda self, follower, frame: _is_bad(follower, frame))
+    plant(Transcription, "transcribe", lambda self, effect: effect.session == "bad clip")
     plant(engine, "decide", lambda state, event, now: getattr(event, "session", "") == "bad rule")
     plant_a_number_beyond_the_journal(engine.Engine)
     entry.main()

@@ -4,7 +4,7 @@ import json
 from functools import partial
 
 from hermesctl.client import Client
-from ipc.messages import Done, Event, Follow, Following, Refused, Seen
+from ipc.messages import Done, Event, Refused, Seen, Subscribe, Subscribed
 from tests.checker import Sight, check_quiet
 from tests.hermesctl.hand import Running
 from tests.service import Service
@@ -20,8 +20,8 @@ def test_d12_a_named_client_goes_on_behind_what_it_acknowledged_across_kills(
     for life in range(1, 4):
         service.say("demo", f"number {life}", key=f"k{life}")
         reader = service.client()
-        number = reader.post(Follow("demo", cursor="bridge"))
-        following = reader.answer_to(number, Following)
+        number = reader.post(Subscribe("demo", cursor="bridge"))
+        following = reader.answer_to(number, Subscribed)
         assert following.after == (2 * (life - 1) if life > 1 else 0)
         heard = read_until_done(reader, number, f"demo/{life}")
         assert [event.seq for event in heard] == list(range(following.after + 1, heard[-1].seq + 1))
@@ -71,7 +71,7 @@ def read_until_done(client: Client, number: int, turn: str) -> list[Event]:
 def test_a_cursor_is_refused_where_it_has_no_meaning(service: Service) -> None:
     client = service.client()
 
-    def refused(request: Follow | Seen) -> str:
+    def refused(request: Subscribe | Seen) -> str:
         number = client.post(request)
         answer = client.receive(DEADLINE_SECONDS)
         while answer is None or answer[0] != number:
@@ -80,8 +80,8 @@ def test_a_cursor_is_refused_where_it_has_no_meaning(service: Service) -> None:
         return answer[1].error
 
     service.say("demo", "hello")
-    assert "within one session" in refused(Follow(None, cursor="bridge"))
-    assert "a cursor's name" in refused(Follow("demo", cursor=" "))
+    assert "within one session" in refused(Subscribe(None, cursor="bridge"))
+    assert "a cursor's name" in refused(Subscribe("demo", cursor=" "))
     assert "a cursor's name" in refused(Seen("", "demo", 1))
     assert "number 99 cannot have been read" in refused(Seen("bridge", "demo", 99))
     assert service.show("cursors") == []

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ipc.codec import encode
-from ipc.messages import Follow
+from ipc.messages import Subscribe
 from ipc.server import CONNECTIONS_MAX
 from ipc.zmtp import OPENING
 from tests.acceptance.sight import shell, worker_of
@@ -218,7 +218,7 @@ def test_h17_followers_that_never_read_are_dropped_and_their_memory_is_freed(
     service = make_service(HOSTILE, workers="count = 2")
     answers(service, "warm")
     before = memory_bytes(service), descriptors(service)
-    follow = GREETING + sent_as([(1).to_bytes(8), encode(Follow("demo"))])
+    follow = GREETING + sent_as([(1).to_bytes(8), encode(Subscribe("demo"))])
     with contextlib.ExitStack() as deaf, Peaks(service) as peaks:
         for _ in range(50):
             deaf.enter_context(connected(service.places.control, follow))

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from ipc.codec import FRAME_BYTES_MAX, VERSION
-from ipc.messages import Accepted, Done, Following, Refused, Request, Table
+from ipc.messages import Accepted, Done, Refused, Request, Subscribed, Table
 from tests.fake_model import FakeModel
 from tests.raw_client import RawClient
 from tests.service import Service, settings_for
@@ -137,7 +137,7 @@ def test_a_follow_from_a_place_that_is_yet_to_come_is_refused(client: RawClient)
         assert told in client.refused({"t": "follow", "session": "nobody", "after": after}).error
     within = client.refused({"t": "follow", "session": None, "after": 1}).error
     assert "within one session" in within
-    assert isinstance(client.ask({"t": "follow", "session": "nobody", "after": 0}), Following)
+    assert isinstance(client.ask({"t": "follow", "session": "nobody", "after": 0}), Subscribed)
 
 
 def test_what_nobody_can_have_seen_is_refused(client: RawClient) -> None:
@@ -164,7 +164,7 @@ def test_a_follow_under_a_number_in_use_takes_its_place(client: RawClient) -> No
     unfollow = bytes([VERSION]) + msgspec.msgpack.encode({"t": "unfollow", "follow": 7})
     for _ in range(2):
         client.post((7).to_bytes(8), follow)
-        assert client.receive() == ((7).to_bytes(8), Following(0))
+        assert client.receive() == ((7).to_bytes(8), Subscribed(0))
     client.post((8).to_bytes(8), unfollow)
     assert client.receive() == ((8).to_bytes(8), Done())
     assert isinstance(client.ask({"t": "submit", "session": "twice", "text": "hi", "key": "k"}), Accepted)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bench.pretend import pretend_service
 from hermesctl.client import Client
-from ipc.messages import Event, Follow, Following, FromWorker
+from ipc.messages import Event, FromWorker, Subscribe, Subscribed
 from tests.fuzz.at_workers import PlayedWorkers
 from tests.waiting import DEADLINE_SECONDS
 from tests.wire_values import frame, out_of_bounds, structs
@@ -13,7 +13,7 @@ from tests.wire_values import frame, out_of_bounds, structs
 
 def lost(client: Client) -> Iterator[str]:
     """Why each attempt was lost, in order, from now on."""
-    client.answer_to(client.post(Follow(None)), Following)
+    client.answer_to(client.post(Subscribe(None)), Subscribed)
     return _reasons(client)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from hermesctl.client import Client
 from hermesctl.errors import CommandError
-from ipc.messages import Accepted, BusyMode, Event, Follow, Following, Queue, Refused, Submit
+from ipc.messages import Accepted, BusyMode, Event, Queue, Refused, Submit, Subscribe, Subscribed
 from ipc.sockets import SEND_FRAMES_MAX
 from tests.fake_model import FakeModel
 from tests.service import Service
@@ -258,8 +258,8 @@ def test_b5_a_turn_in_line_takes_in_what_comes_before_it_begins(
 def test_b6_a_client_that_does_not_read_costs_nobody_else_anything(service: Service) -> None:
     deaf = [service.client() for _ in range(3)]
     for client in deaf:
-        client.answer_to(client.post(Follow("loud", 0)), Following)
-        client.post(Follow(None))
+        client.answer_to(client.post(Subscribe("loud", 0)), Subscribed)
+        client.post(Subscribe(None))
     before = memory_bytes(service)
     service.say("loud", "[[huge characters=2000 count=400]] go")
     listener = service.listen("loud")

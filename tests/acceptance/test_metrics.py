@@ -7,7 +7,7 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.fake_model import FakeModel
-from tests.house import ROOT
+from tests.house_rules import ROOT
 from tests.service import Service, settings_for
 from tests.waiting import until
 

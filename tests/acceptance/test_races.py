@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from hermesctl.client import Client
-from ipc.messages import Accepted, Done, Event, Follow, Following, Interrupt, Refused, Submit
+from ipc.messages import Accepted, Done, Event, Interrupt, Refused, Submit, Subscribe, Subscribed
 from tests.acceptance.sight import check_one_owner, check_one_session_a_process
 from tests.service import ENDINGS, Service
 
@@ -39,8 +39,8 @@ class Track:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._follow = client.post(Follow(None))
-        client.answer_to(self._follow, Following)
+        self._follow = client.post(Subscribe(None))
+        client.answer_to(self._follow, Subscribed)
         self.events: list[Event] = []
         self.answers: dict[int, object] = {}
         self.turn_of: dict[str, str] = {}

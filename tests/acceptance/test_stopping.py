@@ -28,7 +28,7 @@ HEAVY = """exec -a {mark} {python} -c 'held = b"x" * 500_000_000; import time; t
 STOPPED = """(exec -a {mark} sleep 300) & kill -STOP $PPID; wait"""
 
 
-def ears(service: Service) -> dict[str, Any]:
+def stt(service: Service) -> dict[str, Any]:
     return next(row for row in service.show("services") if row["service"] == "stt")
 
 
@@ -42,8 +42,8 @@ def test_e1_a_stop_keeps_its_budget_whatever_workers_and_services_do(
         service.say(session, shell(command.format(mark=mark, python=sys.executable)))
     until(lambda: len(named(mark)) >= 4)
     until(lambda: any(_memory_bytes(pid) > 500_000_000 for pid in named(mark)))
-    until(lambda: ears(service)["state"] == "ready")
-    os.kill(ears(service)["pid"], signal.SIGSTOP)
+    until(lambda: stt(service)["state"] == "ready")
+    os.kill(stt(service)["pid"], signal.SIGSTOP)
     family = descendants(service.process.pid)
     began = time.monotonic()
     stopped = service.hermesctl("stop")
@@ -58,11 +58,11 @@ def test_e1_a_stop_keeps_its_budget_whatever_workers_and_services_do(
 def test_e1_a_stop_says_what_it_waits_for(make_service: Callable[..., Service]) -> None:
     service = make_service(workers="count = 1", stt=EARS)
     assert service.process is not None
-    until(lambda: ears(service)["state"] == "ready")
+    until(lambda: stt(service)["state"] == "ready")
     assert service.status()["waits_for"] == ""
     family = descendants(service.process.pid)
     guard = int(Path(f"/proc/{zygote_of(service)}/stat").read_text().rpartition(") ")[2].split()[1])
-    for pid in (ears(service)["pid"], guard):
+    for pid in (stt(service)["pid"], guard):
         os.kill(pid, signal.SIGSTOP)
         until(lambda pid=pid: state_of(pid) == "T")  # type: ignore[misc]
     client = service.client()

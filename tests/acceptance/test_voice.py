@@ -36,7 +36,7 @@ def spoken_to(tmp_path_factory: pytest.TempPathFactory, model_server: FakeModel)
 @pytest.fixture
 def service(spoken_to: Service, model: FakeModel) -> Service:
     """One for all tests here, each with sessions of its own; it can hear."""
-    until(lambda: ears(spoken_to)["state"] == "ready", START_SECONDS)
+    until(lambda: stt(spoken_to)["state"] == "ready", START_SECONDS)
     return spoken_to
 
 
@@ -47,7 +47,7 @@ def hearing(folder: Path, model: FakeModel, stt: str) -> Service:
     return Service(home, settings_for(model, workers="count = 2", stt=stt))
 
 
-def ears(service: Service) -> dict[str, Any]:
+def stt(service: Service) -> dict[str, Any]:
     (row,) = [row for row in service.show("services") if row["service"] == "stt"]
     return row
 
@@ -99,7 +99,7 @@ def test_c1_the_running_turn_is_left_alone_until_the_words_are_there(
     service: Service, model: FakeModel
 ) -> None:
     listener, mark = at_work(service, "c1")
-    pid = ears(service)["pid"]
+    pid = stt(service)["pid"]
     os.kill(pid, signal.SIGSTOP)
     try:
         message = speak(service, "c1", clip("young_man"))
@@ -159,12 +159,12 @@ def test_c3_one_transcript_a_clip_and_the_same_words_fresh_queued_and_as_an_inte
 def test_c8_two_passes_never_give_two_transcripts(service: Service) -> None:
     """The ears die with a clip in hand, and again right after they answered; nobody hears it twice."""
     listener, _ = at_work(service, "c8")
-    pid = ears(service)["pid"]
+    pid = stt(service)["pid"]
     os.kill(pid, signal.SIGSTOP)
     interrupting = speak(service, "c8", clip("young_man"))
     os.kill(pid, signal.SIGKILL)
     words = outcome(listener, interrupting).fields["text"]
-    os.kill(ears(service)["pid"], signal.SIGKILL)
+    os.kill(stt(service)["pid"], signal.SIGKILL)
     assert listener.ending("c8/2").fields["text"] == f"You said: {words}"
     assert "is taken" in service.hermesctl("retry", interrupting).stderr
     fresh = speak(service, "c8", clip("young_man"), busy="queue")
@@ -212,7 +212,7 @@ def test_c6_a_clip_without_words_interrupts_nobody_and_enters_no_history(
     ids=["corrupt", "truncated", "text", "video"],
 )
 def test_c7_files_that_are_no_speech_are_refused_by_name(service: Service, sound: bytes, reason: str) -> None:
-    restarts = ears(service)["restarts"]
+    restarts = stt(service)["restarts"]
     path = service.home / "sound"
     path.write_bytes(sound)
     sent = service.hermesctl("send", "c7", "--audio", str(path))
@@ -220,7 +220,7 @@ def test_c7_files_that_are_no_speech_are_refused_by_name(service: Service, sound
     assert "will not be answered" in sent.stderr
     assert reason in sent.stderr
     assert "hint:" in sent.stderr
-    assert ears(service)["restarts"] == restarts
+    assert stt(service)["restarts"] == restarts
 
 
 def test_c7_nothing_is_promised_for_what_cannot_be_a_clip(service: Service) -> None:
@@ -262,7 +262,7 @@ def test_a_dropped_clip_is_not_transcribed_to_its_end(service: Service) -> None:
 
 def test_killed_in_the_middle_of_a_clip_it_is_tried_once_more(service: Service) -> None:
     listener = service.listen("kill")
-    before = ears(service)
+    before = stt(service)
     long = speak(service, "kill", long_clip())
     listener.until(lambda: listener.notes, START_SECONDS)
     os.kill(before["pid"], signal.SIGKILL)
@@ -270,7 +270,7 @@ def test_killed_in_the_middle_of_a_clip_it_is_tried_once_more(service: Service) 
     ready = [outcome(listener, message) for message in (long, short)]
     assert [event.type for event in ready] == ["transcript.ready", "transcript.ready"]
     assert ready[0].fields["text"].count("country") >= 2
-    assert ears(service)["restarts"] == before["restarts"] + 1
+    assert stt(service)["restarts"] == before["restarts"] + 1
 
 
 def test_c4_a_deadline_ends_the_stuck_process_and_the_next_clip_is_heard(
@@ -278,9 +278,9 @@ def test_c4_a_deadline_ends_the_stuck_process_and_the_next_clip_is_heard(
 ) -> None:
     # Together with its grace shorter than the silence after which a stopped process is ended anyway.
     with hearing(tmp_path, model, 'deadline = "5s"') as service:
-        until(lambda: ears(service)["state"] == "ready", START_SECONDS)
+        until(lambda: stt(service)["state"] == "ready", START_SECONDS)
         listener, mark = at_work(service, "c4")
-        before = ears(service)
+        before = stt(service)
         stuck = speak(service, "c4", long_clip())
         # At once: the service itself keeps the deadline as long as it can.
         os.kill(before["pid"], signal.SIGSTOP)
@@ -292,7 +292,7 @@ def test_c4_a_deadline_ends_the_stuck_process_and_the_next_clip_is_heard(
         (row,) = [row for row in check_history(service.places.journal).messages if row["id"] == stuck]
         assert (service.places.clips / row["clip"]).exists()
         assert outcome(listener, speak(service, "c4", clip("young_man"))).type == "transcript.ready"
-        assert ears(service)["pid"] != before["pid"]
+        assert stt(service)["pid"] != before["pid"]
 
 
 def test_a_killed_supervisor_takes_its_clips_up_again(service: Service) -> None:
@@ -322,7 +322,7 @@ def test_c5_missing_weights_are_named_with_their_remedy_and_once_mended_the_clip
         until(lambda: "hermesctl models pull tiny.en" in service.hermesctl("services").stdout)
         assert "voice is not understood" in service.hermesctl("status").stdout
         shutil.copytree(pulled("tiny.en") / "tiny.en", service.places.models / "tiny.en")
-        until(lambda: ears(service)["state"] == "ready", START_SECONDS)
+        until(lambda: stt(service)["state"] == "ready", START_SECONDS)
         listener.until(lambda: listener.of_type("transcript.failed"))
         refused = listener.of_type("transcript.failed")[0].fields["message"]
         service.interrupt("c5")

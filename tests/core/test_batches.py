@@ -6,9 +6,9 @@ from supervisor.core.events import (
     EventsSeen,
     InterruptAsked,
     ScaleAsked,
-    Spoke,
     StoodStill,
     TextArrived,
+    TextStreamed,
     WorkerAlive,
 )
 from supervisor.core.policy import Policy
@@ -76,11 +76,11 @@ def test_a_batch_has_a_bound_and_the_rest_follows_in_order() -> None:
 def test_words_wait_for_the_next_batch_and_keep_their_place() -> None:
     world = ready_world()
     world.says("s", "hello")
-    words = Spoke(world.process(0).who, "s/1", 1, "words")
+    words = TextStreamed(world.process(0).who, "s/1", 1, "words")
     world.post(words)
     assert not world.is_urgent
     world.tell_together(InterruptAsked("s", "someone"))
-    assert [type(step.event) for step in world.steps[-2:]] == [Spoke, InterruptAsked]
+    assert [type(step.event) for step in world.steps[-2:]] == [TextStreamed, InterruptAsked]
 
 
 def test_the_end_of_a_turn_is_performed_first_and_starts_last() -> None:

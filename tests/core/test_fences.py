@@ -7,7 +7,14 @@ import pytest
 from supervisor.core import turns
 from supervisor.core.decide import decide
 from supervisor.core.effects import Decision
-from supervisor.core.events import Finished, Spoke, WorkerDied, WorkerReady, WorkerStarted, WorkerUnreachable
+from supervisor.core.events import (
+    Finished,
+    TextStreamed,
+    WorkerDied,
+    WorkerReady,
+    WorkerStarted,
+    WorkerUnreachable,
+)
 from supervisor.core.policy import Policy
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import Proof, State, TurnState, Verdict, Who, WorkerState
@@ -79,7 +86,7 @@ def test_a_worker_that_repeats_itself_does_not_touch_its_next_turn(world: World)
     world.finishes("s/1")
     world.ready(0)
     who = world.process(0).who
-    world.tell(Spoke(who, "s/1", 1, "late"))
+    world.tell(TextStreamed(who, "s/1", 1, "late"))
     world.tell(Finished(who, "s/1", 1, "again", 1, 1))
     assert world.witness.open_turns == {"t": "t/1"}
 

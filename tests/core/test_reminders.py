@@ -6,7 +6,7 @@ import pytest
 
 from supervisor.core.decide import decide, next_deadline
 from supervisor.core.effects import StartWorker
-from supervisor.core.events import Spoke, Ticked
+from supervisor.core.events import TextStreamed, Ticked
 from supervisor.core.policy import Policy
 from supervisor.core.state import WorkerState
 from supervisor.core.timers import Due, LifeDue, RestDue, SilenceDue, TurnDue
@@ -86,7 +86,7 @@ def test_what_is_due_has_its_effect_also_when_a_word_of_an_answer_brings_the_tim
     busy, spare = world.process(world.state.seat_of["s"]).who, 1 - world.state.seat_of["s"]
     world.dies(spare)
     assert world.state.workers[spare].state is WorkerState.RESTING
-    spoke = Spoke(busy, "s/1", 1, "words")
+    spoke = TextStreamed(busy, "s/1", 1, "words")
     assert not decide(world.state, spoke, world.now).effects
     later = decide(world.state, spoke, world.now + world.policy.rest_seconds_max)
     assert [effect.seat for effect in later.effects if isinstance(effect, StartWorker)] == [spare]

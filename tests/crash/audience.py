@@ -15,7 +15,6 @@ from ipc.messages import (
     Answer,
     Done,
     Event,
-    Follow,
     Interrupt,
     Queue,
     Refused,
@@ -23,6 +22,7 @@ from ipc.messages import (
     Retry,
     Seen,
     Submit,
+    Subscribe,
 )
 from ipc.places import Places
 from tests.checker import Sight
@@ -128,7 +128,7 @@ class Audience:
 
     def _begin(self, client: Client) -> None:
         for role in self.roles:
-            role.followed = client.post(Follow(role.sight.session, role.sight.seq))
+            role.followed = client.post(Subscribe(role.sight.session, role.sight.seq))
             role.asked = None
         self._ask(client, self.roles)
 

@@ -20,7 +20,7 @@ import uvloop
 
 from ipc.places import find_places, make_private
 from supervisor import app, wiring
-from supervisor.clients.subscriptions import Feed
+from supervisor.clients.subscriptions import Subscriptions
 from supervisor.config.settings import load
 from supervisor.core import backoff
 from supervisor.core.effects import Answer
@@ -33,8 +33,8 @@ from supervisor.performer import Performer
 from supervisor.services import service, service_spec
 from supervisor.telemetry.systemd_notify import Notifier
 from tests.crash import points
-from tests.crash.puppet_ears import PuppetEars
-from tests.crash.puppets import PuppetRoom
+from tests.crash.puppet_stt import PuppetStt
+from tests.crash.scripted_processes import PuppetPool
 from worker.syscalls import die_with_parent
 
 SURVEY = "points.txt"
@@ -142,7 +142,7 @@ def watch(doom: Doom) -> None:
 
             return watched
 
-    class WatchedFeed(Feed):
+    class WatchedSubscriptions(Subscriptions):
         def delta(self, session: str, frame: bytes) -> None:
             with doom.around(points.WORDS_SHOWN):
                 super().delta(session, frame)
@@ -158,9 +158,9 @@ def watch(doom: Doom) -> None:
         (journal, "connect", connect),
         (wiring, "Engine", WatchedEngine),
         (wiring, "Performer", WatchedPerformer),
-        (wiring, "Feed", WatchedFeed),
+        (wiring, "Subscriptions", WatchedSubscriptions),
         (wiring, "Notifier", WatchedNotifier),
-        (service, "Child", PuppetEars),
+        (service, "Child", PuppetStt),
         # Puppets need no weights, so a machine that has none must not keep them waiting.
         (service_spec.Needed, "is_there", True),
         # A checkpoint after a few records instead of after a few hundred, so that it is met at all.
@@ -186,7 +186,7 @@ def live(home: Path, point: str, when: str, count: int) -> None:
         places = find_places(str(home))
         make_private(places.state)
         opened = journal.Journal.open(places.journal, places.lock)
-        return await app.App(places, load(places.settings_file), opened, PuppetRoom).run()
+        return await app.App(places, load(places.settings_file), opened, PuppetPool).run()
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         status = runner.run(run())

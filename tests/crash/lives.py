@@ -11,7 +11,7 @@ from pathlib import Path
 from ipc.places import find_places, make_private
 from tests.crash.audience import Audience
 from tests.crash.doomed_supervisor import SURVEY
-from tests.crash.plays import CLIPS
+from tests.crash.scenarios import CLIPS
 
 PATIENCE_SECONDS = 20.0
 # More attempts than any test has deaths: only the play that is poison may end as poison.

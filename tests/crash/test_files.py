@@ -22,7 +22,7 @@ from tests.acceptance.sight import state_of
 from tests.checker import Sight, check_history
 from tests.crash.audience import Audience
 from tests.crash.lives import PATIENCE_SECONDS, Forge, Home
-from tests.crash.plays import all_plays
+from tests.crash.scenarios import all_plays
 from tests.waiting import until
 
 SEED = 20_264

@@ -12,8 +12,8 @@ from supervisor.core import effects
 from tests.checker import History, check_history, check_quiet
 from tests.crash.audience import Audience
 from tests.crash.lives import PATIENCE_SECONDS, Forge, Home
-from tests.crash.plays import all_plays, spoken
 from tests.crash.points import ACT_OF, COMMIT, every_point
+from tests.crash.scenarios import all_plays, spoken
 
 POINTS = every_point()
 SIDES = ("before", "after")

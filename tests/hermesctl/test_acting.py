@@ -15,8 +15,6 @@ from ipc.messages import (
     Answer,
     Done,
     Drain,
-    Follow,
-    Following,
     Interrupt,
     Queue,
     Reload,
@@ -26,6 +24,8 @@ from ipc.messages import (
     Scale,
     Show,
     Submit,
+    Subscribe,
+    Subscribed,
     Table,
     Undrain,
 )
@@ -85,7 +85,7 @@ def acting(peer: Peer, request: Request) -> list[Answer]:
             return [Done(note="nothing runs")]
         case Interrupt():
             peer.say(
-                Follow, Story("demo", 1).event("turn.interrupted", turn="demo/2", by="test", killed=KILLED)
+                Subscribe, Story("demo", 1).event("turn.interrupted", turn="demo/2", by="test", killed=KILLED)
             )
             return [Done(("demo/2",))]
         case Submit() | Retry():
@@ -110,7 +110,7 @@ def acting(peer: Peer, request: Request) -> list[Answer]:
             return [Table(({"session": "demo", "seq": 0}, {"session": "idle", "seq": 0}))]
         case Show():
             return [Table(({"seats": 4},))]
-    return [Following(1)]
+    return [Subscribed(1)]
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.acceptance.test_voice import START_SECONDS, ears, hearing
+from tests.acceptance.test_voice import START_SECONDS, hearing, stt
 from tests.fake_model import FakeModel
 from tests.hermesctl.hand import ROOT
 from tests.hermesctl.terminal import hermesctl_in
@@ -11,7 +11,7 @@ from tests.waiting import until
 
 def test_a_spoken_message_shows_what_was_understood_and_is_answered(tmp_path: Path) -> None:
     with FakeModel() as model, hearing(tmp_path, model, "echo = true") as service:
-        until(lambda: ears(service)["state"] == "ready", START_SECONDS)
+        until(lambda: stt(service)["state"] == "ready", START_SECONDS)
         with hermesctl_in(service.home, "chat", "demo") as terminal:
             terminal.shows("say something")
             terminal.say(f"/voice {ROOT / 'tests' / 'speech' / 'ask_not.ogg'}")

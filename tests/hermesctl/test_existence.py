@@ -10,12 +10,12 @@ from ipc.messages import (
     Answer,
     Care,
     Done,
-    Follow,
-    Following,
     Interrupt,
     Request,
     Show,
     Submit,
+    Subscribe,
+    Subscribed,
     Table,
 )
 from tests.hermesctl.hand import Running, hermesctl
@@ -42,10 +42,10 @@ def alone(peer: Peer, request: Request) -> list[Answer]:
     match request:
         case Show(what="sessions"):
             return [Table(({"session": "demo", "seq": 3},))]
-        case Follow(session="demo"):
-            return [Following(3)]
-        case Follow():
-            return [Following(0)]
+        case Subscribe(session="demo"):
+            return [Subscribed(3)]
+        case Subscribe():
+            return [Subscribed(0)]
         case Interrupt():
             return [Done(note="nothing runs in session demo")]
         case Submit():
@@ -93,5 +93,5 @@ def test_a_message_begins_it(supervisor: Path) -> None:
 
 def test_a_tail_may_wait_for_it(tmp_path: Path) -> None:
     with opened(tmp_path, alone) as peer, Running(tmp_path, "tail", "tomorrow", "--wait") as running:
-        peer.say(Follow, Story("tomorrow").event("turn.opened", turn="tomorrow/1", messages=["m_1"]))
+        peer.say(Subscribe, Story("tomorrow").event("turn.opened", turn="tomorrow/1", messages=["m_1"]))
         running.wait_for("tomorrow/1 answers m_1")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.messages import Accepted, Answer, Event, Follow, Following, Refused, Request, Show, Submit, Table
+from ipc.messages import Accepted, Answer, Event, Refused, Request, Show, Submit, Subscribe, Subscribed, Table
 from tests.hermesctl.hand import hermesctl
 from tests.hermesctl.peer import Peer, Story, opened
 
@@ -18,11 +18,11 @@ def refuse(peer: Peer, request: Request) -> list[Answer]:
 
 
 def nothing(peer: Peer, request: Request) -> list[Answer]:
-    return [Following(1) if isinstance(request, Follow) else Table(())]
+    return [Subscribed(1) if isinstance(request, Subscribe) else Table(())]
 
 
 def nobody(peer: Peer, request: Request) -> list[Answer]:
-    return [Following(0) if isinstance(request, Follow) else Table(())]
+    return [Subscribed(0) if isinstance(request, Subscribe) else Table(())]
 
 
 def ends_with(type: str, **fields: object) -> Reply:
@@ -35,9 +35,9 @@ def ends_with(type: str, **fields: object) -> Reply:
             story = Story(request.session)
             opened_turn = story.event("turn.opened", turn="demo/1", messages=["m_1"])
             ending: Event = story.event(type, turn="demo/1", **fields)
-            peer.say(Follow, opened_turn, ending)
+            peer.say(Subscribe, opened_turn, ending)
             return [Accepted("m_1", 0)]
-        return [Following(0)]
+        return [Subscribed(0)]
 
     return reply
 

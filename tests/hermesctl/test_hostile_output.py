@@ -17,8 +17,6 @@ from ipc.messages import (
     Care,
     Delta,
     Done,
-    Follow,
-    Following,
     Interrupt,
     Noted,
     Queue,
@@ -28,12 +26,14 @@ from ipc.messages import (
     Retry,
     Show,
     Submit,
+    Subscribe,
+    Subscribed,
     Table,
 )
 from tests.hermesctl.hand import environment, hermesctl
 from tests.hermesctl.peer import Peer, Story, opened
 from tests.hermesctl.terminal import hermesctl_in
-from tests.house import python_sources
+from tests.house_rules import python_sources
 
 # Clipboard, title, hyperlink, cursor, colour, C1, backspace, delete; directions of writing; shapeless, tags.
 EVIL = (
@@ -99,13 +99,13 @@ def feed() -> list[Answer]:
 def strangers(peer: Peer, request: Request) -> list[Answer]:
     """A supervisor all of whose words come from strangers."""
     match request:
-        case Follow():
-            return [Following(1)]
+        case Subscribe():
+            return [Subscribed(1)]
         case Submit() | Retry():
-            peer.say(Follow, *feed())
+            peer.say(Subscribe, *feed())
             return [Accepted("m_1", 1, note=EVIL)]
         case Interrupt():
-            peer.say(Follow, Story(seq=1).event("turn.interrupted", turn="demo/1", by=EVIL, killed=KILLED))
+            peer.say(Subscribe, Story(seq=1).event("turn.interrupted", turn="demo/1", by=EVIL, killed=KILLED))
             return [Done(("demo/1",), EVIL)]
         case Show(what="story"):
             return [Table(tuple(STORY))]
@@ -205,8 +205,8 @@ def contains(value: Any) -> bool:
 
 def test_h20_tail_prints_nothing_that_acts_on_a_terminal(tmp_path: Path) -> None:
     def reply(peer: Peer, request: Request) -> list[Answer]:
-        if isinstance(request, Follow):
-            return [Following(1), *feed()]
+        if isinstance(request, Subscribe):
+            return [Subscribed(1), *feed()]
         return []
 
     with opened(tmp_path, reply), hermesctl_in(tmp_path, "tail", "demo") as terminal:
@@ -220,8 +220,8 @@ def test_h20_screens_show_what_strangers_wrote_and_draw_nothing_of_it(
     tmp_path: Path, line: tuple[str, ...]
 ) -> None:
     def reply(peer: Peer, request: Request) -> list[Answer]:
-        if isinstance(request, Follow):
-            return [Following(1), *feed()]
+        if isinstance(request, Subscribe):
+            return [Subscribed(1), *feed()]
         return strangers(peer, request)
 
     with opened(tmp_path, reply), hermesctl_in(tmp_path, *line, columns=120, rows=60) as terminal:

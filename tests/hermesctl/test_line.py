@@ -11,7 +11,7 @@ import pytest
 
 from hermesctl.main import COMMANDS
 from hermesctl.main import hermesctl as root
-from ipc.messages import Answer, Following, Request, Show, Table
+from ipc.messages import Answer, Request, Show, Subscribed, Table
 from tests.hermesctl.hand import ROOT, environment, hermesctl
 from tests.hermesctl.peer import Peer, Story, opened
 
@@ -115,7 +115,7 @@ def test_a_broken_pipe_is_quiet(tmp_path: Path) -> None:
         if isinstance(request, Show):
             return [Table(())]
         story = Story()
-        return [Following(500), *(story.event("a.b", text="x" * 1000) for _ in range(500))]
+        return [Subscribed(500), *(story.event("a.b", text="x" * 1000) for _ in range(500))]
 
     with opened(tmp_path, reply):
         process = subprocess.Popen(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermesctl.choices import meant_by
-from ipc.messages import Accepted, Done, Follow, Following, Refused, Request, Respond, Retry
+from ipc.messages import Accepted, Done, Refused, Request, Respond, Retry, Subscribe, Subscribed
 from tests.hermesctl.hand import ROOT, Running, environment, hermesctl
 from tests.hermesctl.peer import DEADLINE_SECONDS, Peer, Story, opened, tables
 from tests.hermesctl.terminal import hermesctl_in
@@ -83,7 +83,7 @@ def test_send_shows_the_question_and_waits_for_the_end(tmp_path: Path) -> None:
         shown = running.wait_for("answer with", "err")
         assert "? demo/1 asks: Which colour?\n    1  red\n    2  blue\n" in shown
         assert "hermesctl answer 'demo/1#1' \"…\"" in shown
-        peer.say(Follow, *answered(story), delta(0, "Red.", attempt=2), done(story, "Red."))
+        peer.say(Subscribe, *answered(story), delta(0, "Red.", attempt=2), done(story, "Red."))
         result = running.end()
     assert (result.code, result.out) == (0, "Let me ask. \nRed.\n")
     assert "“red” by somebody" in result.err
@@ -124,7 +124,7 @@ def test_the_answer_can_be_typed_where_the_question_is_shown(tmp_path: Path) -> 
 
     def reply(peer: Peer, request: Request) -> Items:
         if isinstance(request, Respond):
-            peer.say(Follow, *answered(story), done(story, "Red."))
+            peer.say(Subscribe, *answered(story), done(story, "Red."))
             return [Done(("demo/1",))]
         return playing(lambda _: [*opening(story), *asked(story)])(peer, request)
 
@@ -155,7 +155,7 @@ def test_the_number_of_a_choice_chooses_it(tmp_path: Path) -> None:
 
     def reply(peer: Peer, request: Request) -> Items:
         if isinstance(request, Respond):
-            peer.say(Follow, *answered(story, request.text), done(story, "Blue."))
+            peer.say(Subscribe, *answered(story, request.text), done(story, "Blue."))
             return [Done(("demo/1",))]
         return playing(lambda _: [*opening(story), *asked(story)])(peer, request)
 
@@ -212,16 +212,16 @@ def test_retry_says_a_turn_again_and_streams_the_answer(tmp_path: Path) -> None:
     def reply(peer: Peer, request: Request) -> Items:
         if isinstance(request, Retry):
             story = Story(seq=1)
-            peer.say(Follow, *opening(story), delta(0, "At last."), done(story, "At last."))
+            peer.say(Subscribe, *opening(story), delta(0, "At last."), done(story, "At last."))
             return [Accepted("m_1", 1)]
-        return [Following(1)]
+        return [Subscribed(1)]
 
     with opened(tmp_path, reply) as peer:
         result = hermesctl(tmp_path, "retry", "demo/7")
         (request,) = peer.requests(Retry)
         assert isinstance(request, Retry)
         assert (request.turn, len(request.key) > 20) == ("demo/7", True)
-        assert peer.requests(Follow) == [Follow("demo", None)]
+        assert peer.requests(Subscribe) == [Subscribe("demo", None)]
         assert hermesctl(tmp_path, "retry", "demo/7", "--no-wait").out == "m_1\n"
         assert len({each.key for each in peer.requests(Retry)}) == 2
     assert (result.code, result.out) == (0, "At last.\n")

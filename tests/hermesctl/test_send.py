@@ -10,15 +10,15 @@ from ipc.messages import (
     Delta,
     Done,
     Event,
-    Follow,
-    Following,
     Interrupt,
     Noted,
     Queue,
     Refused,
     Request,
     Submit,
-    Unfollow,
+    Subscribe,
+    Subscribed,
+    Unsubscribe,
 )
 from tests.hermesctl.hand import Running, hermesctl
 from tests.hermesctl.peer import Peer, Story, opened
@@ -43,10 +43,10 @@ def playing(make: Callable[[Story], Items]) -> Callable[[Peer, Request], Items]:
     """A supervisor that accepts a message and then plays a feed."""
 
     def reply(peer: Peer, request: Request) -> Items:
-        if isinstance(request, Follow):
-            return [Following(0)]
+        if isinstance(request, Subscribe):
+            return [Subscribed(0)]
         if isinstance(request, Submit):
-            peer.say(Follow, *make(Story()))
+            peer.say(Subscribe, *make(Story()))
             return [Accepted("m_1", 1)]
         return []
 
@@ -72,14 +72,14 @@ def test_words_are_printed_before_the_turn_has_ended(tmp_path: Path) -> None:
         Running(tmp_path, "send", "demo", "capital?") as running,
     ):
         running.wait_for("Par")
-        peer.say(Follow, delta(3, "is"), done(story, "Paris"))
+        peer.say(Subscribe, delta(3, "is"), done(story, "Paris"))
         assert running.end().out == "Paris\n"
 
 
 def test_the_session_is_followed_before_the_message_is_sent(tmp_path: Path) -> None:
     with opened(tmp_path, playing(lambda s: [*opening(s), done(s, "x")])) as peer:
         hermesctl(tmp_path, "send", "demo", "-", "--id", "k", "--busy", "queue", stdin="from stdin")
-        assert peer.requests(Follow) == [Follow("demo", None)]
+        assert peer.requests(Subscribe) == [Subscribe("demo", None)]
         assert peer.requests(Submit) == [Submit("demo", "from stdin", "k", "queue")]
 
 
@@ -105,7 +105,7 @@ def test_a_piece_that_closes_the_gap_is_shown_at_once(tmp_path: Path) -> None:
         Running(tmp_path, "send", "demo", "x") as running,
     ):
         assert running.wait_for("fo") == "One two three fo"
-        peer.say(Follow, done(story, "One two three four"))
+        peer.say(Subscribe, done(story, "One two three four"))
         assert running.end().out == "One two three four\n"
 
 
@@ -228,7 +228,9 @@ def test_an_interrupted_turn_exits_3_with_the_proof(tmp_path: Path) -> None:
 
 def test_a_refused_message_exits_5(tmp_path: Path) -> None:
     def reply(peer: Peer, request: Request) -> Items:
-        return [Following(0)] if isinstance(request, Follow) else [Refused("the queue is full", "wait", 2.0)]
+        return (
+            [Subscribed(0)] if isinstance(request, Subscribe) else [Refused("the queue is full", "wait", 2.0)]
+        )
 
     with opened(tmp_path, reply):
         result = hermesctl(tmp_path, "send", "demo", "x")
@@ -273,15 +275,15 @@ def test_a_known_key_replays_the_ending_from_the_feed(tmp_path: Path) -> None:
     def reply(peer: Peer, request: Request) -> Items:
         if isinstance(request, Submit):
             return [Accepted("m_1", 7, again=True)]
-        if isinstance(request, Follow) and request.after is not None:
+        if isinstance(request, Subscribe) and request.after is not None:
             story = Story(seq=request.after)
-            return [Following(20), *opening(story), done(story, "Paris")]
-        return [Following(20)] if isinstance(request, Follow) else [Done()]
+            return [Subscribed(20), *opening(story), done(story, "Paris")]
+        return [Subscribed(20)] if isinstance(request, Subscribe) else [Done()]
 
     with opened(tmp_path, reply) as peer:
         result = hermesctl(tmp_path, "send", "demo", "x", "--id", "k")
-        assert peer.wait_for(Unfollow) == Unfollow(1)
-        assert peer.requests(Follow)[-1] == Follow("demo", 6)
+        assert peer.wait_for(Unsubscribe) == Unsubscribe(1)
+        assert peer.requests(Subscribe)[-1] == Subscribe("demo", 6)
     assert (result.code, result.out) == (0, "Paris\n")
 
 
@@ -291,7 +293,7 @@ def test_ctrl_c_interrupts_the_turn_and_shows_the_proof(tmp_path: Path) -> None:
     def reply(peer: Peer, request: Request) -> Items:
         if isinstance(request, Interrupt):
             cut = story.event("turn.interrupted", turn="demo/1", by="hermesctl", partial="Par", killed=KILLED)
-            peer.say(Follow, cut)
+            peer.say(Subscribe, cut)
             return [Done(("demo/1",))]
         return playing(lambda _: [*opening(story), delta(0, "Par")])(peer, request)
 
@@ -334,10 +336,10 @@ def test_a_send_survives_a_restart_of_the_supervisor(tmp_path: Path) -> None:
     story = Story()
     with (
         bereft_send(tmp_path, story) as running,
-        opened(tmp_path, lambda _, request: [Following(story.seq), done(story, "Paris")]) as peer,
+        opened(tmp_path, lambda _, request: [Subscribed(story.seq), done(story, "Paris")]) as peer,
     ):
         result = running.end()
-        assert peer.requests(Follow) == [Follow("demo", 3)]
+        assert peer.requests(Subscribe) == [Subscribe("demo", 3)]
     assert (result.code, result.out) == (0, "Paris\n")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ipc.messages import Done, Follow, Following, Queue, Request, Show, Table
+from ipc.messages import Done, Queue, Request, Show, Subscribe, Subscribed, Table
 from tests.hermesctl.hand import ROOT, environment, hermesctl
 from tests.hermesctl.peer import Peer, opened, tables
 
@@ -137,8 +137,8 @@ def test_text_of_others_cannot_command_the_terminal(tmp_path: Path) -> None:
 
 def test_a_queue_is_listed_and_changed(tmp_path: Path) -> None:
     def reply(peer: Peer, request: Request) -> list[Any]:
-        if isinstance(request, Follow):
-            return [Following(1)]
+        if isinstance(request, Subscribe):
+            return [Subscribed(1)]
         assert isinstance(request, Queue)
         rows = ({"message": "m_5", "busy": "queue", "at": 1.0, "text": "and then?", "held": False},)
         return [Table(rows) if request.act == "list" else Done(note=f"{request.act} it was")]

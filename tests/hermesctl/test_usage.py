@@ -13,7 +13,7 @@ import pytest
 from hermesctl.main import hermesctl as group
 from hermesctl.parameters import duration, size
 from hermesctl.usage_errors import sentences
-from ipc.messages import Accepted, Answer, Event, Follow, Following, Request, Respond, Show, Submit, Table
+from ipc.messages import Accepted, Answer, Event, Request, Respond, Show, Submit, Subscribe, Subscribed, Table
 from supervisor.config.fields import DURATION, SIZE, Reading
 from tests.hermesctl.hand import ROOT, Result, environment, hermesctl
 from tests.hermesctl.peer import Peer, Story, opened
@@ -165,9 +165,9 @@ def answering(peer: Peer, request: Request) -> list[Answer]:
     if isinstance(request, Submit):
         story = Story(request.session)
         turn: Event = story.event("turn.opened", turn="demo/1", messages=["m_1"])
-        peer.say(Follow, turn, story.event("turn.done", turn="demo/1", text="yes"))
+        peer.say(Subscribe, turn, story.event("turn.done", turn="demo/1", text="yes"))
         return [Accepted("m_1", 0)]
-    return [Following(0)]
+    return [Subscribed(0)]
 
 
 def test_bytes_that_are_no_text_are_replaced_in_a_message(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_bytes_typed_into_a_question_or_a_chat_are_no_bug(tmp_path: Path) -> Non
             asked = story.event(
                 "question.asked", turn="demo/1", question="demo/1#1", kind="clarify", text="Who?"
             )
-            peer.say(Follow, opened_turn, asked)
+            peer.say(Subscribe, opened_turn, asked)
             return [Accepted("m_1", 0)]
         return answering(peer, request)
 

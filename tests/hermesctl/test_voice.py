@@ -11,14 +11,14 @@ from hermesctl.clip_upload import store
 from ipc.messages import (
     Accepted,
     Answer,
-    Follow,
-    Following,
     Noted,
     Refused,
     Request,
     Retry,
     Show,
     Submit,
+    Subscribe,
+    Subscribed,
     Table,
 )
 from ipc.places import find_places
@@ -33,12 +33,12 @@ def playing(make: Callable[[Story], Items], accepted: Answer = ACCEPTED) -> Call
     """A supervisor that takes a clip and then plays a feed."""
 
     def reply(peer: Peer, request: Request) -> Items:
-        if isinstance(request, Follow):
-            return [Following(1)]
+        if isinstance(request, Subscribe):
+            return [Subscribed(1)]
         if isinstance(request, Show):
             return [Table(({"kind": "message", "id": request.id, "session": "demo", "state": "refused"},))]
         if isinstance(request, Submit | Retry):
-            peer.say(Follow, *make(Story(seq=1)))
+            peer.say(Subscribe, *make(Story(seq=1)))
             return [accepted]
         return []
 
@@ -160,6 +160,6 @@ def test_a_clip_of_root_belongs_to_the_user_of_the_service(tmp_path: Path) -> No
 def test_a_message_is_retried_in_its_session(tmp_path: Path) -> None:
     with opened(tmp_path, playing(understood)) as peer:
         result = hermesctl(tmp_path, "retry", "m_old")
-        assert peer.requests(Follow)[0].session == "demo"
+        assert peer.requests(Subscribe)[0].session == "demo"
         assert peer.requests(Retry)[0].turn == "m_old"
     assert (result.code, result.out) == (0, "Paris.\n")

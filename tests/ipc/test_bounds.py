@@ -17,7 +17,7 @@ INCOMING: dict[str, Any] = {
     "Request": messages.Request,
     "FromWorker": messages.FromWorker,
     "FromService": service_messages.FromService,
-    "FromHearing": stt_messages.FromHearing,
+    "FromStt": stt_messages.FromStt,
     "FromZygote": service_messages.FromZygote,
 }
 STRUCTS = [(name, struct) for name, union in INCOMING.items() for struct in structs(union)]
@@ -63,7 +63,7 @@ def test_h13_a_value_beyond_its_bound_is_refused_by_its_name(
     ("message", "fault"),
     [
         ({"t": "seen", "cursor": "c", "session": "s", "seq": -1}, "seq is below 0"),
-        ({"t": "unfollow", "follow": 2**63}, "follow is above 9223372036854775807"),
+        ({"t": "unsubscribe", "subscription": 2**63}, "subscription is above 9223372036854775807"),
         ({"t": "retry", "turn": "x" * 301, "key": "k"}, "turn is longer than 300 characters"),
         ({"t": "queue", "session": "s", "act": "secret"}, "act is none of the words it may be"),
         ({"t": "secret"}, "t names no message of this direction"),

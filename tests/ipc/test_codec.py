@@ -17,7 +17,7 @@ DIRECTIONS: dict[str, Any] = {
     for module, names in (
         (messages, ("FromWorker", "ToWorker", "Request", "Answer")),
         (service_messages, ("FromService", "ToZygote", "FromZygote")),
-        (stt_messages, ("ToHearing", "FromHearing")),
+        (stt_messages, ("ToStt", "FromStt")),
     )
     for name in names
 }

@@ -16,7 +16,7 @@ from typing import Any
 
 from ipc import interpreter
 from tests.fake_model import FakeModel
-from tests.house import ROOT
+from tests.house_rules import ROOT
 from tests.service import Service, settings_for
 from tests.waiting import DEADLINE_SECONDS
 

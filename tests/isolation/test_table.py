@@ -7,7 +7,7 @@ from hermesctl.doctor.promises import COLUMNS, Column, column, judge, promise
 from hermesctl.doctor.trial import in_order
 from ipc.interpreter import OURS, PACKAGES
 from ipc.isolation import ATTACKS, Result
-from tests.house import PRODUCT
+from tests.house_rules import PRODUCT
 from tests.isolation.surroundings import documented
 from worker.attacks.attack_table import FUNCTIONS
 

@@ -9,8 +9,8 @@ from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.records import (
     AttemptLost,
     AttemptOpened,
-    AttemptSpoke,
     AttemptStopped,
+    AttemptStreamed,
     CursorMoved,
     MessageDropped,
     Record,
@@ -45,7 +45,7 @@ DONE = TurnDone(session="s", at=5.0, seq=4, turn="s/1", attempt=1, text="", inpu
 FAILED = TurnFailed(session="s", at=5.0, seq=4, turn="s/1", attempt=1, error="e", hint="h")
 REASON = Reason(EndReason.EXITED, "r")
 LOST = AttemptLost(session="s", at=5.0, seq=4, turn="s/1", attempt=1, reason=REASON, losses=1)
-SPOKE = AttemptSpoke(session="s", at=4.0, turn="s/1", attempt=1, offset=0, text="abc")
+SPOKE = AttemptStreamed(session="s", at=4.0, turn="s/1", attempt=1, offset=0, text="abc")
 TOOL = ToolCallStarted(
     session="s",
     at=5.0,
@@ -124,7 +124,7 @@ REFUSED: dict[str, tuple[tuple[Record, ...], Record]] = {
     "words of an ended turn": (OVER, SPOKE),
     "words after a gap": (
         (*RUNNING, SPOKE),
-        AttemptSpoke(session="s", at=5.0, turn="s/1", attempt=1, offset=4, text="x"),
+        AttemptStreamed(session="s", at=5.0, turn="s/1", attempt=1, offset=4, text="x"),
     ),
     "words twice": ((*RUNNING, SPOKE), SPOKE),
     "a second stop": (DYING, STOPPED),

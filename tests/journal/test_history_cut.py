@@ -11,12 +11,12 @@ from ipc.messages import Assign
 from supervisor.config.live import Live
 from supervisor.config.settings import Settings
 from supervisor.core.effects import AssignTurn
-from supervisor.core.events import Finished, Spoke, ToolFinished, ToolStarted
+from supervisor.core.events import Finished, TextStreamed, ToolFinished, ToolStarted
 from supervisor.core.policy import Policy
 from supervisor.core.state import BusyMode, Message, Who
 from supervisor.journal.budget import Budget, cut, told_within
 from supervisor.journal.journal import Journal
-from supervisor.workers.assignment import HISTORY_BYTES_MAX, SAY_BYTES_MAX, TRIED_BYTES_MAX, Briefing
+from supervisor.workers.assignment import HISTORY_BYTES_MAX, SAY_BYTES_MAX, TRIED_BYTES_MAX, AssignBuilder
 from tests.journal.lives import Life
 
 MIB = 1024 * 1024
@@ -73,7 +73,7 @@ def use_tool(lived: Life, who: Who, number: int, arguments: str, result: str, of
 
 def test_h16_the_newest_calls_are_told_and_the_others_counted(journal: Journal) -> None:
     lived, who = life(journal)
-    lived.tell(Spoke(who, "s/1", 1, "I begin. "))
+    lived.tell(TextStreamed(who, "s/1", 1, "I begin. "))
     for number in range(200):
         use_tool(lived, who, number, '{"command": "cat"}', f"{number} " + "x" * 50_000, offset=9)
     lived.tell(Finished(who, "s/1", 1, "I begin. Done.", 1, 1))
@@ -119,7 +119,7 @@ def test_an_older_turn_is_told_whole_or_not_at_all(journal: Journal) -> None:
 def brief(journal: Journal, *texts: str, turn: int = 1, attempt: int = 1) -> Assign:
     messages = tuple(Message(f"m{n}", text, BusyMode.COLLECT, 1.0) for n, text in enumerate(texts))
     effect = AssignTurn(Who(1, 0, 1), "s", f"s/{turn}", attempt, "default", messages)
-    return Briefing(journal.read, Live(Settings()), lambda: None)(effect)
+    return AssignBuilder(journal.read, Live(Settings()), lambda: None)(effect)
 
 
 @pytest.mark.parametrize(("count", "size"), [(1, MIB), (3, MIB), (10, MIB), (1000, MIB // 8), (50_000, 1)])

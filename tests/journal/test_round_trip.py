@@ -13,9 +13,9 @@ from supervisor.core.events import (
     InterruptAsked,
     ModelChanged,
     NotTranscribed,
-    Spoke,
     Steered,
     StopAsked,
+    TextStreamed,
     ToolFinished,
     ToolStarted,
     Transcribed,
@@ -49,8 +49,8 @@ def live_through_a_day(journal: Keeper) -> Life:
     life.ready(1)
     life.say("m1", "first")
     who = life.who(life.busy_seat())
-    life.tell(Spoke(who, "s/1", 1, "Grüße, "))
-    life.tell(Spoke(who, "s/1", 1, "🙂 world"))
+    life.tell(TextStreamed(who, "s/1", 1, "Grüße, "))
+    life.tell(TextStreamed(who, "s/1", 1, "🙂 world"))
     life.tell(ToolStarted(who, "s/1", 1, "c1", "shell", "ls", '{"cmd":"ls"}', "pure", 4))
     life.tell(ToolStarted(who, "s/1", 1, "c2", "shell", "rm", '{"cmd":"rm"}', "unsafe", 9))
     life.tell(ToolFinished(who, "s/1", 1, "c1", True, 12, "a b c"))
@@ -66,7 +66,7 @@ def live_through_a_day(journal: Keeper) -> Life:
     life.tell(NotTranscribed("s", "m8", "no speech in it", "say it again"))
     life.died(who.seat, "out of memory")
     who = life.who(life.busy_seat())
-    life.tell(Spoke(who, "s/1", 2, "Once more"))
+    life.tell(TextStreamed(who, "s/1", 2, "Once more"))
     life.tell(ToolStarted(who, "s/1", 2, "c3", "ask", "which?", "{}", "pure", 9))
     life.tell(Asked(who, "s/1", 2, "c3", "clarify", "Which é?", ("this", "that")))
     life.ready(who.seat)
@@ -78,7 +78,7 @@ def live_through_a_day(journal: Keeper) -> Life:
     life.say("m4", "then")
     life.say("m5", "later")
     who = life.who(life.busy_seat())
-    life.tell(Spoke(who, "s/2", 1, "a long ans"))
+    life.tell(TextStreamed(who, "s/2", 1, "a long ans"))
     life.tell(InterruptAsked("s", "me"))
     life.tell(WorkerStuck(who.seat, who.incarnation, 1, "it waits in the kernel"))
     life.died(who.seat)
@@ -110,7 +110,7 @@ def test_a_stopped_attempt_keeps_its_verdict_over_a_crash(tmp_path: Path) -> Non
     life = Life(journal)
     life.ready(0)
     life.say("m1", "first")
-    life.tell(Spoke(life.who(0), "s/1", 1, "half an ans"))
+    life.tell(TextStreamed(life.who(0), "s/1", 1, "half an ans"))
     life.tell(InterruptAsked("s", "me"))
     journal.close()
     again = open_in(tmp_path)
@@ -131,7 +131,7 @@ def test_a_question_and_its_count_survive_a_restart(tmp_path: Path) -> None:
     life = Life(journal)
     life.ready(0)
     life.say("m1", "first")
-    life.tell(Spoke(life.who(0), "s/1", 1, "let me ask"))
+    life.tell(TextStreamed(life.who(0), "s/1", 1, "let me ask"))
     life.tell(ToolStarted(life.who(0), "s/1", 1, "c1", "ask", "which?", "{}", "pure", 10))
     life.tell(Asked(life.who(0), "s/1", 1, "c1", "clarify", "Which?", ("a", "b")))
     journal.close()
@@ -174,7 +174,7 @@ def test_a_left_turn_is_taken_up_with_what_it_had_said(tmp_path: Path) -> None:
     life = Life(journal)
     life.ready(0)
     life.say("m1", "first")
-    life.tell(Spoke(life.who(0), "s/1", 1, "half an ans"))
+    life.tell(TextStreamed(life.who(0), "s/1", 1, "half an ans"))
     life.tell(StopAsked())
     journal.close()
     again = open_in(tmp_path)

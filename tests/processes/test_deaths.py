@@ -209,13 +209,13 @@ def test_readings_tell_what_a_tree_uses(tmp_path: Path) -> None:
             )
 
             def told() -> bool:
-                reading = stage.processes.readings().get(started.incarnation)
+                reading = stage.processes.usages().get(started.incarnation)
                 return reading is not None and reading.processes == 2 and reading.memory_bytes > 80 << 20
 
             await until(told, "a reading of 80 MB")
-            assert stage.processes.readings()[started.incarnation].pid == started.pid
+            assert stage.processes.usages()[started.incarnation].pid == started.pid
             await stage.kill(started.incarnation)
-            assert stage.processes.readings() == {}
+            assert stage.processes.usages() == {}
 
     play(act())
 

@@ -27,7 +27,7 @@ def test_an_order_goes_to_the_prepared_cell_and_the_next_is_made_behind_it(tmp_p
                 pid = await _prepared(stage)
                 assert (await stage.start(script(), seat)).pid == pid
             await _prepared(stage)
-            assert len(stage.processes.readings()) <= 2
+            assert len(stage.processes.usages()) <= 2
             assert len(stage.prepared()) == 1
 
     play(act())

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ipc.service_messages import Sandbox
-from tests.house import ROOT
+from tests.house_rules import ROOT
 from tests.processes.asking import asked, refused
 from tests.processes.stage import STAND_IN, Stage, play, script
 

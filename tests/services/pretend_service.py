@@ -15,7 +15,7 @@ from ipc.codec import encode
 from ipc.messages import Beat
 from ipc.service_messages import ServiceStart, ServiceState
 from ipc.sockets import BlockingSocket, Wire
-from ipc.stt_messages import Heard
+from ipc.stt_messages import Transcribed
 
 
 def main() -> None:
@@ -64,7 +64,7 @@ def talk(start: ServiceStart, socket: BlockingSocket) -> None:
     socket.send([encode(ServiceState("ready"))])
     heard = socket.receive(None)
     assert heard is not None
-    socket.send([encode(Heard("clip", heard[0].decode(), "en", 1.0))])
+    socket.send([encode(Transcribed("clip", heard[0].decode(), "en", 1.0))])
     beat(socket)
 
 

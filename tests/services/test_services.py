@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-from ipc.stt_messages import Heard
+from ipc.stt_messages import Transcribed
 from ipc.zmtp import Sent
 from supervisor.services import Needed, RestartPolicy
 from tests.services.watching import PATIENCE_SECONDS, has_ended, pretend, running
@@ -215,7 +215,7 @@ def test_what_a_service_says_of_a_clip_reaches_whoever_waits_for_it() -> None:
             await watched.seen("ready")
             assert watched.services.send("talk", b"good day") is Sent.SENT
             await watched.until(lambda: bool(watched.told))
-            assert watched.told == [("talk", Heard("clip", "good day", "en", 1.0))]
+            assert watched.told == [("talk", Transcribed("clip", "good day", "en", 1.0))]
             assert watched.row()["state"] == "ready"
 
     run(story())

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from ipc.stt_messages import FromHearing
+from ipc.stt_messages import FromStt
 from supervisor.services import RestartPolicy, ServiceChanged, Services, ServiceSpec
 from tests.no_containment import uncontained
 
@@ -29,7 +29,7 @@ class Watched:
 
     def __init__(self) -> None:
         self.reports: list[ServiceChanged] = []
-        self.told: list[tuple[str, FromHearing]] = []
+        self.told: list[tuple[str, FromStt]] = []
         self.services: Services
         self.endpoint = ""
         self._news = asyncio.Event()
@@ -38,7 +38,7 @@ class Watched:
         self.reports.append(changed)
         self._news.set()
 
-    def clip_told(self, service: str, message: FromHearing) -> bool:
+    def clip_told(self, service: str, message: FromStt) -> bool:
         self.told.append((service, message))
         self._news.set()
         return True

@@ -21,9 +21,9 @@ from supervisor.core.events import (
     Noted,
     ResumeAsked,
     ScaleAsked,
-    Spoke,
     Steered,
     TextArrived,
+    TextStreamed,
     ToolFinished,
     ToolStarted,
     Transcribed,
@@ -39,8 +39,8 @@ from supervisor.core.policy import Policy
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import BusyMode, ModelState, Proof, Who, session_of
 from tests.pretend_processes import Process
-from tests.simulation.kindness import be_kind, left_alone
 from tests.simulation.people import BUSY, SESSIONS, People
+from tests.simulation.settling import be_kind, left_alone
 from tests.world import World, agent_of
 
 _DIED = Reason(EndReason.EXITED, "words")
@@ -285,7 +285,7 @@ class Cruelty(People):
             ScaleAsked(1),
             ScaleAsked(3),
         ]
-        for spoken in sorted(self.world.ears):
+        for spoken in sorted(self.world.stt):
             events.append(Transcribed(self.world.witness.accepted[spoken], spoken, "words"))
             events.append(DropAsked(self.world.witness.accepted[spoken], spoken, "someone"))
         for question in self.world.witness.questions.values():
@@ -315,7 +315,7 @@ def _reports(process: Process) -> list[Event]:
 
 def _frames(who: Who, turn: str, attempt: int) -> list[Any]:
     return [
-        Spoke(who, turn, attempt, "words "),
+        TextStreamed(who, turn, attempt, "words "),
         ToolStarted(who, turn, attempt, "c0", "shell", "ls", "{}", "pure", 0, 11, 5),
         ToolFinished(who, turn, attempt, "c0", True, 5, "result"),
         Noted(who, turn, attempt),

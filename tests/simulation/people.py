@@ -75,15 +75,15 @@ class People(RuleBasedStateMachine):
         assert isinstance(decision.answer, Accepted) == (message in self.world.witness.accepted)
         assert set(self.world.state.busy) >= busy_before
 
-    @precondition(lambda self: self.world.ears)
+    @precondition(lambda self: self.world.stt)
     @rule(data=st.data(), text=ANSWERS)
     def understands(self, data: st.DataObject, text: str) -> None:
-        self.world.understands(data.draw(st.sampled_from(sorted(self.world.ears))), text)
+        self.world.understands(data.draw(st.sampled_from(sorted(self.world.stt))), text)
 
-    @precondition(lambda self: self.world.ears)
+    @precondition(lambda self: self.world.stt)
     @rule(data=st.data())
     def does_not_understand(self, data: st.DataObject) -> None:
-        self.world.does_not_understand(data.draw(st.sampled_from(sorted(self.world.ears))))
+        self.world.does_not_understand(data.draw(st.sampled_from(sorted(self.world.stt))))
 
     @precondition(lambda self: self.world.witness.accepted)
     @rule(data=st.data())

@@ -34,9 +34,11 @@ def _unnoticed(names: list[str]) -> str:
 def _judges() -> str:
     """The text of all that can turn red, or says how."""
     tests = _ROOT / "tests"
-    names = ("hunt", "kindness", "machine", "mutant", "people", "shapes", "test_simulation")
+    names = ("hunt", "machine", "mutant", "people", "settling", "shapes", "test_simulation")
     files = [tests / "simulation" / f"{name}.py" for name in names]
-    files += [tests / f"{name}.py" for name in ("clockwork", "pretend_processes", "world", "witness")]
+    files += [
+        tests / f"{name}.py" for name in ("invariants", "pretend_processes", "simulated_engine", "world")
+    ]
     files += sorted((tests / "core").rglob("*.py"))
     files += sorted((tests / "core" / "stories").iterdir())
     return "".join(path.read_text() for path in files)

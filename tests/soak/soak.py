@@ -10,8 +10,8 @@ from tests.acceptance.sight import alive, descendants, named
 from tests.checker import check_quiet
 from tests.fake_model import FakeModel
 from tests.service import Service, settings_for
+from tests.soak.faults import Weather
 from tests.soak.visitors import Crowd
-from tests.soak.weather import Weather
 from tests.waiting import until
 from tests.weights import pulled
 

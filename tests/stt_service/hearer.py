@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ipc.codec import encode
-from ipc.stt_messages import Forget, FromHearing, Heard, Hearing, NotHeard, Transcribe
+from ipc.stt_messages import Forget, FromStt, NotTranscribed, Transcribe, Transcribed, TranscriptProgress
 from ipc.zmtp import Sent
 from supervisor.services import ServiceSpec
 from tests.services.watching import PATIENCE_SECONDS, QUICK, Watched, running
@@ -49,22 +49,24 @@ class Hearer:
     def forget(self, message: str) -> None:
         assert self.watched.services.send("stt", encode(Forget(message))) is Sent.SENT
 
-    async def answer(self, message: str) -> Heard | NotHeard:
+    async def answer(self, message: str) -> Transcribed | NotTranscribed:
         await self.watched.until(lambda: bool(self._answers(message)))
         (answer,) = self._answers(message)
         return answer
 
-    async def hear(self, clip: Path | bytes, **wish: Any) -> Heard | NotHeard:
+    async def hear(self, clip: Path | bytes, **wish: Any) -> Transcribed | NotTranscribed:
         return await self.answer(self.send(clip, **wish))
 
-    def progress(self, message: str) -> list[Hearing]:
-        return [one for one in self.said() if isinstance(one, Hearing) and one.message == message]
+    def progress(self, message: str) -> list[TranscriptProgress]:
+        return [one for one in self.said() if isinstance(one, TranscriptProgress) and one.message == message]
 
-    def said(self) -> list[FromHearing]:
+    def said(self) -> list[FromStt]:
         return [message for _, message in self.watched.told]
 
-    def _answers(self, message: str) -> list[Heard | NotHeard]:
-        return [one for one in self.said() if not isinstance(one, Hearing) and one.message == message]
+    def _answers(self, message: str) -> list[Transcribed | NotTranscribed]:
+        return [
+            one for one in self.said() if not isinstance(one, TranscriptProgress) and one.message == message
+        ]
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ipc.stt_messages import Heard, Hearing, NotHeard
+from ipc.stt_messages import NotTranscribed, Transcribed, TranscriptProgress
 from tests.stt_service.conftest import Listen
 from tests.stt_service.hearer import Hearer, hearing
 from tests.stt_service.sounds import KINDS, SAID, clip, file_of, samples_of, silence
@@ -28,9 +28,9 @@ def minute() -> bytes:
     return file_of(np.concatenate(parts), "ogg")
 
 
-async def heard(hearer: Hearer, content: Any, **wish: Any) -> Heard:
+async def heard(hearer: Hearer, content: Any, **wish: Any) -> Transcribed:
     answer = await hearer.hear(content, **wish)
-    assert isinstance(answer, Heard), answer
+    assert isinstance(answer, Transcribed), answer
     return answer
 
 
@@ -70,13 +70,13 @@ def test_a_long_clip_tells_its_progress_and_a_command_overtakes_it(listen: Liste
         long = hearer.send(minute())
         await hearer.watched.until(lambda: bool(hearer.progress(long)))
         short = hearer.send(clip("young_man"))
-        assert isinstance(await hearer.answer(short), Heard)
+        assert isinstance(await hearer.answer(short), Transcribed)
         answer = await hearer.answer(long)
-        assert isinstance(answer, Heard)
-        order = [one.message for one in hearer.said() if not isinstance(one, Hearing)]
+        assert isinstance(answer, Transcribed)
+        order = [one.message for one in hearer.said() if not isinstance(one, TranscriptProgress)]
         assert order[-2:] == [short, long]
         steps = hearer.progress(long)
-        assert steps[0] == Hearing(long, 0.0, round(answer.seconds, 2))
+        assert steps[0] == TranscriptProgress(long, 0.0, round(answer.seconds, 2))
         assert [one.seconds_done for one in steps] == sorted(one.seconds_done for one in steps)
         assert len(steps) >= 4
         assert all(answer.text.startswith(one.text) for one in steps)
@@ -97,7 +97,7 @@ def test_a_forgotten_clip_is_not_answered_and_leaves_its_lane(listen: Listen) ->
         hearer.forget("m_unknown")
         # Long as well, so it needs the lane that the forgotten one had.
         last = await heard(hearer, minute())
-        answered = {one.message for one in hearer.said() if not isinstance(one, Hearing)}
+        answered = {one.message for one in hearer.said() if not isinstance(one, TranscriptProgress)}
         assert answered & {long, waits, last.message} == {last.message}
         assert hearer.progress(waits) == []
         assert hearer.watched.states() == ["starting", "warming", "ready"]
@@ -108,7 +108,7 @@ def test_a_forgotten_clip_is_not_answered_and_leaves_its_lane(listen: Listen) ->
 def test_a_deadline_ends_the_clip_by_name_and_the_next_one_is_heard(listen: Listen) -> None:
     async def story(hearer: Hearer) -> None:
         late = await hearer.hear(minute(), deadline_seconds=0.2)
-        assert isinstance(late, NotHeard)
+        assert isinstance(late, NotTranscribed)
         assert late.reason == "transcribing took longer than 0.2 s"
         await heard(hearer, clip("young_man"))
 
@@ -121,7 +121,7 @@ def test_hints_and_languages_are_taken_or_refused_by_name() -> None:
             answer = await heard(hearer, clip("leisure"), hotwords="Dashwood", language="en")
             assert "Dashwood" in answer.text
             other = await hearer.hear(clip("leisure"), language="de")
-            assert isinstance(other, NotHeard)
+            assert isinstance(other, NotTranscribed)
             assert other.reason == "this STT model knows English only, not 'de'"
             assert "models pull base" in other.hint
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from ipc.codec import encode
-from ipc.stt_messages import Heard, NotHeard, Transcribe
+from ipc.stt_messages import NotTranscribed, Transcribe, Transcribed
 from stt_service.audio_decoding import decode
 from stt_service.decoder_pool import DecoderPool
 from stt_service.errors import CannotTranscribe
@@ -32,8 +32,8 @@ def run(story: Coroutine[Any, Any, None]) -> None:
     asyncio.run(story)
 
 
-def what_became(answer: Heard | NotHeard) -> str:
-    return answer.reason if isinstance(answer, NotHeard) else HEARD
+def what_became(answer: Transcribed | NotTranscribed) -> str:
+    return answer.reason if isinstance(answer, NotTranscribed) else HEARD
 
 
 def test_c7_fifty_hostile_files_end_by_name_and_the_service_lives(listen: Listen) -> None:
@@ -48,7 +48,7 @@ def test_c7_fifty_hostile_files_end_by_name_and_the_service_lives(listen: Listen
             if not re.search(pattern, became):
                 unexpected[name] = became
         assert unexpected == {}
-        assert isinstance(await hearer.hear(clip("young_man")), Heard)
+        assert isinstance(await hearer.hear(clip("young_man")), Transcribed)
         assert hearer.watched.row()["pid"] == pid
         assert max_memory_bytes(pid) < 1024**3
 
@@ -61,7 +61,7 @@ def test_what_is_missing_of_a_damaged_clip_is_said(listen: Listen) -> None:
     async def story(hearer: Hearer) -> None:
         for kind in ("ogg", "webm", "flac", "wav"):
             answer = await hearer.hear(files[f"{kind}, its second half lost"][0])
-            assert isinstance(answer, Heard)
+            assert isinstance(answer, Transcribed)
             assert re.search(
                 "only 3.. s could be decoded|the end of the file is missing", str(answer.cautions)
             )

@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from stt_service.lanes import Lanes
-from tests.house import ROOT
+from tests.house_rules import ROOT
 from tests.waiting import DEADLINE_SECONDS, soon
 
 LONG, SHORT = 60.0, 3.0

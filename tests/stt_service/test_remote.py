@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ipc.stt_messages import Heard, NotHeard
+from ipc.stt_messages import NotTranscribed, Transcribed
 from tests.services.watching import running
 from tests.stt_service.hearer import hearing, spec
 from tests.stt_service.sounds import SAID, clip, file_of, silence
@@ -68,9 +68,9 @@ def test_a_clip_goes_to_the_server_as_it_came_and_silence_never_does() -> None:
     async def story(server: _Server) -> None:
         async with hearing(engines=["openai"], remote=server.remote, prompt="Names: Ada.") as hearer:
             answer = await hearer.hear(clip("young_man"), language="en", hotwords="Dashwood")
-            assert isinstance(answer, Heard)
+            assert isinstance(answer, Transcribed)
             assert (answer.text, answer.language) == ("from far away", "en")
-            assert isinstance(await hearer.hear(file_of(silence(3), "ogg")), NotHeard)
+            assert isinstance(await hearer.hear(file_of(silence(3), "ogg")), NotTranscribed)
             ((path, key, body),) = server.requests
             assert (path, key) == ("/v1/audio/transcriptions", "Bearer a-key")
             for part in (
@@ -109,7 +109,7 @@ def test_what_a_server_answers_instead_is_told_by_name(
     async def story(server: _Server) -> None:
         async with hearing(engines=["openai"], remote=server.remote) as hearer:
             became = await hearer.hear(clip("young_man"))
-            assert isinstance(became, NotHeard)
+            assert isinstance(became, NotTranscribed)
             assert (became.reason, became.again) == (reason, again)
         assert len(server.requests) == 1, "it was asked once, and nobody else"
 
@@ -124,7 +124,7 @@ def test_the_next_engine_hears_what_the_first_cannot() -> None:
         async with hearing(engines=["openai", "faster-whisper"], remote=nobody) as hearer:
             assert hearer.watched.row()["detail"] == "whisper-1 at 127.0.0.1, then tiny.en"
             answer = await hearer.hear(clip("young_man"))
-            assert isinstance(answer, Heard)
+            assert isinstance(answer, Transcribed)
             assert errors(SAID["young_man"], answer.text) <= 1
 
     run(story())

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hermesctl.weight_catalogue import find
-from ipc.stt_messages import Heard, NotHeard
+from ipc.stt_messages import NotTranscribed, Transcribed
 from stt_service.weight_check import KNOWN
 from tests.services.watching import running
 from tests.stt_service.hearer import hearing, spec
@@ -91,8 +91,8 @@ def test_a_service_lost_in_the_middle_of_a_clip_hears_the_next_one(number: signa
             await hearer.watched.until(lambda: len(hearer.progress(long)) >= 2)
             os.kill(hearer.watched.row()["pid"], number)
             await hearer.watched.seen("ready", times=2)
-            assert isinstance(await hearer.hear(clip("young_man")), Heard)
-            assert not [one for one in hearer.said() if isinstance(one, Heard) and one.message == long]
+            assert isinstance(await hearer.hear(clip("young_man")), Transcribed)
+            assert not [one for one in hearer.said() if isinstance(one, Transcribed) and one.message == long]
 
     run(story())
 
@@ -102,7 +102,7 @@ def test_clips_sent_while_it_warms_are_heard_when_it_is_ready() -> None:
         async with hearing() as hearer:
             os.kill(hearer.watched.row()["pid"], signal.SIGKILL)
             await hearer.watched.seen("warming", times=2)
-            assert isinstance(await hearer.hear(clip("young_man")), Heard)
+            assert isinstance(await hearer.hear(clip("young_man")), Transcribed)
 
     run(story())
 
@@ -127,13 +127,13 @@ def test_a_service_out_of_memory_in_the_middle_of_a_clip_hears_the_next_one() ->
             await hearer.watched.until(
                 lambda: (
                     "resting" in hearer.watched.states()
-                    or any(isinstance(one, NotHeard) and one.message == hungry for one in hearer.said())
+                    or any(isinstance(one, NotTranscribed) and one.message == hungry for one in hearer.said())
                 )
             )
             if "resting" not in hearer.watched.states():
                 resource.prlimit(pid, resource.RLIMIT_DATA, (most, most))
             else:
                 await hearer.watched.seen("ready", times=2)
-            assert isinstance(await hearer.hear(clip("young_man")), Heard)
+            assert isinstance(await hearer.hear(clip("young_man")), Transcribed)
 
     run(story())

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from supervisor.processes.cells.own_cgroup import own_folder
-from tests.house import ROOT
+from tests.house_rules import ROOT
 from tests.waiting import until
 
 SYSTEMD = Path("/lib/systemd/systemd")

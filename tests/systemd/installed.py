@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hermesctl.errors import NotRunning
 from ipc.places import Places
-from tests.house import ROOT
+from tests.house_rules import ROOT
 from tests.service import Service
 from tests.systemd.box import Box
 from tests.waiting import until

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hermesctl.unit_files import SLICE, SYSUSERS, Program, Scope, render, sysusers
 from ipc.places import SYSTEM, Places
-from tests.house import ROOT
+from tests.house_rules import ROOT
 
 FOLDER = ROOT / "systemd"
 PROGRAM = Program(

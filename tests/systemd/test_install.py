@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ipc.places import Places
 from tests.fake_model import FakeModel
-from tests.house import ROOT
+from tests.house_rules import ROOT
 from tests.service import settings_for
 from tests.systemd.box import Box
 from tests.systemd.installed import UNIT, Installed

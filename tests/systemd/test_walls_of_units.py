@@ -10,7 +10,7 @@ import pytest
 from ipc.places import Places, find_places
 from tests.acceptance.sight import FORK_BOMB, named, shell, sleeper, worker_of
 from tests.fake_model import FakeModel
-from tests.house import ROOT
+from tests.house_rules import ROOT
 from tests.service import settings_for
 from tests.systemd.box import Box
 from tests.systemd.installed import Installed

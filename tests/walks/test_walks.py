@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.fake_model import FakeModel
-from tests.house import ROOT
+from tests.house_rules import ROOT
 from tests.walks.scenes import SCENES
 from tests.walks.walk import ACTS, BESIDE, LEFT_OUT, WAITS, files, returns, walk
 

@@ -47,11 +47,11 @@ BESIDE = {
     "supervisor/host/disk_space.py:Storage._looked",
     "supervisor/processes/usage.py:read",
     "supervisor/processes/watch.py:Watch._run",
-    "supervisor/workers/router.py:Switchboard._pulse_arrived",
+    "supervisor/workers/router.py:Router._pulse_arrived",
     "stt_service/transcriber.py:Service._beat",
     "worker/lifecycle.py:Life._beat",
     # acknowledgements of frames
-    "supervisor/workers/router.py:Switchboard.acknowledge",
+    "supervisor/workers/router.py:Router.acknowledge",
     "worker/outbox.py:Outbox.acknowledge",
     # deferred work of the zygote
     "worker/zygote.py:Zygote._rest",
@@ -71,9 +71,9 @@ ACTS = {
     # events, and the records and effects that are decided
     "supervisor/engine.py:Engine._put",
     "supervisor/engine.py:Engine.hold",
-    "supervisor/core/decision.py:Ledger.tell",
-    "supervisor/core/decision.py:Ledger.note",
-    "supervisor/core/decision.py:Ledger.perform",
+    "supervisor/core/decision.py:Draft.tell",
+    "supervisor/core/decision.py:Draft.note",
+    "supervisor/core/decision.py:Draft.perform",
     # the journal
     "supervisor/journal/lock.py:take",
     "supervisor/journal/load.py:load",

@@ -17,15 +17,15 @@ from supervisor.core.effects import ForgetClip, Transcribe
 from supervisor.core.events import Event, NotTranscribed, Transcribed
 from supervisor.services import ServiceChanged, Services, ServiceSpec
 from supervisor.stt import clip_store, stt_spec, transcription
-from supervisor.stt.transcription import Hearing
+from supervisor.stt.transcription import Transcription
 from tests.no_containment import uncontained
 from tests.services.watching import PATIENCE_SECONDS, QUICK
-from tests.supervisor.pretend_ears import SLOW_SECONDS
+from tests.supervisor.pretend_stt import SLOW_SECONDS
 from tests.waiting import soon
 
 
 class Heard:
-    """A Hearing on a real service, and all that has come of it."""
+    """A Transcription on a real service, and all that has come of it."""
 
     def __init__(self, folder: Path, stt: Stt, fails: str) -> None:
         self.folder = folder
@@ -34,10 +34,10 @@ class Heard:
         self.states: list[str] = []
         self._news = asyncio.Event()
         self.live = Live(Settings(stt=stt))
-        self.hearing = Hearing(live=self.live, clips=folder, post=self._posted, progress=self._progress)
+        self.hearing = Transcription(live=self.live, clips=folder, post=self._posted, progress=self._progress)
         options = {"mended": str(folder / "mended"), "fails": fails}
         self.spec = ServiceSpec(
-            "stt", "tests.supervisor.pretend_ears", options, PATIENCE_SECONDS, restart=QUICK
+            "stt", "tests.supervisor.pretend_stt", options, PATIENCE_SECONDS, restart=QUICK
         )
         self.services: Services
 

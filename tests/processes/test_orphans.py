@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.processes import procfs
-from supervisor.processes.orphans import Record, sweep_leftovers
+from supervisor.processes.orphans import Record, sweep_orphans
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def _child(sleeper: subprocess.Popen[str]) -> procfs.Process:
 def test_a_leftover_is_ended_with_all_below_it(tmp_path: Path, sleeper: subprocess.Popen[str]) -> None:
     child = _child(sleeper)
     Record(tmp_path / "processes").add(_process(sleeper.pid))
-    assert sweep_leftovers(tmp_path / "processes").killed >= 1
+    assert sweep_orphans(tmp_path / "processes").killed >= 1
     assert procfs.living(child) is None
     # A shell whose child was killed may end before its own turn comes.
     assert sleeper.wait(10) in (0, -9, 137)
@@ -45,7 +45,7 @@ def test_a10_a_recycled_pid_is_never_hit(tmp_path: Path, sleeper: subprocess.Pop
     child = _child(sleeper)
     real = _process(sleeper.pid)
     Record(tmp_path / "processes").add(procfs.Process(real.pid, real.started - 1))
-    assert sweep_leftovers(tmp_path / "processes").killed == 0
+    assert sweep_orphans(tmp_path / "processes").killed == 0
     assert not procfs.kill(procfs.Process(real.pid, real.started - 1))
     assert list(procfs.descendants(procfs.Process(real.pid, real.started - 1), 10)) == []
     assert procfs.living(real) is not None
@@ -58,7 +58,7 @@ def test_a_record_of_another_boot_means_nothing(tmp_path: Path, sleeper: subproc
     Record(file).add(_process(sleeper.pid))
     where, line = file.read_text().splitlines()
     file.write_text(f"another {where}\n{line}\n")
-    assert sweep_leftovers(file).killed == 0
+    assert sweep_orphans(file).killed == 0
     assert sleeper.poll() is None
 
 
@@ -67,9 +67,9 @@ def test_a_damaged_record_means_nothing(tmp_path: Path, damage: str) -> None:
     file = tmp_path / "processes"
     Record(file).add(procfs.NOBODY)
     file.write_text(file.read_text().splitlines()[0] + f"\n{damage}")
-    assert sweep_leftovers(file).killed == 0
+    assert sweep_orphans(file).killed == 0
     file.write_text(damage)
-    assert sweep_leftovers(file).killed == 0
+    assert sweep_orphans(file).killed == 0
 
 
 def test_a_long_record_is_written_anew_and_keeps_the_living(
@@ -83,5 +83,5 @@ def test_a_long_record_is_written_anew_and_keeps_the_living(
         record.add(gone)
         record.remove(gone)
     assert len((tmp_path / "processes").read_text().splitlines()) < 600
-    assert sweep_leftovers(tmp_path / "processes").killed >= 1
+    assert sweep_orphans(tmp_path / "processes").killed >= 1
     assert sleeper.wait(10) is not None

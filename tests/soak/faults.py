@@ -1,4 +1,4 @@
-"""What breaks the service: workers, zygote, ears and supervisor are killed, stopped and let go, at random."""
+"""What breaks the service: workers, zygote, stt and supervisor are killed, stopped and let go, at random."""
 
 import os
 import random
@@ -28,8 +28,8 @@ class Weather:
             "worker stopped for a while": (3, lambda: self._hold(self._worker())),
             "zygote killed": (0.7, lambda: self._hit(self._zygote(), signal.SIGKILL)),
             "zygote stopped for a while": (1, lambda: self._hold(self._zygote())),
-            "ears killed": (0.5, lambda: self._hit(self._ears(), signal.SIGKILL)),
-            "ears stopped for a while": (1, lambda: self._hold(self._ears())),
+            "stt killed": (0.5, lambda: self._hit(self._ears(), signal.SIGKILL)),
+            "stt stopped for a while": (1, lambda: self._hold(self._ears())),
             "supervisor stopped for a while": (2, lambda: self._hold(self._supervisor())),
             "supervisor killed": (1, self._kill),
             "supervisor restarted": (0.3, self._restart),

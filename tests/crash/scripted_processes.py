@@ -37,12 +37,12 @@ from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import Proof
 from supervisor.handoff.carried_workers import HandedProcesses
 from supervisor.processes.survivors import Survivor
-from supervisor.processes.usage import Reading
+from supervisor.processes.usage import TreeUsage
 from supervisor.processes.worker_processes import Connected
 from worker.outbox import Outbox
 
 
-class PuppetRoom:
+class PuppetPool:
     """Starts and kills at once; whoever asks for a proof gets one."""
 
     cell_name = "puppets"
@@ -100,7 +100,7 @@ class PuppetRoom:
     def is_known(self, incarnation: int) -> bool:
         return incarnation in self._puppets
 
-    def readings(self) -> Mapping[int, Reading]:
+    def usages(self) -> Mapping[int, TreeUsage]:
         return {}
 
     def _end(self, incarnation: int, words: str) -> None:

@@ -14,7 +14,7 @@ from hermesctl.chat.connection import (
     Disconnected,
     Received,
 )
-from ipc.messages import Accepted, Event, Follow, Following, Interrupt, Queue, Refused, Request, Submit
+from ipc.messages import Accepted, Event, Interrupt, Queue, Refused, Request, Submit, Subscribe, Subscribed
 from ipc.places import find_places
 from tests.hermesctl.peer import Peer, Story, opened
 from tests.hermesctl.test_send import Items
@@ -55,8 +55,8 @@ def running(home: Path) -> Iterator[Held]:
 
 def answering(*kinds: type, head: int = 0) -> Callable[[Peer, Request], Items]:
     def reply(peer: Peer, request: Request) -> Items:
-        if isinstance(request, Follow):
-            return [Following(head)]
+        if isinstance(request, Subscribe):
+            return [Subscribed(head)]
         return [Accepted("m_1", 1)] if isinstance(request, kinds) else []
 
     return reply
@@ -102,14 +102,14 @@ def test_a_session_is_read_from_the_recent_past_and_then_from_where_it_was_left(
     with contextlib.ExitStack() as stack:
         with opened(tmp_path, answering(head=1000)) as first:
             held = stack.enter_context(running(tmp_path))
-            assert first.wait_for(Follow, 2) == Follow("demo", 1000 - RECENT_EVENTS)
-            first.say(Follow, story.event("session.released"))
+            assert first.wait_for(Subscribe, 2) == Subscribe("demo", 1000 - RECENT_EVENTS)
+            first.say(Subscribe, story.event("session.released"))
             told = held.wait_for(Received)
             assert isinstance(told, Received)
             assert isinstance(told.item, Event)
         held.wait_for(Disconnected)
         with opened(tmp_path, answering(head=1001)) as second:
-            assert second.wait_for(Follow) == Follow("demo", 1001)
+            assert second.wait_for(Subscribe) == Subscribe("demo", 1001)
 
 
 def test_another_session_takes_unanswered_messages_along(tmp_path: Path) -> None:
@@ -118,5 +118,5 @@ def test_another_session_takes_unanswered_messages_along(tmp_path: Path) -> None
         peer.wait_for(Submit)
         held.connection.subscribe("other", 5)
         assert held.wait_for(Connected, 2) == Connected("other")
-        assert peer.wait_for(Follow, 3) == Follow("other", 5)
+        assert peer.wait_for(Subscribe, 3) == Subscribe("other", 5)
         assert peer.wait_for(Submit, 2) == HELLO

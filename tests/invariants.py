@@ -21,8 +21,8 @@ from supervisor.core.events import (
 from supervisor.core.records import (
     AttemptLost,
     AttemptOpened,
-    AttemptSpoke,
     AttemptStopped,
+    AttemptStreamed,
     AttemptStuck,
     CursorMoved,
     MessageAccepted,
@@ -48,7 +48,7 @@ from tests.pretend_processes import Process
 
 # What belongs to an attempt that runs, or has just been stopped.
 _OF_AN_ATTEMPT = (
-    AttemptSpoke, AttemptLost, AttemptStopped, AttemptStuck, ToolCallStarted, ToolCallFinished,
+    AttemptStreamed, AttemptLost, AttemptStopped, AttemptStuck, ToolCallStarted, ToolCallFinished,
 )  # fmt: skip
 
 
@@ -303,18 +303,18 @@ def _has_words(message: str, records: list[Record]) -> bool:
 
 
 def check_clip(
-    effect: Transcribe | ForgetClip, witness: Witness, ears: set[str], late: set[Who | str]
+    effect: Transcribe | ForgetClip, witness: Witness, stt: set[str], late: set[Who | str]
 ) -> None:
     """A clip is given once in a life to whoever transcribes it, and taken back only from there.
 
     Within the batch it may have been dropped, or its words may have come.
     """
     if isinstance(effect, ForgetClip):
-        assert effect.message in ears or effect.message in late, f"{effect} takes back what nobody has"
+        assert effect.message in stt or effect.message in late, f"{effect} takes back what nobody has"
         return
     is_waited_for = effect.message in witness.transcribing or effect.message in late
     assert is_waited_for, f"{effect} though nobody waits for its words"
-    assert effect.message not in ears, f"{effect} for the second time"
+    assert effect.message not in stt, f"{effect} for the second time"
     assert effect.session == witness.accepted[effect.message]
 
 

@@ -17,7 +17,7 @@ from ipc.codec import Decoder, encode
 from ipc.messages import Beat
 from ipc.service_messages import ServiceStart, ServiceState
 from ipc.sockets import BlockingSocket, Wire
-from ipc.stt_messages import Forget, Heard, Hearing, NotHeard, ToHearing, Transcribe
+from ipc.stt_messages import Forget, NotTranscribed, ToStt, Transcribe, Transcribed, TranscriptProgress
 
 SLOW_SECONDS = 0.4
 
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def serve(socket: BlockingSocket, deaf: bool) -> None:
-    decoder: Decoder[ToHearing] = Decoder(ToHearing)
+    decoder: Decoder[ToStt] = Decoder(ToStt)
     while True:
         socket.send([encode(Beat())])
         parts = socket.receive(0.05)
@@ -56,32 +56,32 @@ def hear(socket: BlockingSocket, order: Transcribe) -> None:
     is_first = not mark.exists()
     mark.touch()
     if what != "mute":
-        socket.send([encode(Hearing(order.message, 0.0, 60.0))])
+        socket.send([encode(TranscriptProgress(order.message, 0.0, 60.0))])
     match what:
         case "words":
-            socket.send([encode(Heard(order.message, " the words ", "en", 3.0))])
+            socket.send([encode(Transcribed(order.message, " the words ", "en", 3.0))])
         case "slow":
             select.select([], [], [], SLOW_SECONDS)
-            socket.send([encode(Heard(order.message, "the words", "en", 3.0))])
+            socket.send([encode(Transcribed(order.message, "the words", "en", 3.0))])
         case "blank":
-            socket.send([encode(Heard(order.message, "  ", "en", 3.0))])
+            socket.send([encode(Transcribed(order.message, "  ", "en", 3.0))])
         case "nothing":
-            socket.send([encode(NotHeard(order.message, "it is a picture", "send sound"))])
+            socket.send([encode(NotTranscribed(order.message, "it is a picture", "send sound"))])
         case "again":
-            socket.send([encode(NotHeard(order.message, "the server is away", "wait", again=True))])
+            socket.send([encode(NotTranscribed(order.message, "the server is away", "wait", again=True))])
         case "again-once" if not is_first:
-            socket.send([encode(Heard(order.message, "the words", "en", 3.0))])
+            socket.send([encode(Transcribed(order.message, "the words", "en", 3.0))])
         case "again-once":
-            socket.send([encode(NotHeard(order.message, "the server is away", "wait", again=True))])
+            socket.send([encode(NotTranscribed(order.message, "the server is away", "wait", again=True))])
         case "long":
-            socket.send([encode(Hearing(order.message, 30.0, 60.0, "the first half"))])
-            socket.send([encode(Heard(order.message, "the first half and the second", "en", 60.0))])
+            socket.send([encode(TranscriptProgress(order.message, 30.0, 60.0, "the first half"))])
+            socket.send([encode(Transcribed(order.message, "the first half and the second", "en", 60.0))])
         case "crash":
             os.kill(os.getpid(), signal.SIGSEGV)
         case "crash-once" if is_first:
             os.kill(os.getpid(), signal.SIGKILL)
         case "crash-once":
-            socket.send([encode(Heard(order.message, "the words", "en", 3.0))])
+            socket.send([encode(Transcribed(order.message, "the words", "en", 3.0))])
 
 
 if __name__ == "__main__":

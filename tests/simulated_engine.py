@@ -29,12 +29,11 @@ from supervisor.core.effects import (
 )
 from supervisor.core.policy import Policy
 from supervisor.core.records import AttemptOpened, Record, TurnOpened
-from supervisor.core.state import Leftover, ModelState, State, Who
+from supervisor.core.state import ModelState, Orphan, State, Who
 from supervisor.decider import RETRY_SECONDS, Decided, Decider
 from supervisor.journal.memory import MemoryJournal
 from supervisor.journal.snapshot import durable
-from tests.pretend_processes import Process, is_echo
-from tests.witness import (
+from tests.invariants import (
     Witness,
     check_clip,
     check_effect,
@@ -44,6 +43,7 @@ from tests.witness import (
     check_workers,
     named,
 )
+from tests.pretend_processes import Process, is_stale
 
 # Small, so that what gathers needs several batches.
 _BATCH_MAX = 4
@@ -76,7 +76,7 @@ class Clockwork:
         self.steps: list[Step] = []
         self.batches: list[int] = []  # how many steps each had
         self.processes: dict[Who, Process] = {}
-        self.ears: set[str] = set()  # messages whose clips this life has given to be transcribed
+        self.stt: set[str] = set()  # messages whose clips this life has given to be transcribed
         self.model = events.ModelChanged(ModelState.READY)
         self._messages = 0
         self._calls = 0
@@ -155,7 +155,7 @@ class Clockwork:
             is_dropped = self._decider.trouble and isinstance(event, events.WorkerAlive | events.HostRead)
             self._pending += not is_dropped
             match event:
-                case events.Spoke():
+                case events.TextStreamed():
                     self._decider.hold(_giving(event))
                 case events.InterruptAsked():
                     self._decider.post(_giving(event), self._answered)
@@ -183,7 +183,7 @@ class Clockwork:
         self._answers = []
         self._decider.written()
         self._is_resting = True
-        assert self.ears == self.witness.transcribing, "a clip that nobody transcribes, or for nobody"
+        assert self.stt == self.witness.transcribing, "a clip that nobody transcribes, or for nobody"
         check_state(self.state)
         check_workers(self.state, self.processes)
         remembered = self.journal.load(self.policy)
@@ -216,7 +216,7 @@ class Clockwork:
         return decision
 
     def _is_echo(self, event: events.Event) -> bool:
-        return is_echo(event, self.state.epoch, self.processes) or self.witness.is_old_news(event)
+        return is_stale(event, self.state.epoch, self.processes) or self.witness.is_old_news(event)
 
     def _check_nothing_starts_in_vain(self, decision: Decision) -> None:
         begun = {type(record) for record in decision.records} & {TurnOpened, AttemptOpened}
@@ -268,8 +268,8 @@ class Clockwork:
     def act(self, effect: Effect) -> None:
         assert self._is_committed, f"{effect} before the commit"
         if isinstance(effect, Transcribe | ForgetClip):
-            check_clip(effect, self.witness, self.ears, self._late)
-            (self.ears.add if isinstance(effect, Transcribe) else self.ears.discard)(effect.message)
+            check_clip(effect, self.witness, self.stt, self._late)
+            (self.stt.add if isinstance(effect, Transcribe) else self.stt.discard)(effect.message)
             return
         check_effect(self.state, effect, self.witness, self.processes, self._late)
         who = named(self.state, effect)
@@ -316,14 +316,14 @@ class Clockwork:
         """Of the processes that are `stuck` something is left, and known by another fence from now on."""
         for process in self.processes.values():
             process.is_dead = True
-        self.ears.clear()
+        self.stt.clear()
         self.journal.new_life()
         self._load()
         left = []
         for seat, process in enumerate(stuck):
             who = Who(self.state.epoch, seat, seat + 1)
             self.processes[who] = Process(who, process.agent, process.session, is_killed=True)
-            left.append(Leftover(seat, seat + 1, process.session, 1, "it waits in the kernel"))
+            left.append(Orphan(seat, seat + 1, process.session, 1, "it waits in the kernel"))
         self._begin(events.Recovered(left=tuple(left)))
 
     def _make_true(self, event: events.Event) -> None:
@@ -334,7 +334,7 @@ class Clockwork:
                 self.processes[who].is_dead, self.processes[who].is_ready = True, False
                 self._late.add(who)
             case events.Transcribed() | events.NotTranscribed():
-                self.ears.discard(event.message)
+                self.stt.discard(event.message)
                 self._late.add(event.message)
             case events.WorkerReady():
                 self.processes[event.who].is_ready = self.processes[event.who].job is None

@@ -12,19 +12,19 @@ from ipc.codec import Decoder, encode
 from ipc.messages import Beat, Message
 from ipc.service_messages import ServiceStart, ServiceState
 from ipc.sockets import Wire
-from ipc.stt_messages import Heard, Hearing, NotHeard, ToHearing, Transcribe
+from ipc.stt_messages import NotTranscribed, ToStt, Transcribe, Transcribed, TranscriptProgress
 
 _BEAT_SECONDS = 1.0
 
 
-class PuppetEars:
+class PuppetStt:
     """In place of a Child of the services."""
 
     def __init__(self, orders: ServiceStart, ended: Callable[[int], None]) -> None:
         self.pid = orders.incarnation
         self._ended = ended
         self._loop = asyncio.get_running_loop()
-        self._decoder: Decoder[ToHearing] = Decoder(ToHearing)
+        self._decoder: Decoder[ToStt] = Decoder(ToStt)
         self._wire = Wire()
         self._socket = self._wire.dealer(orders.endpoint, orders.identity, self._receive)
         self._say(ServiceState("ready"))
@@ -38,7 +38,7 @@ class PuppetEars:
         log: Path,
         environment: Iterable[str],
         ended: Callable[[int], None],
-    ) -> "PuppetEars":
+    ) -> "PuppetStt":
         return cls(orders, ended)
 
     def ask_to_end(self) -> None:
@@ -72,8 +72,8 @@ class PuppetEars:
 
     def _hear(self, order: Transcribe) -> None:
         verb, _, words = Path(order.path).read_text().partition(" ")
-        self._say(Hearing(order.message, 0.0, 3.0))
+        self._say(TranscriptProgress(order.message, 0.0, 3.0))
         if verb == "hear":
-            self._say(Heard(order.message, words, "en", 3.0))
+            self._say(Transcribed(order.message, words, "en", 3.0))
         elif verb == "mumble":
-            self._say(NotHeard(order.message, "nothing was understood", "speak up"))
+            self._say(NotTranscribed(order.message, "nothing was understood", "speak up"))

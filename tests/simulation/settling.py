@@ -32,7 +32,7 @@ def be_kind(world: World) -> None:
     for process in list(world.processes.values()):
         if process.is_killed and not process.is_dead:
             world.dies(process.who.seat, "killed")
-    for message in sorted(world.ears):
+    for message in sorted(world.stt):
         world.understands(message)
     world.worker_ready()
     jobs = [each.job for each in world.processes.values() if each.job is not None and each.is_heard]
