@@ -1,11 +1,12 @@
 """The only module that uses xllamacpp: an OpenAI-compatible server on loopback that requires a key."""
 
+import math
 from typing import Any
 
 import msgspec
 import xllamacpp  # type: ignore[import-untyped]
 
-from model_service.cpus import available_cpus
+from ipc.cpus import available_cpus
 
 # One slot per CPU keeps the cores busy; with more than a few, each answer is slower than a reader.
 _SLOTS_MAX = 4
@@ -50,7 +51,8 @@ class Llama:
 
 
 def _parameters(options: Options) -> Any:
-    cpus = available_cpus()
+    # More threads than CPUs only wait for each other.
+    cpus = max(1, math.ceil(available_cpus()))
     slots = min(cpus, _SLOTS_MAX)
     parameters = xllamacpp.CommonParams()
     parameters.model.path = options.model_path

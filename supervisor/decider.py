@@ -27,7 +27,7 @@ Invariants:
   One that got its turn in the same batch is killed before it is told of the turn, which does no harm.
 - Workers learn that their frames are safe after all that, and only of frames that were taken into the batch.
 
-Time in which the host could not act is held against nobody. When a commit was refused at first, or when this
+Time in which the host could not act counts against no deadline. When a commit was refused at first, or this
 loop did not turn and missed a deadline by more than `_LATE_SECONDS`, the next batch begins with StoodStill.
 """
 
@@ -56,11 +56,11 @@ from supervisor.enrichment import Lookup
 # Events decided before their records are committed: bounds both a transaction and how long a first sender
 # waits.
 _BATCH_MAX = 512
-# A full disk may have room again at any moment: nobody waits long, and asking costs next to nothing.
+# A full disk may have room again at any moment: the wait is short, and a retry costs little.
 RETRY_SECONDS = 0.5
 # A deadline missed by more than this says that the host stood still, not that a worker was late.
 _LATE_SECONDS = 2.0
-# Signs of life and readings of the host. Nobody is judged by those of a time of trouble, which may be long.
+# Signs of life and readings of the host. Those of a time of trouble, which may be long, prove nothing.
 _WORTHLESS_LATER = (WorkerAlive, HostRead)
 
 GiveAnswer = Callable[[Answer], None]
@@ -214,7 +214,7 @@ class Decider:
             self.post(WorkerUnreachable(who, Reason(EndReason.BAD_FRAME, f"kept: {fault.error}")))
 
     def refused(self, error: str, hint: str) -> None:
-        """The commit failed and may do better later. Nobody was told anything of the batch."""
+        """The commit failed and may do better later. Nothing of the batch was reported."""
         assert self._batch, "nothing waits for a commit"
         self.trouble = self.trouble or Trouble(error, hint, since=self._now())
 

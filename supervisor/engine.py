@@ -117,7 +117,7 @@ class Engine:
         await self._halted
 
     def nudge(self) -> None:
-        """There is something to take: an event, or speech on the switchboard."""
+        """There is something to take: an event, or streamed text that was held."""
         if not self._is_stepping and self._halted is None:
             self._is_stepping = True
             self._loop.call_soon(self._vital_step)

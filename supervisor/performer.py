@@ -1,6 +1,6 @@
 """Carries a committed batch out: each effect goes to the part of the supervisor that performs it.
 
-The decider says what is done and in which order; this module says by whom. It declares what is asked of each
+The decider says what is done and in which order; this module by which part. It declares what is asked of each
 part, and knows nothing else of them. Outcomes come back as events.
 
 An exception while a worker is started or killed is not contained, because a process would be out of sight: it

@@ -31,7 +31,6 @@ from supervisor.core.policy import Policy
 from supervisor.core.records import AttemptOpened, Record, TurnOpened
 from supervisor.core.state import ModelState, Orphan, State, Who
 from supervisor.decider import RETRY_SECONDS, Decided, Decider
-from supervisor.journal.memory import MemoryJournal
 from supervisor.journal.snapshot import durable
 from tests.invariants import (
     Witness,
@@ -43,6 +42,7 @@ from tests.invariants import (
     check_workers,
     named,
 )
+from tests.memory_journal import MemoryJournal
 from tests.pretend_processes import Process, is_stale
 
 # Small, so that what gathers needs several batches.

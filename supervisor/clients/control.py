@@ -78,7 +78,7 @@ class Control:
         self._clip_fault = clip_fault
         self._live = live
         self._reload = reload
-        self._hear_out = after_frames
+        self._after_frames = after_frames
         self._stop = stop
         self._hand_over = hand_over
         self._refused = refused
@@ -192,7 +192,7 @@ class Control:
                 self._stop()
             case wire.Stop():
                 ending = self._answering(reply, then=self._stop)
-                self._hear_out(lambda: self._engine.post(events.StopAsked(), ending))
+                self._after_frames(lambda: self._engine.post(events.StopAsked(), ending))
 
     def _no_room(self, request: _Change) -> wire.Refused | None:
         """Refuse while the journal cannot be written; queries, interrupts and stop need no commit."""

@@ -8,6 +8,7 @@ from typing import Protocol, assert_never
 
 from ipc import messages as wire
 from ipc.bounds import Number
+from ipc.cpus import available_cpus
 from ipc.paging import Placed, Row, key_of, listed, page, place
 from supervisor.clients import outage_rows
 from supervisor.clock import Clock
@@ -15,7 +16,6 @@ from supervisor.config.live import Live
 from supervisor.core import pool
 from supervisor.core.state import Intake, Session, State, Worker, WorkerState
 from supervisor.host.banner import own_version
-from supervisor.host.cpus import available_cpus
 
 
 class Tables(Protocol):

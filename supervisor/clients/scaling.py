@@ -1,7 +1,7 @@
 """Translates a `scale` request to a number of seats, or to a refusal."""
 
 from ipc import messages as wire
-from supervisor.host.cpus import available_cpus, seats_for
+from ipc.cpus import available_cpus, seats_for
 
 # As for `[workers] count` and `per_cpu`: more is a typing error that would fill a machine.
 SEATS_MAX = 10_000

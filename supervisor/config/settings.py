@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
 
+from ipc.cpus import seats_for
 from ipc.messages import AgentSpec, BusyMode, ModelEndpoint
 from supervisor.config.fields import (
     AFTER_RESTART,
@@ -32,7 +33,6 @@ from supervisor.config.fields import (
 from supervisor.config.key_remedies import missing_variable
 from supervisor.config.sandbox_settings import AgentSandbox, Sandbox, refuse_useless_paths
 from supervisor.config.toml_file import SettingsError, SettingsFile
-from supervisor.host.cpus import seats_for
 
 CellChoice = Literal["auto", "pidns", "cgroup", "sweep"]
 Resume = Literal["auto", "ask", "never"]

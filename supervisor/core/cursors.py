@@ -14,7 +14,7 @@ def seen(draft: Draft, event: EventsSeen) -> None:
     session = draft.state.sessions.get(event.session)
     if session is None or event.seq > session.seq:
         there = session.seq if session else 0
-        error = f"session {event.session} has told {there} events, so nobody can have seen number {event.seq}"
+        error = f"session {event.session} has {there} events, so number {event.seq} cannot have been read"
         draft.answer = Refused(error, "acknowledge the seq of the last event that was read")
     elif event.seq <= event.stands_at:
         draft.answer = Done(note=f"cursor {event.cursor} stands at {event.stands_at}")

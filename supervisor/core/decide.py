@@ -171,7 +171,7 @@ def _frame(draft: Draft, event: Frame) -> None:
     if isinstance(event, Failed) and event.outage:
         outages.refused(draft, event)
     else:
-        outages.heard(draft, event)
+        outages.received(draft, event)
         turns.frame(draft, event)
 
 

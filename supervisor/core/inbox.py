@@ -41,7 +41,7 @@ def arrived(draft: Draft, event: TextArrived | VoiceArrived) -> None:
 
 
 def _again(event: TextArrived | VoiceArrived, known: Known) -> Accepted | Refused:
-    """The same key twice is one message. Of clips nothing more can be compared: each is stored anew."""
+    """The same key twice is one message. Clips are not compared: each is a new file."""
     is_same = known.text is None if isinstance(event, VoiceArrived) else known.text == event.text
     if is_same:
         return Accepted(event.message, known.seq, again=True)

@@ -120,7 +120,7 @@ def begun(draft: Draft, turn: Turn) -> float | None:
     return outage.since
 
 
-def heard(draft: Draft, event: Frame) -> None:
+def received(draft: Draft, event: Frame) -> None:
     """A frame of the probe shows that its endpoint has answered, unless it is a failure that may pass."""
     state = draft.state
     if not state.outages or (isinstance(event, Failed) and event.again):

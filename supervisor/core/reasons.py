@@ -1,8 +1,8 @@
 """Why a worker or an attempt ended: a kind for programs, and one sentence for people made from it.
 
-Whoever decides or sees an end names its kind. Rules and metrics compare kinds; events, the journal and logs
+The code that decides or sees an end names its kind. Rules and metrics compare kinds; events, journal and logs
 show the sentence, which is made here and nowhere else. The detail of a kind is the part of its sentence that
-is not the same each time. Where a sentence is the detail alone, it was made by whoever saw the end: a status
+is not the same each time. Where a sentence is the detail alone, it was made where the end was seen: a status
 with the last line of a log, a breach of the protocol, an error of the agent.
 """
 

@@ -9,11 +9,11 @@ from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.records import AttemptStuck, MessageDropped
 from supervisor.core.state import Intake, Orphan, Proof, Session, Turn, Worker, WorkerState
 
-# The start has swept away every process that the session had in the life before; nobody counted them.
+# The start has swept every process that the session had in the last epoch; they were not counted.
 _SWEPT = Proof(processes=0, all_dead=True, ms=0.0, how="restart")
 _ENDED = Reason(EndReason.SUPERVISOR_ENDED)
 _STOPPED = Reason(EndReason.SERVICE_STOPPED)
-# By whom a message is dropped that waited too long for a service that was away.
+# `by` of a message that is dropped because it waited too long while the service was away.
 TOO_OLD = "freshness"
 
 

@@ -247,7 +247,7 @@ class Worker:
     away_since: float | None = None  # it was of use and is not now: since when a spare may be needed for it
     why: Reason | None = None  # why it is being killed
     stuck_since: float | None = None  # it was killed, and the kernel cannot end what `words` says
-    words: str = ""  # its last words, kept for whoever asks what went wrong
+    words: str = ""  # its last words, kept for queries
 
     @property
     def is_empty(self) -> bool:

@@ -104,7 +104,7 @@ async def _cell(settings: Settings, user: AgentUser) -> _Facts:
             environment=interpreter.environment(),
             check=lambda: None,
         )
-        spawner = Spawner(wishes, place / "zygote.log", Record(place / "processes"), _hear, _lose)
+        spawner = Spawner(wishes, place / "zygote.log", Record(place / "processes"), _received, _lose)
         await spawner.open()
         fault = spawner.fault
         await spawner.close(_END_SECONDS)
@@ -117,7 +117,7 @@ async def _cell(settings: Settings, user: AgentUser) -> _Facts:
         }
 
 
-def _hear(message: FromZygote, descriptor: int | None) -> None:
+def _received(message: FromZygote, descriptor: int | None) -> None:
     """Ignore the frame: no worker was requested."""
 
 

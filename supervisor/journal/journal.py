@@ -29,7 +29,7 @@ from supervisor.journal.writer import Writer
 
 # Only one process writes, so SQLite's own lock is held briefly, by a backup or a recovery.
 _BUSY_SECONDS = 5.0
-_FAREWELL_MS = 200
+_CLOSE_MS = 200
 # Large enough to keep every statement of this package prepared.
 _STATEMENTS_KEPT = 256
 # A file up to this size is checked whole on each start; a larger one only by `check` on request.
@@ -165,7 +165,7 @@ class Journal:
         # If the checkpoint fails, the log still has everything.
         with suppress(sqlite3.Error):
             # A reader that is still open, such as a backup, must not delay the end of the process.
-            self._writing.execute(f"PRAGMA busy_timeout = {_FAREWELL_MS}")
+            self._writing.execute(f"PRAGMA busy_timeout = {_CLOSE_MS}")
             self._writing.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         self._writing.close()
 

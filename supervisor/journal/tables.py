@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ipc.bounds import NUMBER_MAX, Name, Number
 from ipc.messages import TurnState
 from ipc.paging import PAGE_ROWS, Placed, key_of, place
-from supervisor.journal import story
+from supervisor.journal import turn_story
 from supervisor.journal.reader import Reads, turn_row
 from supervisor.journal.rows import Rows
 
@@ -109,16 +109,16 @@ class Tables:
         message = self._reads.message_story(id)
         turn = self._reads.turn_story(str(message["turn"]) if message else id)
         if turn is not None:
-            summary = story.of_turn(turn)
+            summary = turn_story.of_turn(turn)
             if message is not None:
                 summary = {"kind": "message", "id": id, "session": message["session"]}
                 summary |= {"state": message["state"], "turn": turn["id"], "turn_state": turn["state"]}
             messages = {each["id"]: each["seq"] for each in turn["messages"]}
             seen = max(seen, min(messages.values(), default=1) - 1)
-            told = story.events(turn["session"], seen, set(messages), turn["id"], page)
+            told = turn_story.events(turn["session"], seen, set(messages), turn["id"], page)
         elif message is not None:
-            summary = story.of_message(message)
-            told = story.events(message["session"], max(seen, message["seq"] - 1), {id}, "", page)
+            summary = turn_story.of_message(message)
+            told = turn_story.events(message["session"], max(seen, message["seq"] - 1), {id}, "", page)
         else:
             return
         if not after:

@@ -31,6 +31,7 @@ class NextLink:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._ahead: LinkSockets | None = None
+        self._is_closed = False
 
     def take(self) -> LinkSockets:
         """OSError when there are none ahead and none can be made."""
@@ -39,11 +40,14 @@ class NextLink:
         return taken
 
     def close(self) -> None:
+        self._is_closed = True
         if self._ahead is not None:
             self._ahead.close()
             self._ahead = None
 
     def _make_ahead(self) -> None:
+        if self._is_closed:
+            return
         # The order for the next worker tries again, and fails by name.
         with contextlib.suppress(OSError):
             self._ahead = self._ahead or self._make()

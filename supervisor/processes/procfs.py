@@ -26,7 +26,7 @@ class Process:
 
 
 # A process that was gone before it could be examined.
-NOBODY = Process(-1, 0)
+NO_PROCESS = Process(-1, 0)
 
 
 @dataclass(frozen=True, slots=True)

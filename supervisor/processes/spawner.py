@@ -158,7 +158,7 @@ class Spawner:
     @property
     def guard(self) -> int:
         """Return the pid of the guard, the process above the zygote."""
-        return self._zygote.process.pid if self._zygote is not None else procfs.NOBODY.pid
+        return self._zygote.process.pid if self._zygote is not None else procfs.NO_PROCESS.pid
 
     def hand_over(self) -> HandedZygote | None:
         """Return None when there is no zygote at the moment, and so no worker either."""

@@ -201,6 +201,7 @@ class Processes:
         for worker in list(self._workers.values()):
             self._forget(worker)
         self._survivors.close()
+        self._next_link.close()
         self._record.close()
 
     # --- from one image of the supervisor to the next
@@ -297,7 +298,7 @@ class Processes:
     def _forked(self, worker: Worker, pidfd: int, path: str) -> None:
         pid = procfs.pid_of(pidfd)
         found = procfs.status(pid)
-        keeper = found.process if found else procfs.NOBODY
+        keeper = found.process if found else procfs.NO_PROCESS
         worker.held = Held(worker.incarnation, keeper, pidfd, path)
         worker.phase = Phase.HELD
         self._record.add(keeper)

@@ -67,7 +67,7 @@ class Zygote:
         self._loop = asyncio.get_running_loop()
         self._pidfd = os.pidfd_open(guard)
         found = procfs.status(guard)
-        self.process = found.process if found else procfs.NOBODY
+        self.process = found.process if found else procfs.NO_PROCESS
         self._loop.add_reader(self._pair, self._drain)
         self._loop.add_reader(self._pidfd, self._guard_ended)
 

@@ -161,7 +161,7 @@ class Service:
             self._changed.address,
         )
 
-    def hear(self, message: ServiceState | Beat) -> None:
+    def received(self, message: ServiceState | Beat) -> None:
         """Handle a frame of the running process."""
         self._heard_at = monotonic()
         if self._end is not None or not isinstance(message, ServiceState):

@@ -146,7 +146,7 @@ class Services:
             service.end(f"it sent what cannot be read: {error.fault}", error.hint)
             return
         if isinstance(message, ServiceState | Beat):
-            service.hear(message)
+            service.received(message)
         elif not self._clip_told(service.name, message):
             service.end("it spoke of a clip, and it has none", "see docs/protocol.md for the messages")
 

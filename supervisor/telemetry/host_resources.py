@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+from ipc import cgroups
 from supervisor.containment import Containment
 from supervisor.core.events import HostRead
-from supervisor.host import cgroups
 
 _SECONDS = 1.0
 _KIB = 1024

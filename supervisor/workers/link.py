@@ -64,11 +64,11 @@ class Line:
         self._pulse: Channel
 
     def open(
-        self, frames: socket.socket, pulse: socket.socket, heard: Arrived, stale: Arrived, ended: Ended
+        self, frames: socket.socket, pulse: socket.socket, received: Arrived, stale: Arrived, ended: Ended
     ) -> None:
-        """Open over connected sockets; frames go to `heard` or `echoed`."""
+        """Open over connected sockets; frames go to `received` or `stale`."""
         self._frames = Channel(
-            frames, lambda parts: heard(self, parts), lambda reason: ended(self, reason), UNSENT_BYTES_MAX
+            frames, lambda parts: received(self, parts), lambda reason: ended(self, reason), UNSENT_BYTES_MAX
         )
         self._pulse = Channel(
             pulse,
@@ -78,13 +78,13 @@ class Line:
             _PULSE_BOUNDS,
         )
 
-    def reopen(self, handed: HandedLine, heard: Arrived, stale: Arrived, ended: Ended) -> None:
+    def reopen(self, handed: HandedLine, received: Arrived, stale: Arrived, ended: Ended) -> None:
         """Open over the channels of an earlier image of this process."""
         self.is_heard = False
         self._owed = handed.owed
         self._frames = Channel.take_over(
             handed.frames,
-            lambda parts: heard(self, parts),
+            lambda parts: received(self, parts),
             lambda reason: ended(self, reason),
             UNSENT_BYTES_MAX,
             MESSAGE_BOUNDS,

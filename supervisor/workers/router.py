@@ -163,14 +163,14 @@ class Router:
                     self._drained(drain)
 
     def _ended(self, line: Line, fault: str) -> None:
-        """A channel is gone. If its process has died, whoever watches that says more of it."""
+        """A channel is gone. If its process has died, the report of its death says more."""
         if fault == CLOSED_BY_PEER:
             line.closed_at = self._loop.time()
         else:
             self._give_up(line, Reason(EndReason.BROKE_PROTOCOL, fault))
 
     def _give_up(self, line: Line, reason: Reason) -> None:
-        """Ends the worker by name; from here on it is not heard."""
+        """Ends the worker by name; from here on its frames are ignored."""
         self._hang_up(line)
         self._engine.post(events.WorkerUnreachable(line.who, reason))
 

@@ -14,6 +14,7 @@ from supervisor import engine, enrichment, entry
 from supervisor.clients import control, queries, subscriptions
 from supervisor.core.events import Finished
 from supervisor.core.state import session_of
+from supervisor.decider import Decider
 from supervisor.journal import maintenance as journal_care
 from supervisor.services.service import Service
 from supervisor.stt.transcription import Transcription
@@ -82,10 +83,10 @@ def main() -> None:
     plant(enrichment.Lookup, "_wake", lambda self, name: name == "bad lookup")
     plant(AssignBuilder, "__call__", lambda self, effect: effect.session == "bad turn")
     plant(Router, "_spoke", lambda self, line, message, frame: message.session == "bad worker")
-    plant(Service, "hear", third_beat)
+    plant(Service, "received", third_beat)
     plant(subscriptions.Subscriptions, "_send", lambda self, follower, frame: _is_bad(follower, frame))
     plant(Transcription, "transcribe", lambda self, effect: effect.session == "bad clip")
-    plant(engine, "decide", lambda state, event, now: getattr(event, "session", "") == "bad rule")
+    plant(Decider, "_decide", lambda self, event, *rest: getattr(event, "session", "") == "bad rule")
     plant_a_number_beyond_the_journal(engine.Engine)
     entry.main()
 

@@ -139,7 +139,7 @@ def test_a_service_whose_frame_meets_a_defect_starts_again(service: Service) -> 
 def test_a_follower_that_meets_a_defect_is_cut_and_the_other_hears_it_all(service: Service) -> None:
     session = f"followed {secrets.token_hex(4)}"
     with RawClient(service.places) as bad:
-        bad.post(BAD_FOLLOW, frame({"t": "follow", "session": session}))
+        bad.post(BAD_FOLLOW, frame({"t": "subscribe", "session": session}))
         assert bad.receive() is not None
         good = service.listen(session)
         service.say(session, "hello")

@@ -133,11 +133,11 @@ def test_a_follow_from_a_place_that_is_yet_to_come_is_refused(client: RawClient)
     """Whoever waited there would never hear of the events before it."""
     told = "there is nothing after number"
     for after in (100_000, 2**63 - 1):
-        assert told in client.refused({"t": "follow", "session": "demo", "after": after}).error
-        assert told in client.refused({"t": "follow", "session": "nobody", "after": after}).error
-    within = client.refused({"t": "follow", "session": None, "after": 1}).error
+        assert told in client.refused({"t": "subscribe", "session": "demo", "after": after}).error
+        assert told in client.refused({"t": "subscribe", "session": "nobody", "after": after}).error
+    within = client.refused({"t": "subscribe", "session": None, "after": 1}).error
     assert "within one session" in within
-    assert isinstance(client.ask({"t": "follow", "session": "nobody", "after": 0}), Subscribed)
+    assert isinstance(client.ask({"t": "subscribe", "session": "nobody", "after": 0}), Subscribed)
 
 
 def test_what_nobody_can_have_seen_is_refused(client: RawClient) -> None:
@@ -160,8 +160,8 @@ def test_one_number_for_two_requests_is_answered_twice(client: RawClient) -> Non
 
 
 def test_a_follow_under_a_number_in_use_takes_its_place(client: RawClient) -> None:
-    follow = bytes([VERSION]) + msgspec.msgpack.encode({"t": "follow", "session": "twice"})
-    unfollow = bytes([VERSION]) + msgspec.msgpack.encode({"t": "unfollow", "follow": 7})
+    follow = bytes([VERSION]) + msgspec.msgpack.encode({"t": "subscribe", "session": "twice"})
+    unfollow = bytes([VERSION]) + msgspec.msgpack.encode({"t": "unsubscribe", "subscription": 7})
     for _ in range(2):
         client.post((7).to_bytes(8), follow)
         assert client.receive() == ((7).to_bytes(8), Subscribed(0))

@@ -5,8 +5,8 @@ from supervisor.core.effects import KillWorker, SteerTurn
 from supervisor.core.events import Steered, StoodStill, TextArrived, Ticked
 from supervisor.core.policy import Policy
 from supervisor.core.state import BusyMode
-from supervisor.journal.memory import MemoryJournal
 from tests.journal.lives import Life
+from tests.memory_journal import MemoryJournal
 from tests.world import World
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from supervisor.journal.contract import Keeper
 from supervisor.journal.journal import Journal
-from supervisor.journal.memory import MemoryJournal
+from tests.memory_journal import MemoryJournal
 
 
 @pytest.fixture

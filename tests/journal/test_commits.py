@@ -12,8 +12,8 @@ from supervisor.core.policy import Policy
 from supervisor.journal.errors import JournalError, JournalFenced, JournalUnwritable
 from supervisor.journal.group_commit import CHECKPOINT_PAGES_IDLE
 from supervisor.journal.journal import Journal
-from supervisor.journal.memory import MemoryJournal
 from tests.journal.lives import accepted
+from tests.memory_journal import MemoryJournal
 
 
 async def all_at_once(journal: Journal | MemoryJournal, sessions: int) -> list[BaseException | None]:

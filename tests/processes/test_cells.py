@@ -124,7 +124,7 @@ def test_a_worker_that_ends_takes_its_daemons_along(tmp_path: Path, kind: str) -
             died = event if not hasattr(event, "pid") else await stage.events.get()
             assert stage.strangers() == set()
             assert isinstance(died, WorkerDied)
-            assert str(died.reason) == "exited with status 3; its last words: I give up"
+            assert str(died.reason) == "exited with status 3; last line of its log: I give up"
             assert died.proof.all_dead
 
     play(act())

@@ -148,7 +148,7 @@ def test_a_worker_killed_from_outside_is_reported_with_its_signal(tmp_path: Path
             os.kill(started.pid, signal.SIGKILL)
             died = await stage.next(WorkerDied)
             assert stage.strangers() == set()
-            assert str(died.reason) == "ended by SIGKILL; its last words: up"
+            assert str(died.reason) == "ended by SIGKILL; last line of its log: up"
 
     play(act())
 

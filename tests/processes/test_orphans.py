@@ -65,7 +65,7 @@ def test_a_record_of_another_boot_means_nothing(tmp_path: Path, sleeper: subproc
 @pytest.mark.parametrize("damage", ["", "x", "7", "7 x", "7 8 9", "-1 5", "\0\0"])
 def test_a_damaged_record_means_nothing(tmp_path: Path, damage: str) -> None:
     file = tmp_path / "processes"
-    Record(file).add(procfs.NOBODY)
+    Record(file).add(procfs.NO_PROCESS)
     file.write_text(file.read_text().splitlines()[0] + f"\n{damage}")
     assert sweep_orphans(file).killed == 0
     file.write_text(damage)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.host.cpus import available_cpus
+from ipc.cpus import available_cpus
 from supervisor.telemetry.host_resources import read_host
 
 _MIB = 1024 * 1024

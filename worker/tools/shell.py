@@ -60,13 +60,13 @@ class _Background:
 
     def __init__(self, order: _Order) -> None:
         self._unread = Excerpt(_OUTPUT_BYTES_MAX)
-        self.command = Command(_line(order), order.folder or ".", self._hear)
+        self.command = Command(_line(order), order.folder or ".", self._received)
 
     def read(self, *, is_asked_to_end: bool = False) -> Report:
         unread, self._unread = self._unread, Excerpt(_OUTPUT_BYTES_MAX)
         return _report(self.command, unread, ok=is_asked_to_end or not _has_failed(self.command))
 
-    def _hear(self, content: bytes) -> None:
+    def _received(self, content: bytes) -> None:
         self._unread.add(content)
 
 

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from supervisor.host import cgroups
+from ipc import cgroups
 
 
 def available_cpus(root: Path = cgroups.ROOT, membership: Path = cgroups.MEMBERSHIP) -> float:

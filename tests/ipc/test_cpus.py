@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from model_service.cpus import available_cpus
+from ipc.cpus import available_cpus
 
 ALLOWED = len(os.sched_getaffinity(0))
 
@@ -14,14 +14,14 @@ ALLOWED = len(os.sched_getaffinity(0))
     ("own", "above", "cpus"),
     [
         ("max 100000", "max 100000", ALLOWED),
-        ("50000 100000", "max 100000", 1),
+        ("50000 100000", "max 100000", 0.5),
         ("max 100000", "100000 100000", 1),
         ("99900000 100000", "max 100000", ALLOWED),
         ("nonsense", "max 100000", ALLOWED),
     ],
 )
 def test_the_tightest_quota_on_the_way_to_the_root_counts(
-    tmp_path: Path, own: str, above: str, cpus: int
+    tmp_path: Path, own: str, above: str, cpus: float
 ) -> None:
     group = tmp_path / "cgroup" / "slice" / "service"
     group.mkdir(parents=True)

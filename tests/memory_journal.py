@@ -11,9 +11,9 @@ from supervisor.core.events import Known
 from supervisor.core.policy import Policy
 from supervisor.core.records import Record
 from supervisor.core.state import Attempt, BusyMode, Message, Session, State, Turn
-from supervisor.journal.book import Book, Row
 from supervisor.journal.errors import JournalError
 from supervisor.journal.reader import Told
+from tests.memory_rows import Book, Row
 
 
 class MemoryJournal:
