@@ -26,7 +26,7 @@ from supervisor.host import signals, threads
 from supervisor.host.banner import welcome
 from supervisor.journal.errors import JournalError
 from supervisor.journal.journal import Journal
-from supervisor.processes.contract import ProcessPool
+from supervisor.process_pool import ProcessPool
 from supervisor.processes.worker_processes import Processes
 from supervisor.telemetry import log_file
 from supervisor.wiring import Parts

@@ -34,8 +34,8 @@ from supervisor.journal.journal import Journal
 from supervisor.llm.model_source import NAME as MODEL
 from supervisor.llm.model_source import ModelSource
 from supervisor.performer import Performer
+from supervisor.process_pool import ProcessPool
 from supervisor.processes.agent_user import choose
-from supervisor.processes.contract import ProcessPool
 from supervisor.services.service import ServiceChanged
 from supervisor.services.services import Services
 from supervisor.stt import stt_spec

@@ -10,12 +10,12 @@ from ipc import messages as wire
 from ipc.bounds import Number
 from ipc.cpus import available_cpus
 from ipc.paging import Placed, Row, key_of, listed, page, place
-from supervisor.clients import outage_rows
 from supervisor.clock import Clock
 from supervisor.config.live import Live
 from supervisor.core import pool
 from supervisor.core.state import Intake, Session, State, Worker, WorkerState
 from supervisor.host.banner import own_version
+from supervisor.telemetry import outage_rows
 
 
 class Tables(Protocol):

@@ -13,7 +13,7 @@ from supervisor.host.disk_space import DiskSpace
 from supervisor.host.folder_identity import Folders
 from supervisor.journal.journal import Journal
 from supervisor.llm.model_source import ModelSource
-from supervisor.processes.contract import ProcessPool
+from supervisor.process_pool import ProcessPool
 from supervisor.stt.transcription import Transcription
 from supervisor.telemetry.gauges import Gauges
 from supervisor.telemetry.health import Health

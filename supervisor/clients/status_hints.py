@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from supervisor.clients import outage_rows
 from supervisor.clock import Clock
 from supervisor.config.derived import visible_keys
 from supervisor.config.live import Live
@@ -12,6 +11,7 @@ from supervisor.config.settings import cautions
 from supervisor.core.state import State, WorkerState
 from supervisor.event_sink import Trouble
 from supervisor.stt.transcription import Transcription
+from supervisor.telemetry import outage_rows
 
 # Clocks are corrected by this much every day; that is not reported.
 _CLOCK_SECONDS_MAX = 5.0

@@ -13,7 +13,7 @@ from supervisor.event_sink import HaltingSink
 from supervisor.handoff.handover import Handover, fault_of_next_image
 from supervisor.host.folder_identity import Identity
 from supervisor.llm.model_source import NAME as MODEL
-from supervisor.processes.contract import ProcessPool
+from supervisor.process_pool import ProcessPool
 from supervisor.services.services import Services
 from supervisor.workers.router import Router
 

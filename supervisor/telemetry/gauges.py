@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from supervisor.clients import outage_rows
 from supervisor.clock import Clock
 from supervisor.core.state import ModelState, State, TurnState, WorkerState
-from supervisor.telemetry import prometheus
+from supervisor.telemetry import outage_rows, prometheus
 from supervisor.telemetry.metrics import Metrics
 from supervisor.telemetry.prometheus import Family, Read
 
