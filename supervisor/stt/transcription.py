@@ -144,7 +144,7 @@ class Transcription:
                 self._take(clip.message)
                 self._post(events.Transcribed(clip.session, clip.message, message.text.strip()))
             case wire.Transcribed():
-                self._fail(clip, "nothing was understood", "speak closer to the microphone")
+                self._fail(clip, "nothing was understood", "record it closer to the microphone")
             case wire.NotTranscribed():
                 self._not_heard(clip, message)
 
