@@ -21,7 +21,7 @@ Invariants:
   until it is written. Events still gather, except those that are worth nothing later (`_WORTHLESS_LATER`).
 - Events are decided in the order in which they were posted. What the journal knows of an event is looked up
   right before it is decided (enrichment.py), so that it counts what its own batch has decided before it.
-- Order of performing: kills that end a turn, because a person waits for them; answers; the feed; all other
+- Order of performing: kills that end a turn, because a person waits for them; answers; events; all other
   effects in the order of their decisions; starts and the kills of workers without a turn last, because each
   takes milliseconds. No worker is killed before its start: one that has a turn was ready in an earlier batch.
   One that got its turn in the same batch is killed before it is told of the turn, which does no harm.

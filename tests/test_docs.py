@@ -11,6 +11,7 @@ from hermesctl.chat.keys import KEYS, Key
 from hermesctl.chat.slash_commands import COMMANDS, Command
 from hermesctl.main import hermesctl
 from ipc import message_parts, messages, service_messages, stt_messages
+from ipc.codec import VERSION
 from supervisor.config.fields import AT_ONCE, keys_of
 from supervisor.config.settings import TABLES
 from supervisor.core.records import Record
@@ -161,6 +162,10 @@ def test_events_are_found_in_the_records() -> None:
 @pytest.mark.parametrize("struct", sorted(_structs()))
 def test_every_wire_message_is_documented(struct: str) -> None:
     assert f"`{struct}`" in (DOCS / "protocol.md").read_text()
+
+
+def test_the_version_of_the_protocol_is_documented() -> None:
+    assert f"the protocol version (now **{VERSION}**)" in (ROOT / "docs" / "protocol.md").read_text()
 
 
 def test_tags_are_documented_as_they_travel() -> None:
