@@ -1,4 +1,4 @@
-"""The three walks, taken from a real supervisor, workers, speech service and client."""
+"""The three walks, taken from a real supervisor, workers, STT service and client."""
 
 import os
 import sys
@@ -20,7 +20,10 @@ from tests.walks.trace import Entry
 from tests.weights import pulled
 
 _WORKERS = "count = 2"
-_START_SECONDS = 90.0
+# A recorded process is several times slower, and the machine may be busy with other tests.
+_WAIT_SECONDS = 120.0
+# Ends the walk of a recovery.
+ASSIGNED = "worker/lifecycle.py:Lifecycle._assign"
 
 
 def text_turn(home: Path, model: FakeModel) -> list[Entry]:
@@ -36,10 +39,10 @@ def voice_interrupt(home: Path, model: FakeModel) -> list[Entry]:
     home.mkdir()
     (home / "models").symlink_to(pulled("tiny.en"))
     with _service(home, model, stt="echo = true") as service:
-        until(lambda: _can_hear(service), _START_SECONDS)
+        until(lambda: _can_transcribe(service), _WAIT_SECONDS)
         mark = f"work-{os.urandom(6).hex()}"
         service.say("demo", shell(sleeper(mark)))
-        until(lambda: named(mark))
+        until(lambda: named(mark), _WAIT_SECONDS)
         _settled(service)
         return _until_shown(service, _send(service, "--audio", str(clip("young_man"))))
 
@@ -49,17 +52,17 @@ def recovery(home: Path, model: FakeModel) -> list[Entry]:
     with _service(home, model) as service:
         service.say("demo", "[[slow interval=0.2 count=200]] go")
         listener = service.listen("demo")
-        listener.until(lambda: listener.words)
+        listener.until(lambda: listener.words, _WAIT_SECONDS)
         service.kill()
         began = time.monotonic_ns()
         service.launch()
-        [end, *_] = until(lambda: _assigned(service, began))
+        [end, *_] = until(lambda: _assigned(service, began), _WAIT_SECONDS)
         return [entry for entry in trace.read(service.home) if began <= entry.at <= end]
 
 
 def _assigned(service: Service, began: int) -> list[int]:
-    """When a worker was given a turn; nobody asks the supervisor, for that would be a walk too."""
-    found = (entry for entry in trace.read(service.home) if entry.name == "worker/lifecycle.py:Life._assign")
+    """When a worker was given a turn; read from the trace, because a query would be a walk too."""
+    found = (entry for entry in trace.read(service.home) if entry.name == ASSIGNED)
     return [entry.at for entry in found if entry.at >= began]
 
 
@@ -69,7 +72,7 @@ _NEXT_SPARE = {
     "supervisor/processes/worker_processes.py:Processes.start",
     "supervisor/processes/worker_processes.py:Processes._running",
     "worker/zygote.py:Zygote._start",
-    "worker/worker_main.py:_live",
+    "worker/worker_main.py:_run",
     "worker/worker_main.py:run",
 }
 
@@ -96,7 +99,7 @@ def _service(home: Path, model: FakeModel, **tables: str) -> Service:
 def _send(service: Service, *message: str) -> str:
     """The trace of the client."""
     program = [sys.executable, "-m", "tests.walks.traced", "hermesctl"]
-    sent = warm.run([*program, "--home", str(service.home), "send", "demo", *message], timeout=60)
+    sent = warm.run([*program, "--home", str(service.home), "send", "demo", *message], timeout=_WAIT_SECONDS)
     assert sent.returncode == 0, sent.stdout + sent.stderr[-2000:]
     return sent.stderr
 
@@ -111,10 +114,10 @@ def _until_shown(service: Service, client: str) -> list[Entry]:
 
 def _settled(service: Service) -> None:
     """Returns when no worker is being made: the spare that takes the place of one now in use is no walk."""
-    until(lambda: all(row["state"] != "starting" for row in service.show("workers")))
+    until(lambda: all(row["state"] != "starting" for row in service.show("workers")), _WAIT_SECONDS)
 
 
-def _can_hear(service: Service) -> bool:
+def _can_transcribe(service: Service) -> bool:
     """A supervisor that is recorded may be too slow to answer while the weights load."""
     with suppress(NotRunning):
         rows = service.show("services")

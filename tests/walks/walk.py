@@ -42,14 +42,14 @@ BESIDE = {
     # on schedule
     "supervisor/app.py:App._take_pulse",
     "supervisor/care.py:Care._run",
-    "supervisor/host/disk_space.py:Storage._look_again",
-    "supervisor/host/disk_space.py:Storage._look_at_disk",
-    "supervisor/host/disk_space.py:Storage._looked",
+    "supervisor/host/disk_space.py:DiskSpace._look_again",
+    "supervisor/host/disk_space.py:DiskSpace._look_at_disk",
+    "supervisor/host/disk_space.py:DiskSpace._looked",
     "supervisor/processes/usage.py:read",
     "supervisor/processes/watch.py:Watch._run",
     "supervisor/workers/router.py:Router._pulse_arrived",
     "stt_service/transcriber.py:Service._beat",
-    "worker/lifecycle.py:Life._beat",
+    "worker/lifecycle.py:Lifecycle._beat",
     # acknowledgements of frames
     "supervisor/workers/router.py:Router.acknowledge",
     "worker/outbox.py:Outbox.acknowledge",
@@ -57,8 +57,11 @@ BESIDE = {
     "worker/zygote.py:Zygote._rest",
 }
 # Functions in which a thread waits for another process or thread.
-WAITS = {"ipc/sockets.py:BlockingSocket.receive", "supervisor/journal/group_commit.py:Groups._gather"}
-
+WAITS = {
+    "ipc/sockets.py:BlockingSocket.receive",
+    "supervisor/journal/group_commit.py:GroupCommit._gather",
+    "worker/zygote.py:Zygote._wait",
+}
 
 # Functions by which something leaves the function that calls them.
 ACTS = {
@@ -69,32 +72,33 @@ ACTS = {
     "ipc/sockets.py:BlockingSocket.send",
     "ipc/sockets.py:LoopSocket.send",
     # events, and the records and effects that are decided
-    "supervisor/engine.py:Engine._put",
-    "supervisor/engine.py:Engine.hold",
+    "supervisor/decider.py:Decider.post",
+    "supervisor/decider.py:Decider.hold",
     "supervisor/core/decision.py:Draft.tell",
     "supervisor/core/decision.py:Draft.note",
     "supervisor/core/decision.py:Draft.perform",
     # the journal
     "supervisor/journal/lock.py:take",
     "supervisor/journal/load.py:load",
-    "supervisor/journal/group_commit.py:Groups.put",
+    "supervisor/journal/group_commit.py:GroupCommit.put",
     "supervisor/journal/group_commit.py:_deliver",
     "supervisor/journal/writer.py:Writer._run",
     # processes
     "supervisor/processes/cells/pidns.py:PidNamespaceCell.strike",
-    "supervisor/processes/orphans.py:sweep_leftovers",
+    "supervisor/processes/orphans.py:sweep_orphans",
     "supervisor/services/child.py:Child.start",
     # sockets that are opened, and what systemd is told
     "ipc/server.py:Server.__init__",
     "supervisor/telemetry/systemd_notify.py:Notifier.ready",
-    # speech
+    # clips
     "hermesctl/clip_upload.py:store",
     "stt_service/decoder_pool.py:_Decoder._send",
     "stt_service/decoder.py:_answer",
-    "stt_service/whisper.py:FasterWhisper.listen",
+    "stt_service/whisper.py:FasterWhisper.transcribe_fast",
+    "stt_service/whisper.py:FasterWhisper.transcribe_full",
     # the model, and the terminal
     "worker/model.py:Model._once",
-    "hermesctl/answer_stream.py:Speech._write",
+    "hermesctl/answer_stream.py:AnswerPrinter._write",
 }
 
 
