@@ -27,11 +27,11 @@ ACT_OF = {
     effects.BindWorker: "Assignment.bind",
     effects.AssignTurn: "Assignment.assign",
     effects.SteerTurn: "Assignment.steer",
-    effects.Transcribe: "Hearing.transcribe",
-    effects.ForgetClip: "Hearing.forget",
+    effects.Transcribe: "Transcription.transcribe",
+    effects.ForgetClip: "Transcription.forget",
 }
 BEGIN, COMMIT, CHECKPOINT, LIFE = "transaction.begin", "transaction.commit", "checkpoint", "life.begin"
-WORDS_SHOWN, READY_TOLD = "Feed.delta", "Notifier.ready"
+WORDS_SHOWN, READY_TOLD = "Subscriptions.delta", "Notifier.ready"
 _WRITING = ("INSERT", "UPDATE", "DELETE", "REPLACE", "CREATE", "DROP", "ALTER", "VACUUM")
 
 

@@ -24,7 +24,7 @@ OF_A_CLIP = [
     *((COMMIT, count) for count in range(1, 6)),
     ("MessageAccepted: message.kept", 1),
     ("answer: Accepted", 1),
-    ("Hearing.transcribe", 1),
+    ("Transcription.transcribe", 1),
     ("TranscriptReady: transcript.ready", 1),
 ]
 
