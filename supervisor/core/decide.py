@@ -1,7 +1,8 @@
 """The one function that knows every rule: it takes an event and returns records, effects and an answer.
 
 The order is always: handle the event, expire what is overdue, open turns, fill seats and recycle workers,
-place turns, renew a worker. Handlers never open, start or place, so none can forget to.
+place turns, renew a worker; then timers whose subject has ended are removed. Handlers never open, start or
+place, so none can forget to.
 """
 
 import heapq
@@ -13,6 +14,7 @@ from supervisor.core import (
     cursors,
     inbox,
     kept_turns,
+    obsolete_timers,
     outages,
     placing,
     pool,
@@ -89,6 +91,7 @@ def decide(state: State, event: Event, now: float) -> Decision:
     _handle(draft, event)
     if _expire(draft) or not isinstance(event, _MOVES_NO_SEAT):
         _settle(draft)
+    obsolete_timers.remove(state)
     return draft.decision()
 
 

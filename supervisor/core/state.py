@@ -370,6 +370,7 @@ class State:
     agents_used: dict[str, None] = field(default_factory=dict)  # agents, the latest to begin a session last
     deadlines: list[tuple[float, int, Due]] = field(default_factory=list)
     deadlines_made: int = 0
+    deadlines_kept: int = 0  # at the last removal of obsolete ones
 
     @property
     def draining(self) -> bool:

@@ -1,5 +1,6 @@
 """A reminder that no longer applies is ignored when it comes, and leaves none behind."""
 
+import heapq
 from dataclasses import replace
 
 import pytest
@@ -7,9 +8,20 @@ import pytest
 from supervisor.core.decide import decide, next_deadline
 from supervisor.core.effects import StartWorker
 from supervisor.core.events import TextStreamed, Ticked
+from supervisor.core.obsolete_timers import KEPT_MIN
 from supervisor.core.policy import Policy
-from supervisor.core.state import WorkerState
-from supervisor.core.timers import Due, LifeDue, RestDue, SilenceDue, TurnDue
+from supervisor.core.state import Outage, WorkerState
+from supervisor.core.timers import (
+    Due,
+    LifeDue,
+    OutageDue,
+    ReadyDue,
+    RestDue,
+    RetryDue,
+    SilenceDue,
+    SparesDue,
+    TurnDue,
+)
 from tests.world import World
 
 
@@ -103,3 +115,80 @@ def test_a_rest_that_was_ended_does_not_move_its_turn_again() -> None:
     place = world.state.queued["s"]
     world.passes(3.0)
     assert world.state.queued["s"] is place
+
+
+def test_interrupts_and_deaths_leave_no_growing_number_of_timers() -> None:
+    world = World(Policy(busy_seats=1, spares=0))
+    world.worker_ready()
+    for number in range(1, 301):
+        world.says("s", "hello")
+        if number % 3:
+            world.interrupts("s")
+        world.dies(0)
+        world.worker_ready()
+        if not number % 3:
+            world.finishes(f"s/{number}")
+            world.ready(0)
+    assert world.state.deadlines_made > 1000
+    assert len(world.state.deadlines) <= 2 * KEPT_MIN
+
+
+def test_only_timers_without_a_subject_are_removed() -> None:
+    world = World(Policy(busy_seats=1, spares=0))
+    world.worker_ready()
+    world.says("s", "hello")
+    world.fails("s/1", again=True)
+    world.ready(0)
+    world.state.outages["away"] = Outage(0.0, "error", "hint", 0.0, 0.0)
+    worker, session = world.state.workers[0], world.state.sessions["s"]
+    turn = session.turn
+    assert turn is not None
+    assert turn.attempt is not None
+    turn.pauses, seat, incarnation = 1, worker.seat, worker.incarnation
+    kept: list[Due] = [
+        TurnDue("s", "s/1", 1),
+        SilenceDue("s", "s/1", 2),
+        RetryDue("s", "s/1", 2),
+        ReadyDue(seat, incarnation, worker.turns),
+        LifeDue(seat, incarnation),
+        RestDue(seat, incarnation),
+        OutageDue("away"),
+        SparesDue(),
+    ]
+    obsolete: list[Due] = [
+        TurnDue("s", "s/2", 1),
+        TurnDue("s", "s/1", 0),
+        TurnDue("other", "s/1", 1),
+        SilenceDue("s", "s/2", 2),
+        SilenceDue("s", "s/1", 1),
+        RetryDue("s", "s/2", 2),
+        RetryDue("s", "s/1", 1),
+        ReadyDue(seat, incarnation, worker.turns - 1),
+        ReadyDue(seat, incarnation - 1, worker.turns),
+        ReadyDue(seat + 1, incarnation, worker.turns),
+        LifeDue(seat, incarnation - 1),
+        RestDue(seat, incarnation - 1),
+        OutageDue("back"),
+    ]
+    # In descending order, so that the rest of the heap is none until it is made one again.
+    later = [world.now + 1000.0 - number for number in range(len(obsolete) * KEPT_MIN)]
+    dues = kept + obsolete * KEPT_MIN
+    world.state.deadlines = [(at, number, dues[number]) for number, at in enumerate(later)]
+    heapq.heapify(world.state.deadlines)
+    decide(world.state, Ticked(), world.now)
+    left = [heapq.heappop(world.state.deadlines) for _ in range(len(world.state.deadlines))]
+    assert {due for _, _, due in left} == set(kept)
+    assert left == sorted(left)
+
+
+def test_timers_are_looked_through_once_for_as_many_new_ones() -> None:
+    """Many that apply do not make every decision look at all of them."""
+    world = World(Policy(busy_seats=1, spares=0))
+    worker = world.state.workers[0]
+    alive = LifeDue(worker.seat, worker.incarnation)
+    world.state.deadlines = [(world.now + 1.0, number, alive) for number in range(3 * KEPT_MIN)]
+    decide(world.state, Ticked(), world.now)
+    gone = (world.now + 2.0, 10**6, LifeDue(worker.seat, worker.incarnation - 1))
+    world.state.deadlines.append(gone)
+    decide(world.state, Ticked(), world.now)
+    assert gone in world.state.deadlines
