@@ -1,6 +1,6 @@
 """Processes of an earlier supervisor that the sweep at the start could not end: watched until they are gone.
 
-They wait in the kernel (stuck_processes.py), and each session whose workspace they have is held for so long, as
+They wait in the kernel (stuck_processes.py). Each session whose workspace they have is held until then, as
 it is for a worker of this supervisor. They are reported as such workers: one for each workspace, under the
 first seats and incarnations of this life.
 """
