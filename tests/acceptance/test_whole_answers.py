@@ -3,9 +3,11 @@
 import json
 import os
 import signal
+import sqlite3
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +143,8 @@ def test_who_joins_between_two_attempts_gets_all_that_was_said(make_service: Cal
     service.say("demo", "[[goon count=60 interval=0.05]] go")
     first = service.listen("demo")
     first.until(lambda: "word5" in first.words)
+    # Text is shown before it is durable; what is not durable is lost with the supervisor.
+    until(lambda: durable_characters(service) > 0)
     service.kill()
     service.start()
     with stopped(zygote_of(service)):
@@ -150,6 +154,12 @@ def test_who_joins_between_two_attempts_gets_all_that_was_said(make_service: Cal
         said = late.of_type("attempt.lost")[0].fields["said"]
         assert (late.words[:said], len(late.words[:said])) == (first.words[:said], said)
     assert late.ending("demo/1").fields["text"] == " ".join(f"word{number}" for number in range(60))
+
+
+def durable_characters(service: Service) -> int:
+    """Of the text of all attempts."""
+    with closing(sqlite3.connect(service.places.journal)) as connection:
+        return int(connection.execute("SELECT coalesce(sum(said), 0) FROM attempts").fetchone()[0])
 
 
 def words_of(messages: list[dict[str, Any]]) -> int:
