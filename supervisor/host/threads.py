@@ -8,6 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 # Requests to the service; see signals.py.
 REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
+# Looks at files and the host at once; each takes milliseconds.
+LOOKS_MAX = 4
+
 
 def start(target: Callable[[], None], name: str) -> threading.Thread:
     """Start a daemon thread: a disk that never answers must not keep the process from ending."""
@@ -22,5 +25,8 @@ def start(target: Callable[[], None], name: str) -> threading.Thread:
 def executor() -> ThreadPoolExecutor:
     """For `asyncio.to_thread`."""
     return ThreadPoolExecutor(
-        thread_name_prefix="look", initializer=signal.pthread_sigmask, initargs=(signal.SIG_BLOCK, REQUESTS)
+        LOOKS_MAX,
+        thread_name_prefix="look",
+        initializer=signal.pthread_sigmask,
+        initargs=(signal.SIG_BLOCK, REQUESTS),
     )
