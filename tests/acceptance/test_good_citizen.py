@@ -25,6 +25,7 @@ ROUND_TRIP_SECONDS_MAX = 0.5
 @pytest.fixture
 def spinning(
     make_service: Callable[..., Service],
+    model: FakeModel,
     monkeypatch: pytest.MonkeyPatch,
     shared: Path,
 ) -> Callable[..., tuple[Service, list[int]]]:
@@ -40,6 +41,8 @@ def spinning(
         )
         for number in range(seats):
             service.say(f"s{number}", "[[silent]] wait")
+        # An agent runs once the echo of pulses has begun; a signal would not wait for that.
+        model.wait(lambda requests: len(requests) >= seats)
         pids = [worker_of(service, f"s{number}") for number in range(seats)]
         for pid in pids:
             mark.unlink(missing_ok=True)
