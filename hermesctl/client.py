@@ -22,6 +22,8 @@ from ipc.sockets import Wire
 ANSWER_SECONDS = 10.0
 # After this much silence the connection itself is checked.
 SILENCE_SECONDS = 0.5
+# An answer that was sent before the connection was lost arrives within this.
+_LAST_ANSWER_SECONDS = 0.25
 # Events that arrive while another answer is awaited; a few seconds of a fast stream.
 _ASIDE_MAX = 20_000
 
@@ -70,12 +72,14 @@ class Client:
         self, number: int, expected: type[_Expected], timeout_seconds: float = ANSWER_SECONDS
     ) -> _Expected:
         """Returns the first expected answer under a number; other arrivals are kept for `receive`."""
-        deadline = time.monotonic() + timeout_seconds
+        deadline, is_lost = time.monotonic() + timeout_seconds, False
         while (left := deadline - time.monotonic()) > 0:
-            arrived = self._read(min(left, SILENCE_SECONDS))
+            arrived = self._read(min(left, _LAST_ANSWER_SECONDS if is_lost else SILENCE_SECONDS))
             if arrived is None:
-                if self.is_lost():
+                if is_lost:
                     raise NotRunning("the supervisor has gone", "hermesctl start")
+                # It may have answered before it went: that is read before the loss is reported.
+                is_lost = self.is_lost()
             elif arrived[0] == number and isinstance(arrived[1], Refused):
                 raise refusal(arrived[1])
             elif arrived[0] == number and isinstance(arrived[1], expected):
