@@ -23,7 +23,7 @@ ANSWER_SECONDS = 10.0
 # After this much silence the connection itself is checked.
 SILENCE_SECONDS = 0.5
 # An answer that was sent before the connection was lost arrives within this.
-_LAST_ANSWER_SECONDS = 0.25
+_LAST_ANSWER_SECONDS = 0.5
 # Events that arrive while another answer is awaited; a few seconds of a fast stream.
 _ASIDE_MAX = 20_000
 
