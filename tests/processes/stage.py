@@ -148,9 +148,6 @@ class Stage:
 
     async def next(self, kind: type[_Event]) -> _Event:
         event = await self.events.get()
-        if isinstance(event, WorkerStuck) and kind is WorkerDied:
-            # On a busy machine a proof may take longer than its bound; the death is still reported.
-            event = await self.events.get()
         assert isinstance(event, kind), event
         return event
 
