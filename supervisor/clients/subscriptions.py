@@ -20,7 +20,6 @@ to continue from and cannot be behind.
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import msgspec
 
@@ -32,6 +31,7 @@ from ipc.server import Server
 from ipc.zmtp import Sent
 from supervisor.containment import Containment, Fault
 from supervisor.core.records import Record
+from supervisor.journal.contract import Feeds
 
 # Events read from the journal at a time: some hundred kilobytes at most, a fraction of a send queue.
 _PAGE_EVENTS = 256
@@ -41,26 +41,6 @@ _PATIENCE_SECONDS = 30.0
 # Per client: more than `hermesctl tail` of all sessions needs.
 FOLLOWS_MAX = 2000
 _TOO_SLOW = "it read too slowly"
-
-
-class Told(Protocol):
-    """A durable event as the journal has it."""
-
-    @property
-    def seq(self) -> int: ...
-    @property
-    def type(self) -> str: ...
-    @property
-    def at(self) -> float: ...
-    @property
-    def fields(self) -> dict[str, Any]: ...
-
-
-class History(Protocol):
-    """A page of events may be shorter than asked for; only an empty one means that there is no more."""
-
-    def events_after(self, session: str, seq: int, limit: int) -> Sequence[Told]: ...
-    def session_seq(self, session: str) -> int: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -78,7 +58,7 @@ class _Subscriber:
 class Subscriptions:
     """Sends events once they are durable, and deltas as they are streamed."""
 
-    def __init__(self, history: History, contain: Containment) -> None:
+    def __init__(self, history: Feeds, contain: Containment) -> None:
         self._history = history
         self._loop = asyncio.get_running_loop()
         self._publish_contained = contain.around("follower", self._publish, self._not_published)

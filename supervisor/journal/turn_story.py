@@ -1,7 +1,9 @@
 """The story of a message or a turn: a row with its present state, then every event about it, in order."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
+
+from supervisor.journal.contract import Told
 
 Row = dict[str, Any]
 # Events examined in one call; then the caller decides whether to continue.
@@ -9,17 +11,6 @@ _EVENTS_LOOKED_AT_MAX = 5000
 _PAGE_EVENTS = 200
 _ENDINGS_OF_TURNS = ("turn.done", "turn.failed", "turn.interrupted")
 _ENDINGS_OF_MESSAGES = ("message.dropped", "transcript.failed")
-
-
-class Told(Protocol):
-    @property
-    def seq(self) -> int: ...
-    @property
-    def type(self) -> str: ...
-    @property
-    def at(self) -> float: ...
-    @property
-    def fields(self) -> Row: ...
 
 
 Page = Callable[[str, int, int], Sequence[Told]]
