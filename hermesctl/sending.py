@@ -108,8 +108,8 @@ class PlainText:
             case "turn.failed":
                 self._speech.end_line()
             case "attempt.lost":
-                if (said := fields.get("said")) is not None:
-                    self._speech.cut_to(int(said))
+                if (offset := fields.get("offset")) is not None:
+                    self._speech.cut_to(int(offset))
                 self.remark(f"attempt {fields.get('attempt')} was lost: {fields.get('reason')}")
             case "question.asked":
                 self._speech.end_line()

@@ -72,7 +72,7 @@ class PastAttempt(Part, frozen=True):
 class PastTurn(Part, frozen=True):
     """An earlier turn of the session, as history of the next one."""
 
-    said: tuple[str, ...]
+    messages: tuple[str, ...]
     attempts: tuple[PastAttempt, ...]
 
 
@@ -86,7 +86,7 @@ class Killed(Part, frozen=True):
     how: str
 
 
-class Said(Part, frozen=True):
+class TurnMessage(Part, frozen=True):
     """A message of a person that a turn answers."""
 
     message: str

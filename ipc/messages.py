@@ -21,9 +21,9 @@ from ipc.message_parts import ModelEndpoint as ModelEndpoint
 from ipc.message_parts import Part as Part
 from ipc.message_parts import PastAttempt as PastAttempt
 from ipc.message_parts import PastTurn as PastTurn
-from ipc.message_parts import Said as Said
 from ipc.message_parts import ToolClass as ToolClass
 from ipc.message_parts import ToolTrace as ToolTrace
+from ipc.message_parts import TurnMessage as TurnMessage
 from ipc.message_parts import Usage as Usage
 
 BusyMode = Literal["interrupt", "queue", "steer", "collect"]
@@ -174,7 +174,7 @@ class Assign(Message, frozen=True, tag="assign"):
     session: str
     turn: str
     attempt: int
-    say: tuple[Said, ...]
+    messages: tuple[TurnMessage, ...]
     agent: AgentSpec
     model: ModelEndpoint
     history: tuple[PastTurn, ...] = ()

@@ -108,7 +108,7 @@ class App:
         self._clients = Server(
             parts.places.control, parts.control.request_arrived, left=parts.subscriptions.forget
         )
-        parts.subscriptions.open(self._clients, parts.router.spoken)
+        parts.subscriptions.open(self._clients, parts.router.streamed)
         parts.control.open(self._clients)
         parts.router.ask_recalled()
         self._take_pulse()

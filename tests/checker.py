@@ -53,7 +53,7 @@ class History:
     messages: list[dict[str, Any]]
     turns: list[dict[str, Any]]
     attempts: list[dict[str, Any]]
-    speech: list[dict[str, Any]]
+    texts: list[dict[str, Any]]
     tool_calls: list[dict[str, Any]]
     questions: list[dict[str, Any]]
     events: list[dict[str, Any]]
@@ -87,7 +87,7 @@ def read_history(journal: Path) -> History:
             messages=rows("messages", "position"),
             turns=rows("turns", "position"),
             attempts=rows("attempts", "turn, number"),
-            speech=rows("speech", 'turn, attempt, "offset"'),
+            texts=rows("texts", 'turn, attempt, "offset"'),
             tool_calls=rows("tool_calls", "position"),
             questions=rows("questions", "turn, number"),
             events=rows("events", "session, seq"),
@@ -124,7 +124,7 @@ def check_quiet(journal: Path, sights: Iterable[Sight] = ()) -> History:
     """The same when all work has come to its end: whatever was accepted has ended, exactly once."""
     history = check_history(journal, sights)
     for message in history.messages:
-        assert message["state"] in ("taken", "dropped", "refused"), (
+        assert message["state"] in ("taken", "dropped", "failed"), (
             f"{message['id']} was accepted and never ended"
         )
     for turn in history.turns:
@@ -174,7 +174,7 @@ class _Life:
                 self.state[body["message"]] = "waiting"
                 self.words[body["message"]] = body["text"]
             case "transcript.failed":
-                self._unqueue(body["message"], "refused", where)
+                self._unqueue(body["message"], "failed", where)
             case "message.dropped":
                 self._unqueue(body["message"], "dropped", where)
             case "session.held" | "session.released" as kind:
@@ -326,19 +326,21 @@ def _check_attempts(turn: dict[str, Any], attempts: list[dict[str, Any]], life: 
 def _check_words(history: History) -> None:
     """What an attempt said is there without a gap; a turn tells the words of all its attempts, in order."""
     said: dict[tuple[str, int], str] = {}
-    for piece in history.speech:
+    for piece in history.texts:
         key = (piece["turn"], piece["attempt"])
         assert piece["offset"] == len(said.get(key, "")), f"words of {key} are missing or doubled"
         said[key] = said.get(key, "") + piece["text"]
     for attempt in history.attempts:
         key = (attempt["turn"], attempt["number"])
         if attempt["state"] != "done":
-            assert attempt["said"] == len(said.get(key, "")), f"{key} said {attempt['said']} characters"
+            assert attempt["text_length"] == len(said.get(key, "")), (
+                f"{key} said {attempt['text_length']} characters"
+            )
     words: dict[str, str] = {}
     for (name, _), text in sorted(said.items()):
         words[name] = words.get(name, "") + text
     for turn in (turn for turn in history.turns if turn["state"] == "done"):
-        before = turn["text"][: turn["said_before"]]
+        before = turn["text"][: turn["earlier_length"]]
         assert before == words.get(turn["id"], ""), f"the answer of {turn['id']} has other words than it said"
     for event in history.events:
         body = json.loads(event["body"])
@@ -347,7 +349,7 @@ def _check_words(history: History) -> None:
             assert body["partial"] == partial, f"{body['turn']} was cut with other words than it said"
         elif event["type"] == "attempt.lost":
             until = (said.get((body["turn"], number + 1), "") for number in range(body["attempt"]))
-            assert body["said"] == sum(map(len, until)), f"{body} counts other words than were said"
+            assert body["offset"] == sum(map(len, until)), f"{body} counts other words than were said"
 
 
 def _check_tokens(history: History) -> None:

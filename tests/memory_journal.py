@@ -108,7 +108,7 @@ class MemoryJournal:
             attempts=attempts,
             losses=row["losses"],
             content_at=row["content_at"],
-            said_before="".join(attempt["said"] for attempt in over),
+            earlier_text="".join(attempt["text"] for attempt in over),
             input_tokens=sum(attempt["spent"][0] for attempt in over),
             output_tokens=sum(attempt["spent"][1] for attempt in over),
             attempt=self._attempt(row["id"], attempts) if is_running else None,
@@ -119,5 +119,5 @@ class MemoryJournal:
     def _attempt(self, turn: str, number: int) -> Attempt:
         row = self._book.attempts[turn, number]
         calls = dict(row["calls"])
-        known = row["who"], row["opened_at"], row["level"], row["said"]
+        known = row["who"], row["opened_at"], row["level"], row["text"]
         return Attempt(number, *known, calls, row["verdict"], *row["spent"])

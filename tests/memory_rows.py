@@ -174,7 +174,7 @@ class Book:
         turn = self._turn(record, record.turn, record.attempt - 1, "queued")
         self._update(turn, state="running", attempts=record.attempt)
         row: Row = {"state": "open", "who": record.who, "opened_at": record.at, "level": record.level}
-        row |= {"said": "", "calls": {}, "verdict": None, "spent": (0, 0)}
+        row |= {"text": "", "calls": {}, "verdict": None, "spent": (0, 0)}
         self._insert(self.attempts, (record.turn, record.attempt), row, record)
 
     def _open_attempt(self, record: Record, turn: str, attempt: int) -> tuple[Row, Row]:
@@ -189,8 +189,8 @@ class Book:
         self._update(turn, content_at=record.at)
         match record:
             case told.AttemptStreamed():
-                _fence(len(attempt["said"]) == record.offset, record)
-                self._update(attempt, said=attempt["said"] + record.text)
+                _fence(len(attempt["text"]) == record.offset, record)
+                self._update(attempt, text=attempt["text"] + record.text)
             case told.ToolCallStarted():
                 spent = record.input_tokens, record.output_tokens
                 self._update(attempt, calls=calls | {record.call: record.name}, spent=spent)

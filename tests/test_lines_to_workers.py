@@ -143,7 +143,7 @@ async def heard(folder: Path, *messages: wire.FromWorker) -> list[events.Event]:
         for number, message in enumerate(messages, start=1):
             worker.send([number.to_bytes(8), encode(message)])
         said = "".join(each.text for each in messages if isinstance(each, wire.Delta))
-        await soon(lambda: stage.router.said(WHO) == said)
+        await soon(lambda: stage.router.undecided_text(WHO) == said)
         return stage.posts.in_order()
 
 

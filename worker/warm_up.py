@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import uvloop
 
 from ipc.codec import Decoder
-from ipc.messages import AgentSpec, Assign, FromWorker, ModelEndpoint, PastAttempt, PastTurn, Said
+from ipc.messages import AgentSpec, Assign, FromWorker, ModelEndpoint, PastAttempt, PastTurn, TurnMessage
 from worker.agents import find_agent
 from worker.attempt import Attempt
 from worker.model import Limits, Model
@@ -62,7 +62,7 @@ def _assign(port: int) -> Assign:
         session="rehearsal",
         turn="rehearsal/2",
         attempt=1,
-        say=(Said("m_rehearsal", "Is all well?"),),
+        messages=(TurnMessage("m_rehearsal", "Is all well?"),),
         agent=AgentSpec("rehearsal", "builtin"),
         model=ModelEndpoint(f"http://127.0.0.1:{port}/v1", "rehearsal"),
         history=(PastTurn(("Hello",), (PastAttempt("Hello."),)),),

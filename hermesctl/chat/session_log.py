@@ -204,7 +204,7 @@ _FOLDS: dict[str, Callable[[SessionLog, Event], None]] = {
     "turn.joined": SessionLog._open,
     "attempt.opened": lambda t, event: t._of(event).begin_attempt(int(event.fields.get("attempt") or 1)),
     "attempt.lost": lambda t, event: t._of(event).lose(
-        str(event.fields.get("reason") or ""), event.fields.get("said")
+        str(event.fields.get("reason") or ""), event.fields.get("offset")
     ),
     "tool.started": lambda t, event: t._of(event).start_tool(event.fields),
     "tool.finished": lambda t, event: t._of(event).finish_tool(event.fields),

@@ -174,8 +174,8 @@ class Turn:
     def steer(self, message: str) -> None:
         self._mark(Steered(message))
 
-    def lose(self, reason: str, said: int | None) -> None:
-        """Ends the attempt; the next one continues at the offset `said`.
+    def lose(self, reason: str, offset: int | None) -> None:
+        """Ends the attempt; the next one continues at `offset`.
 
         Text beyond it was shown and never recorded; events of earlier versions do not have the offset.
         """
@@ -183,9 +183,9 @@ class Turn:
         self.losses += 1
         self.lost = reason or "no reason was given"
         self.state = "queued"
-        if said is not None:
-            self.text = self.text[:said]
-            self.marks = [(min(offset, said), mark) for offset, mark in self.marks]
+        if offset is not None:
+            self.text = self.text[:offset]
+            self.marks = [(min(at, offset), mark) for at, mark in self.marks]
 
     def end(self, state: TurnState, at: float, fields: Fields) -> None:
         whole = fields.get("text") if state == "done" else fields.get("partial")

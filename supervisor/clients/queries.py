@@ -37,7 +37,7 @@ class Past(Protocol):
     def session_seq(self, session: str) -> int: ...
     def cursors(self, session: str) -> Mapping[str, int]: ...
     def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None: ...
-    def spoken(self, message: str) -> tuple[str, str, str] | None: ...
+    def clip_of(self, message: str) -> tuple[str, str, str] | None: ...
     def counts(self) -> Mapping[str, int]: ...
 
 
@@ -155,9 +155,9 @@ class Views:
         """Return how many events the session has; 0 when it had no message."""
         return self._past.session_seq(session)
 
-    def spoken(self, message: str) -> tuple[str, str, str] | None:
+    def clip_of(self, message: str) -> tuple[str, str, str] | None:
         """Return session and state of a message, and its clip, if it has one."""
-        return self._past.spoken(message)
+        return self._past.clip_of(message)
 
     def queue(self, name: str, after: str) -> wire.Table:
         """Return a page of the messages that wait in a session, in order."""

@@ -70,10 +70,10 @@ class Subscriptions:
         self._behind: dict[_Subscriber, None] = {}
         self._retry: asyncio.TimerHandle | None = None
 
-    def open(self, socket: Server, spoken: Callable[[str], wire.Delta | None]) -> None:
-        """`spoken` is the text of a session that is streamed and not durable yet."""
+    def open(self, socket: Server, streamed: Callable[[str], wire.Delta | None]) -> None:
+        """`streamed` is the text of a session that is streamed and not durable yet."""
         self._socket = socket
-        self._spoken = spoken
+        self._streamed = streamed
 
     def has_room(self, identity: bytes) -> bool:
         """Return whether the client may have another subscription."""
@@ -200,9 +200,9 @@ class Subscriptions:
             return
         self._behind.pop(subscriber, None)
         subscriber.is_level = True
-        spoken = self._spoken(session)
-        if spoken is not None:
-            self._send(subscriber, encode(spoken))
+        streamed = self._streamed(session)
+        if streamed is not None:
+            self._send(subscriber, encode(streamed))
 
 
 def _frame(event: wire.Event) -> bytes:

@@ -44,7 +44,7 @@ class AssignTurn:
     attempt: int
     agent: str
     messages: tuple[Message, ...]
-    said_before: int = 0  # characters of earlier attempts: its text continues there
+    offset: int = 0  # characters of earlier attempts: its text continues there
     # Set when the attempt probes an endpoint that has been away since then.
     away_since: float | None = None
 

@@ -1,13 +1,13 @@
 """Messages of a session: accepted, held, dropped, and their effect on a running turn.
 
 States of a message, by the records that change them; `-` is a message that does not exist yet. A clip begins
-as `transcribing`, a text as `waiting`. Taken, dropped and refused messages never change again.
+as `transcribing`, a text as `waiting`. Taken, dropped and failed messages never change again.
 
 | message | record | next state | cause |
 | --- | --- | --- | --- |
 | - | MessageAccepted | transcribing, waiting | a client sends a clip, or a text |
 | transcribing | TranscriptReady | waiting | the STT service has its transcript |
-| transcribing | TranscriptFailed | refused | it has none, or the service failed |
+| transcribing | TranscriptFailed | failed | it has none, or the service failed |
 | transcribing, waiting | MessageDropped | dropped | a client drops it, or it is too old at a start |
 | waiting | TurnOpened, TurnJoined | taken | a turn answers it, alone or with others |
 | waiting | TurnSteered | taken | the running attempt has taken it in |

@@ -60,7 +60,7 @@ _SENTENCES = {
     EndReason.NEVER_READY: "it was not ready in time",
     EndReason.NO_PULSE: "its process gave no sign of life for {}",
     EndReason.LOOP_STILL: "its loop stood still for {}",
-    EndReason.TOO_MUCH_TEXT: "it said more than {} characters",
+    EndReason.TOO_MUCH_TEXT: "its text has more than {} characters",
     EndReason.TURN_OVER: "its turn ended with the restart",
     EndReason.TURN_UNKNOWN: "it does not have the turn it was given before the restart",
     EndReason.NOT_CONNECTED: "it is not connected",

@@ -175,7 +175,7 @@ class AttemptStuck(Record):
 class AttemptLost(Record):
     """The attempt ended before its turn did. `losses` counts the losses that weigh against the turn.
 
-    `said` counts the characters of all attempts: the next one continues there.
+    `offset` counts the characters of all attempts: the next one continues there.
     """
 
     type: ClassVar[str] = "attempt.lost"
@@ -183,12 +183,12 @@ class AttemptLost(Record):
     attempt: int
     reason: Reason
     losses: int
-    said: int = 0
+    offset: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
 
     def fields(self) -> dict[str, Any]:
-        return {"turn": self.turn, "attempt": self.attempt, "reason": str(self.reason), "said": self.said}
+        return {"turn": self.turn, "attempt": self.attempt, "reason": str(self.reason), "offset": self.offset}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,7 +287,7 @@ class TurnDone(Record):
     input_tokens: int
     output_tokens: int
     finish: str = "stop"  # why the model ended its answer
-    said_before: int = 0  # characters of the text that come from earlier attempts
+    earlier_length: int = 0  # characters of the text that come from earlier attempts
 
     def fields(self) -> dict[str, Any]:
         told = {"turn": self.turn, "text": self.text, "usage": _usage(self)}

@@ -110,7 +110,7 @@ class Attempt:
     who: Who
     opened_at: float
     level: str = ""  # of the sandbox that its worker's cell has
-    said: str = ""
+    text: str = ""
     calls: dict[str, str] = field(default_factory=dict)  # open tool calls: call -> name
     verdict: Verdict | None = None
     # As far as it has reported: the cost of the present reply is not known yet.
@@ -160,7 +160,7 @@ class Turn:
     refusals: int = 0
     away_since: float | None = None
     # Text of all ended attempts: the beginning of the answer.
-    said_before: str = ""
+    earlier_text: str = ""
     input_tokens: int = 0
     output_tokens: int = 0
     attempt: Attempt | None = None
@@ -173,9 +173,9 @@ class Turn:
         return self.attempts > 0
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """Return the text so far, over all attempts."""
-        return self.said_before + (self.attempt.said if self.attempt else "")
+        return self.earlier_text + (self.attempt.text if self.attempt else "")
 
     @property
     def spent(self) -> dict[str, int]:
@@ -189,7 +189,7 @@ class Turn:
     def end_attempt(self) -> None:
         """End the attempt but not the turn: its text and cost stay."""
         spent = self.spent
-        self.said_before, self.attempt = self.said, None
+        self.earlier_text, self.attempt = self.text, None
         self.input_tokens, self.output_tokens = spent["input_tokens"], spent["output_tokens"]
 
     @property

@@ -126,7 +126,7 @@ def open_attempt(
         session, AttemptOpened, turn=turn.id, attempt=number, who=who, pid=worker.pid, level=worker.level
     )
     assigned = (who, session.name, turn.id, number, turn.agent, turn.messages)
-    draft.perform(AssignTurn(*assigned, len(turn.said_before), away_since))
+    draft.perform(AssignTurn(*assigned, len(turn.earlier_text), away_since))
     for message in with_words(session.waiting):
         steer(draft, turn, message)
     watch(draft, session, turn)
@@ -194,11 +194,11 @@ def frame(draft: Draft, event: Frame) -> None:
 def _spoke(draft: Draft, session: Session, turn: Turn, text: str) -> None:
     attempt = turn.attempt
     assert attempt is not None
-    if not _fits(draft, attempt, len(turn.said_before) + len(attempt.said) + len(text)):
+    if not _fits(draft, attempt, len(turn.earlier_text) + len(attempt.text) + len(text)):
         return
-    offset = len(attempt.said)
+    offset = len(attempt.text)
     draft.note(session, AttemptStreamed, turn=turn.id, attempt=attempt.number, offset=offset, text=text)
-    attempt.said += text
+    attempt.text += text
     turn.content_at = draft.now
 
 
@@ -226,7 +226,7 @@ def _steered(draft: Draft, session: Session, turn: Turn, message_id: str) -> Non
 
 def _finished(draft: Draft, session: Session, turn: Turn, event: Finished) -> None:
     """End the turn. Its text is that of all attempts in order."""
-    attempt, text = turn.attempt, turn.said_before + event.text
+    attempt, text = turn.attempt, turn.earlier_text + event.text
     assert attempt is not None
     if not _fits(draft, attempt, len(text)):
         return
@@ -242,7 +242,7 @@ def _finished(draft: Draft, session: Session, turn: Turn, event: Finished) -> No
         attempt=event.attempt,
         text=text,
         finish=event.finish,
-        said_before=len(turn.said_before),
+        earlier_length=len(turn.earlier_text),
         **turn.spent,
     )
     _leave(draft, session)
@@ -351,7 +351,7 @@ def _put_back(draft: Draft, session: Session, turn: Turn, reason: Reason, losses
         attempt=attempt.number,
         reason=reason,
         losses=losses,
-        said=len(turn.said),
+        offset=len(turn.text),
         input_tokens=attempt.input_tokens,
         output_tokens=attempt.output_tokens,
     )
@@ -377,7 +377,7 @@ def close(draft: Draft, session: Session, turn: Turn, verdict: Verdict, proof: P
         turn=turn.id,
         attempt=turn.attempts,
         by=verdict.by,
-        partial=turn.said,
+        partial=turn.text,
         killed=proof,
         **turn.spent,
     )

@@ -29,7 +29,7 @@ FIRST_BEGUN = (
 )
 NEXT_BEGUN = (
     Write(
-        "session.told",
+        "session.advanced",
         """UPDATE sessions SET seq = :seq + 2, turns = :number, last_at = :opened_at
            WHERE name = :session AND seq = :seq - 1 AND turns = :number - 1 AND held = 0""",
     ),

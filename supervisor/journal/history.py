@@ -13,14 +13,14 @@ from sqlite3 import Row
 from ipc.message_parts import Cut
 from supervisor.journal import budget as budgets
 from supervisor.journal.budget import Budget, told_within
-from supervisor.journal.load import TAKEN, said
+from supervisor.journal.load import TAKEN, text_of
 from supervisor.journal.rows import Rows
 
 ENDED_BEFORE = """
     SELECT id, number, state, messages, attempts FROM turns
     WHERE session = ? AND number < ? AND state IN ('done', 'failed', 'interrupted')
     ORDER BY number DESC LIMIT ?"""
-ANSWER = "SELECT text, said_before FROM turns WHERE session = ? AND number = ?"
+ANSWER = "SELECT text, earlier_length FROM turns WHERE session = ? AND number = ?"
 ATTEMPTS = "SELECT number, state FROM attempts WHERE turn = ? AND number < ? ORDER BY number DESC"
 TOOLS = """
     SELECT call, name, arguments, repeat, state, result, ok, "offset" FROM tool_calls
@@ -66,7 +66,7 @@ class TurnPast:
 
     id: str
     number: int
-    said: tuple[str, ...]
+    messages: tuple[str, ...]
     attempts: tuple[AttemptPast, ...]
 
 
@@ -103,7 +103,7 @@ def _tried(rows: Rows, turn: str, before_attempt: int, budget: Budget) -> tuple[
     told: deque[AttemptPast] = deque()
 
     def enough(row: Row) -> bool:
-        text = said(rows, turn, row["number"])
+        text = text_of(rows, turn, row["number"])
         told.appendleft(_attempt(rows, turn, row["number"], text, _CUTS.get(row["state"], ""), budget))
         return budget.is_spent
 
@@ -119,7 +119,7 @@ def _turn(rows: Rows, session: str, row: Row, budget: Budget) -> TurnPast:
     if row["state"] == "done":
         answer = rows.one(ANSWER, (session, row["number"]))
         # The text of earlier attempts belongs to those attempts and is included once.
-        text = answer["text"][answer["said_before"] :] if answer is not None else ""
+        text = answer["text"][answer["earlier_length"] :] if answer is not None else ""
         final = _attempt(rows, row["id"], row["attempts"], text, "", budget)
         earlier = _tried(rows, row["id"], row["attempts"], budget)
         told = tuple(attempt for attempt in earlier if attempt.text or attempt.tools)

@@ -49,8 +49,8 @@ TAKEN = """
 _LISTED = "FROM json_each(?) AS listed CROSS JOIN"
 ATTEMPTS = f"""
     SELECT attempts.* {_LISTED} attempts ON turn = listed.value ->> 0 AND number = listed.value ->> 1"""
-SPOKEN = f"""
-    SELECT turn, attempt, text {_LISTED} speech ON turn = listed.value ->> 0 AND attempt = listed.value ->> 1
+TEXTS = f"""
+    SELECT turn, attempt, text {_LISTED} texts ON turn = listed.value ->> 0 AND attempt = listed.value ->> 1
     ORDER BY turn, attempt, "offset\""""
 SPENT = f"""
     SELECT turn, sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens
@@ -86,9 +86,9 @@ def wake(rows: Rows, name: str) -> Session | None:
     return _sessions(rows, [name]).get(name)
 
 
-def said(rows: Rows, turn: str, attempt: int) -> str:
+def text_of(rows: Rows, turn: str, attempt: int) -> str:
     """Return the text of an attempt, as far as it was recorded."""
-    return _said(rows, [(turn, attempt)]).get((turn, attempt), "")
+    return _texts(rows, [(turn, attempt)]).get((turn, attempt), "")
 
 
 def _sessions(rows: Rows, names: Sequence[str]) -> dict[str, Session]:
@@ -118,10 +118,10 @@ def _turns(rows: Rows, found: Sequence[Row]) -> dict[str, Turn]:
     ids = (json.dumps([row["id"] for row in found]),)
     listed = {row["id"]: json.loads(row["messages"]) for row in found}
     taken = {row["id"]: row for row in rows.all(TAKEN, (json.dumps([*chain(*listed.values())]),))}
-    spoken = _said(rows, [(row["id"], number + 1) for row in found for number in range(row["attempts"])])
+    texts = _texts(rows, [(row["id"], number + 1) for row in found for number in range(row["attempts"])])
     over = {row["id"]: row["attempts"] - _is_running(row) for row in found}
     spent = {row["turn"]: row for row in rows.all(SPENT, (json.dumps([*over.items()]),))}
-    attempts = _attempts(rows, [row for row in found if _is_running(row)], spoken)
+    attempts = _attempts(rows, [row for row in found if _is_running(row)], texts)
     questions = {row["turn"]: row for row in rows.all(QUESTIONS, ids)}
     asked = {row["turn"]: int(row["number"]) for row in rows.all(QUESTIONS_ASKED, ids)}
     return {
@@ -134,7 +134,7 @@ def _turns(rows: Rows, found: Sequence[Row]) -> dict[str, Turn]:
             attempts=row["attempts"],
             losses=row["losses"],
             content_at=row["content_at"],
-            said_before="".join(spoken.get((row["id"], number + 1), "") for number in range(over[row["id"]])),
+            earlier_text="".join(texts.get((row["id"], number + 1), "") for number in range(over[row["id"]])),
             input_tokens=spent[row["id"]]["input_tokens"] if row["id"] in spent else 0,
             output_tokens=spent[row["id"]]["output_tokens"] if row["id"] in spent else 0,
             attempt=attempts.get(row["id"]),
@@ -149,14 +149,14 @@ def _is_running(turn: Row) -> bool:
     return bool(turn["state"] == TurnState.RUNNING)
 
 
-def _said(rows: Rows, attempts: Sequence[tuple[str, int]]) -> dict[tuple[str, int], str]:
+def _texts(rows: Rows, attempts: Sequence[tuple[str, int]]) -> dict[tuple[str, int], str]:
     pieces: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
-    for row in rows.all(SPOKEN, (json.dumps(attempts),)):
+    for row in rows.all(TEXTS, (json.dumps(attempts),)):
         pieces[row["turn"], row["attempt"]].append(row["text"])
     return {attempt: "".join(texts) for attempt, texts in pieces.items()}
 
 
-def _attempts(rows: Rows, running: Sequence[Row], spoken: dict[tuple[str, int], str]) -> dict[str, Attempt]:
+def _attempts(rows: Rows, running: Sequence[Row], texts: dict[tuple[str, int], str]) -> dict[str, Attempt]:
     """By turn."""
     if not running:
         return {}
@@ -170,7 +170,7 @@ def _attempts(rows: Rows, running: Sequence[Row], spoken: dict[tuple[str, int], 
             Who(row["epoch"], row["seat"], row["incarnation"]),
             row["opened_at"],
             row["level"],
-            spoken.get((row["turn"], row["number"]), ""),
+            texts.get((row["turn"], row["number"]), ""),
             calls[row["turn"]],
             _verdict(row),
             row["input_tokens"],

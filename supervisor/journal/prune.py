@@ -30,7 +30,7 @@ _EVENTS = """
     WHERE session = ? ORDER BY seq LIMIT ?"""
 _MESSAGE = "SELECT 1 FROM messages WHERE id = ?"
 _TURN = "SELECT 1 FROM turns WHERE session = ? AND number = ?"
-_GONE = ("dropped", "refused")
+_GONE = ("dropped", "failed")
 
 
 @dataclass

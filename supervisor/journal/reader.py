@@ -35,7 +35,7 @@ _TURN_COLUMNS = """
     (SELECT level FROM attempts WHERE turn = turns.id AND number = turns.attempts) AS level"""
 TURN = f"SELECT {_TURN_COLUMNS}, text FROM turns WHERE session = ? AND number = ?"
 TURN_ATTEMPTS = """
-    SELECT number, epoch, seat, incarnation, pid, level, state, said, verdict, verdict_by, reason,
+    SELECT number, epoch, seat, incarnation, pid, level, state, text_length, verdict, verdict_by, reason,
         opened_at, ended_at
     FROM attempts WHERE turn = ? ORDER BY number LIMIT ?"""
 TURN_TOOLS = """
@@ -153,7 +153,7 @@ class Reads:
         texts = tuple(message["text"] for message in self._rows.all(TAKEN, (row["messages"],)))
         return row["session"], row["state"], texts
 
-    def spoken(self, message: str) -> tuple[str, str, str] | None:
+    def clip_of(self, message: str) -> tuple[str, str, str] | None:
         """Return session and state of a message, and its clip, if it has one."""
         row = self._rows.one(CLIP_OF, (message,))
         return (row["session"], row["state"], row["clip"]) if row else None

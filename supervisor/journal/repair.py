@@ -45,20 +45,21 @@ _MENDING = (
     "CREATE INDEX temp.answered_by ON answered (message)",
     """CREATE TEMP TABLE given_up AS SELECT json_extract(body, '$.message') AS message
        FROM events WHERE type IN ('message.dropped', 'transcript.failed')""",
-    """CREATE TEMP TABLE heard AS
+    """CREATE TEMP TABLE transcripts AS
        SELECT json_extract(body, '$.message') AS message, json_extract(body, '$.text') AS words
        FROM events WHERE type = 'transcript.ready'""",
-    "CREATE INDEX temp.heard_of ON heard (message)",
+    "CREATE INDEX temp.transcripts_by_message ON transcripts (message)",
     # A message whose row was lost is restored from its event. The event has no key, but the id comes from it;
     # it has no clip either, so a clip without a transcript can never get one.
     """INSERT OR IGNORE INTO messages (id, session, key, kind, text, busy, state, turn, seq, at)
        SELECT message, session, message, kind, text, busy,
            CASE WHEN turn IS NOT NULL THEN 'taken'
                WHEN message IN (SELECT message FROM given_up) THEN 'dropped'
-               WHEN text = '' THEN 'refused' ELSE 'waiting' END,
+               WHEN text = '' THEN 'failed' ELSE 'waiting' END,
            turn, seq, at
        FROM (SELECT json_extract(body, '$.message') AS message, session, json_extract(body, '$.kind') AS kind,
-                 coalesce((SELECT words FROM heard WHERE heard.message = json_extract(body, '$.message')),
+                 coalesce((SELECT words FROM transcripts
+                         WHERE transcripts.message = json_extract(body, '$.message')),
                      json_extract(body, '$.text'), '') AS text, json_extract(body, '$.busy') AS busy,
                  seq, at FROM events WHERE type = 'message.accepted')
            LEFT JOIN answered USING (message)
@@ -104,7 +105,7 @@ _MENDING = (
     """UPDATE tool_calls SET state = 'unknown' WHERE state = 'started' AND NOT EXISTS (
            SELECT 1 FROM attempts WHERE turn = tool_calls.turn AND number = tool_calls.attempt
                AND state IN ('open', 'stopped'))""",
-    """UPDATE attempts SET said = (SELECT coalesce(sum(length(text)), 0) FROM speech
+    """UPDATE attempts SET text_length = (SELECT coalesce(sum(length(text)), 0) FROM texts
            WHERE turn = attempts.turn AND attempt = attempts.number) WHERE state IN ('open', 'stopped')""",
     # A session that lost events gets one that says so, and continues after it.
     """INSERT INTO events (session, seq, at, type, body)

@@ -21,7 +21,7 @@ class DurableAttempt:
     who: Who
     opened_at: float
     level: str
-    said: str
+    text: str
     calls: frozenset[tuple[str, str]]
     verdict: Verdict | None
     tokens: tuple[int, int]
@@ -36,7 +36,7 @@ class DurableTurn:
     attempts: int
     losses: int
     content_at: float
-    said_before: str
+    earlier_text: str
     tokens: tuple[int, int]
     attempt: DurableAttempt | None
     question: Question | None
@@ -77,7 +77,7 @@ def _turn(turn: Turn) -> DurableTurn:
         turn.attempts,
         turn.losses,
         turn.content_at,
-        turn.said_before,
+        turn.earlier_text,
         (turn.input_tokens, turn.output_tokens),
         _attempt(turn.attempt) if turn.attempt else None,
         turn.question,
@@ -89,4 +89,4 @@ def _attempt(attempt: Attempt) -> DurableAttempt:
     calls = frozenset(attempt.calls.items())
     known = attempt.number, attempt.who, attempt.opened_at, attempt.level
     tokens = attempt.input_tokens, attempt.output_tokens
-    return DurableAttempt(*known, attempt.said, calls, attempt.verdict, tokens)
+    return DurableAttempt(*known, attempt.text, calls, attempt.verdict, tokens)

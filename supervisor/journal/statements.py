@@ -71,7 +71,7 @@ FIRST_TOLD = (
 )
 NEXT_TOLD = (
     Write(
-        "session.told",
+        "session.advanced",
         "UPDATE sessions SET seq = :seq, last_at = :at WHERE name = :session AND seq = :seq - 1",
     ),
 )
@@ -126,7 +126,7 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
     TranscriptFailed: (
         Write(
             "transcript.failed",
-            """UPDATE messages SET state = 'refused', reason = :reason, ended_at = :at
+            """UPDATE messages SET state = 'failed', reason = :reason, ended_at = :at
                WHERE id = :message AND session = :session AND state = 'transcribing'""",
         ),
     ),
@@ -187,14 +187,14 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
     ),
     AttemptStreamed: (
         Write(
-            "attempt.spoke",
-            """UPDATE attempts SET said = :offset + :length
-               WHERE turn = :turn AND number = :attempt AND state = 'open' AND said = :offset""",
+            "attempt.streamed",
+            """UPDATE attempts SET text_length = :offset + :length
+               WHERE turn = :turn AND number = :attempt AND state = 'open' AND text_length = :offset""",
         ),
         _CONTENT,
         Write(
-            "speech.kept",
-            'INSERT INTO speech (turn, attempt, "offset", text) VALUES (:turn, :attempt, :offset, :text)',
+            "texts.added",
+            'INSERT INTO texts (turn, attempt, "offset", text) VALUES (:turn, :attempt, :offset, :text)',
         ),
     ),
     AttemptStopped: (
@@ -310,7 +310,8 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
     TurnDone: (
         Write(
             "turn.done",
-            f"""UPDATE turns SET state = 'done', ended_at = :at, text = :text, said_before = :said_before,
+            f"""UPDATE turns SET state = 'done', ended_at = :at, text = :text,
+                    earlier_length = :earlier_length,
                     input_tokens = :input_tokens, output_tokens = :output_tokens
                 WHERE {_OPEN_ATTEMPT}""",
         ),
@@ -320,7 +321,7 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
                WHERE turn = :turn AND number = :attempt AND state = 'open'""",
         ),
         _CALLS_UNKNOWN,
-        Sweep("DELETE FROM speech WHERE turn = :turn AND attempt = :attempt"),
+        Sweep("DELETE FROM texts WHERE turn = :turn AND attempt = :attempt"),
         Sweep("UPDATE tallies SET number = number + 1 WHERE what = 'done'"),
     ),
     TurnInterrupted: (

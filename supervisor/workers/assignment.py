@@ -149,21 +149,21 @@ class AssignBuilder:
             session=effect.session,
             turn=effect.turn,
             attempt=effect.attempt,
-            say=_say(effect),
+            messages=_messages(effect),
             agent=isolation_sessions.spec(settings, effect.session)
             or settings.agent(effect.agent)
             or wire.AgentSpec(effect.agent, "builtin"),
             model=_endpoint(self._endpoint(), effect),
             history=self._history(effect.session, number),
             tried=self._tried(effect),
-            offset=effect.said_before,
+            offset=effect.offset,
         )
 
     def _history(self, session: str, number: int) -> tuple[wire.PastTurn, ...]:
         if number == 1:
             return ()
         past = self._past.history(session, number, HISTORY_TURNS_MAX, HISTORY_BYTES_MAX)
-        return tuple(wire.PastTurn(turn.said, tuple(map(_attempt, turn.attempts))) for turn in past)
+        return tuple(wire.PastTurn(turn.messages, tuple(map(_attempt, turn.attempts))) for turn in past)
 
     def _tried(self, effect: AssignTurn) -> tuple[wire.PastAttempt, ...]:
         if effect.attempt == 1:
@@ -176,17 +176,17 @@ def _endpoint(found: wire.ModelEndpoint | None, effect: AssignTurn) -> wire.Mode
     return replace(endpoint, away=True) if effect.away_since is not None else endpoint
 
 
-def _say(effect: AssignTurn) -> tuple[wire.Said, ...]:
+def _messages(effect: AssignTurn) -> tuple[wire.TurnMessage, ...]:
     """Return the messages in order; when there is too much, the newest are whole."""
 
-    def newest_first(budget: Budget) -> list[wire.Said]:
-        told: list[wire.Said] = []
+    def newest_first(budget: Budget) -> list[wire.TurnMessage]:
+        shown: list[wire.TurnMessage] = []
         for each in reversed(effect.messages):
             if budget.is_spent:
-                more = len(effect.messages) - len(told)
-                return [*told, wire.Said(each.id, f"[… {more} earlier messages left out …]")]
-            told.append(wire.Said(each.id, budget.take(each.text).text))
-        return told
+                more = len(effect.messages) - len(shown)
+                return [*shown, wire.TurnMessage(each.id, f"[… {more} earlier messages left out …]")]
+            shown.append(wire.TurnMessage(each.id, budget.take(each.text).text))
+        return shown
 
     return tuple(reversed(told_within(SAY_BYTES_MAX, newest_first)))
 

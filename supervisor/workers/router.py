@@ -266,18 +266,18 @@ class Router:
         for line in self._lines.values():
             line.acknowledge()
 
-    def said(self, who: Who) -> str:
+    def undecided_text(self, who: Who) -> str:
         """Return text of a worker that was streamed but not decided yet."""
         return "".join(text for words in self._undecided.get(who, ()) for text in words.texts)
 
-    def spoken(self, session_name: str) -> wire.Delta | None:
+    def streamed(self, session_name: str) -> wire.Delta | None:
         """Return the text of a session's open turn so far, for a client that subscribes now."""
         session = self._engine.state.sessions.get(session_name)
         turn = session.turn if session else None
         if turn is None or (turn.attempt is not None and turn.attempt.verdict is not None):
             return None
-        said = turn.said + (self.said(turn.attempt.who) if turn.attempt else "")
-        return wire.Delta(session_name, turn.id, turn.attempts, 0, said) if said else None
+        text = turn.text + (self.undecided_text(turn.attempt.who) if turn.attempt else "")
+        return wire.Delta(session_name, turn.id, turn.attempts, 0, text) if text else None
 
     # --- to workers -------------------------------------------------------------------------------------
 

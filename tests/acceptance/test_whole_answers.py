@@ -73,7 +73,7 @@ def told(events: list[dict[str, Any]]) -> str:
         if event["type"] == "delta" and event["offset"] <= len(text):
             text = text[: event["offset"]] + event["text"] + text[event["offset"] + len(event["text"]) :]
         elif event["type"] == "attempt.lost":
-            text = text[: event["said"]]
+            text = text[: event["offset"]]
     return text
 
 
@@ -151,7 +151,7 @@ def test_who_joins_between_two_attempts_gets_all_that_was_said(make_service: Cal
         late = service.listen("demo")
         late.until(lambda: late.words)
         # Either no worker has the turn yet, or the first words after the loss have not been said.
-        said = late.of_type("attempt.lost")[0].fields["said"]
+        said = late.of_type("attempt.lost")[0].fields["offset"]
         assert (late.words[:said], len(late.words[:said])) == (first.words[:said], said)
     assert late.ending("demo/1").fields["text"] == " ".join(f"word{number}" for number in range(60))
 
@@ -159,7 +159,7 @@ def test_who_joins_between_two_attempts_gets_all_that_was_said(make_service: Cal
 def durable_characters(service: Service) -> int:
     """Of the text of all attempts."""
     with closing(sqlite3.connect(service.places.journal)) as connection:
-        return int(connection.execute("SELECT coalesce(sum(said), 0) FROM attempts").fetchone()[0])
+        return int(connection.execute("SELECT coalesce(sum(text_length), 0) FROM attempts").fetchone()[0])
 
 
 def words_of(messages: list[dict[str, Any]]) -> int:

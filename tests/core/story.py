@@ -128,7 +128,7 @@ def _words(thing: Any) -> str:
 # Values that go without saying: "stop" is the ordinary end of an answer.
 _UNSAID: tuple[Any, ...] = ("", None, (), "stop")
 # Counts that are told once there is something to count.
-_UNSAID_AS_ZERO = ("said", "said_before", "input_tokens", "output_tokens")
+_UNSAID_AS_ZERO = ("offset", "earlier_length", "input_tokens", "output_tokens")
 
 
 def _fields(thing: Any, hidden: tuple[str, ...]) -> str:

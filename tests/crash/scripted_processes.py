@@ -169,7 +169,7 @@ class Puppet:
 
     async def _play(self, assign: Assign) -> None:
         self._said = ""
-        for number, verb in enumerate(assign.say[0].text.split()):
+        for number, verb in enumerate(assign.messages[0].text.split()):
             if await self._acts[verb](assign, number):
                 break
         self._outbox.post(Ready())
@@ -211,7 +211,7 @@ class Puppet:
 
     async def _be_steered(self, assign: Assign, number: int) -> None:
         """Unless an earlier attempt was."""
-        if len(assign.say) == 1:
+        if len(assign.messages) == 1:
             steer = await self._steers.get()
             self._outbox.post(Steered(assign.turn, assign.attempt, steer.message))
 

@@ -116,7 +116,7 @@ def test_tools_stand_where_they_happened(talk: Talk) -> None:
 
 def test_an_answer_goes_on_after_a_lost_attempt_as_if_nothing_had_happened(talk: Talk) -> None:
     talk.speaks(0, "once on")
-    talk.happens("attempt.lost", turn="demo/1", attempt=1, reason="the worker died", said=7)
+    talk.happens("attempt.lost", turn="demo/1", attempt=1, reason="the worker died", offset=7)
     assert "attempt 1 was lost: the worker died; it goes on from here" in talk.drawn()
     talk.tries(2)
     talk.speaks(7, "ly, whole", attempt=2)
@@ -130,7 +130,7 @@ def test_an_answer_goes_on_after_a_lost_attempt_as_if_nothing_had_happened(talk:
 def test_tools_of_a_lost_attempt_keep_their_place(talk: Talk) -> None:
     talk.speaks(0, "before")
     talk.starts()
-    talk.happens("attempt.lost", turn="demo/1", attempt=1, reason="the worker died", said=6)
+    talk.happens("attempt.lost", turn="demo/1", attempt=1, reason="the worker died", offset=6)
     talk.tries(2)
     talk.speaks(6, "\n\nafter", attempt=2)
     drawn = talk.drawn()
@@ -140,7 +140,7 @@ def test_tools_of_a_lost_attempt_keep_their_place(talk: Talk) -> None:
 def test_words_that_were_shown_and_never_written_down_are_taken_back(talk: Talk) -> None:
     talk.speaks(0, "once only and never")
     talk.starts()
-    talk.happens("attempt.lost", turn="demo/1", attempt=1, reason="the supervisor ended", said=9)
+    talk.happens("attempt.lost", turn="demo/1", attempt=1, reason="the supervisor ended", offset=9)
     assert talk.turn.text == "once only"
     talk.tries(2)
     talk.speaks(0, "once only, whole", attempt=2)

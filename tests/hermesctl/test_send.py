@@ -115,7 +115,7 @@ def test_what_the_stream_did_not_show_is_printed_at_the_end(tmp_path: Path) -> N
 
 
 def lost(story: Story, said: int) -> Event:
-    return story.event("attempt.lost", turn="demo/1", attempt=1, reason="the worker was killed", said=said)
+    return story.event("attempt.lost", turn="demo/1", attempt=1, reason="the worker was killed", offset=said)
 
 
 def test_after_a_lost_attempt_the_answer_goes_on_where_it_stopped(tmp_path: Path) -> None:

@@ -126,10 +126,10 @@ def brief(journal: Journal, *texts: str, turn: int = 1, attempt: int = 1) -> Ass
 def test_h16_whatever_is_asked_at_once_fits_a_frame(journal: Journal, count: int, size: int) -> None:
     assign = brief(journal, *["x" * size] * count)
     assert len(encode(assign)) < SAY_BYTES_MAX + MIB
-    assert assign.say[-1].text == "x" * size, "the newest is whole"
+    assert assign.messages[-1].text == "x" * size, "the newest is whole"
     if count <= 3:
-        assert len(assign.say) == count
-        assert all(said.text == "x" * size for said in assign.say)
+        assert len(assign.messages) == count
+        assert all(said.text == "x" * size for said in assign.messages)
 
 
 def test_h16_an_assign_with_everything_at_its_limit_fits_a_frame(journal: Journal) -> None:

@@ -16,6 +16,8 @@ from tests.journal.test_opening import ended
 from tests.journal.test_round_trip import live_through_a_day
 
 STEP = "CREATE TABLE extra (id INTEGER PRIMARY KEY, words TEXT NOT NULL) STRICT;"
+# Tables and columns of the first version that have another name now.
+_RENAMED = {"speech": "texts", "said": "text_length"}
 
 
 def test_an_empty_file_is_given_every_step(tmp_path: Path) -> None:
@@ -53,7 +55,7 @@ def test_the_first_shape_is_migrated_row_by_row(tmp_path: Path) -> None:
     journal = open_in(tmp_path)
     assert migrate.version(journal._reading) == migrate.newest()
     for row in expected["turns"]:
-        row["agent"], row["said_before"] = "", 0
+        row["agent"], row["earlier_length"] = "", 0
     for row in expected["attempts"]:
         row["level"] = ""
     assert contents(journal) == {table: sorted(rows, key=repr) for table, rows in expected.items()}
@@ -73,17 +75,27 @@ def make_first_shape(newest: Path, path: Path) -> None:
         connection.execute("ATTACH ? AS newest", (str(newest),))
         tables = connection.execute("SELECT name FROM main.sqlite_schema WHERE type = 'table'").fetchall()
         for (table,) in tables:
-            known = {row[1] for row in connection.execute(f"PRAGMA newest.table_info({table})")}
+            source = _RENAMED.get(table, table)
+            known = {row[1] for row in connection.execute(f"PRAGMA newest.table_info({source})")}
             columns = [row[1] for row in connection.execute(f"PRAGMA main.table_info({table})")]
-            names = ", ".join(f'"{name}"' for name in columns if name in known)
+            pairs = [(name, _RENAMED.get(name, name)) for name in columns]
+            kept = [(first, now) for first, now in pairs if now in known]
+            firsts, nows = (", ".join(f'"{pair[side]}"' for pair in kept) for side in (0, 1))
             connection.execute(f"DELETE FROM main.{table}")
-            connection.execute(f"INSERT INTO main.{table} ({names}) SELECT {names} FROM newest.{table}")
+            if table == "messages":
+                nows = nows.replace('"state"', "iif(state = 'failed', 'refused', state)")
+            connection.execute(f"INSERT INTO main.{table} ({firsts}) SELECT {nows} FROM newest.{source}")
+        connection.execute(
+            """UPDATE main.events SET body = json_remove(json_set(body, '$.said', body -> '$.offset'),
+                   '$.offset')
+               WHERE type = 'attempt.lost'"""
+        )
 
 
 def contents(journal: Journal) -> dict[str, list[dict[str, object]]]:
     """Every row of every table that the first version had."""
     found: dict[str, list[dict[str, object]]] = {}
-    for table in ("sessions", "messages", "turns", "attempts", "speech", "tool_calls", "questions", "events"):
+    for table in ("sessions", "messages", "turns", "attempts", "texts", "tool_calls", "questions", "events"):
         rows = journal._rows.all(f"SELECT * FROM {table}")
         plain = [{name: value for name, value in dict(row).items() if name != "position"} for row in rows]
         found[table] = sorted(plain, key=repr)

@@ -142,7 +142,7 @@ def test_a_truncated_file_is_found_at_start(tmp_path: Path) -> None:
         (load.HELD_SESSIONS, "sessions_held", ()),
         (load.WAITING, "messages_waiting", ('["s"]',)),
         (load.OPEN_TURNS, "turns_open (session=?)", ('["s"]',)),
-        (load.SPOKEN, "PRIMARY KEY (turn=? AND attempt=?)", ("[]",)),
+        (load.TEXTS, "PRIMARY KEY (turn=? AND attempt=?)", ("[]",)),
         (load.ATTEMPTS, "PRIMARY KEY (turn=? AND number=?)", ("[]",)),
         (load.QUESTIONS, "questions_open (turn=?)", ("[]",)),
         (load.OPEN_CALLS, "tool_calls_open (turn=? AND attempt=?)", ("[]",)),

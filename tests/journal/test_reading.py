@@ -37,15 +37,15 @@ def test_a_page_of_long_events_ends_early_and_the_next_goes_on(journal: Journal)
 def test_history_gives_answers_and_cuts_with_what_was_done(journal: Journal) -> None:
     live_through_everything(journal)
     done, cut, failed = journal.read.history("s", 4, turns_max=10, bytes_max=10_000)
-    assert done.said == ("first", "and this")
+    assert done.messages == ("first", "and this")
     lost, asked, answered = done.attempts
     assert (lost.text, lost.cut, len(lost.tools)) == ("Grüße, 🙂 world", "lost", 3)
     answer = ToolPast("c3", "ask", "{}", "pure", "that 🙂", True, 9)
     assert asked == AttemptPast("Once more", (answer,), "")
     assert answered == AttemptPast("Once more, done.", (), "")
-    assert cut.said == ("then",)
+    assert cut.messages == ("then",)
     assert cut.attempts == (AttemptPast("a long ans", (), "interrupted"),)
-    assert failed.said == ("later",)
+    assert failed.messages == ("later",)
     # Why is for people: what an attempt is told names no fault of the host or of its server.
     assert failed.attempts == (AttemptPast("", (), "failed"),)
 

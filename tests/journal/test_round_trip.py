@@ -120,7 +120,7 @@ def test_a_stopped_attempt_keeps_its_verdict_over_a_crash(tmp_path: Path) -> Non
     assert turn.attempt is not None
     assert turn.attempt.verdict is not None
     assert turn.attempt.verdict.by == "me"
-    assert turn.attempt.said == "half an ans"
+    assert turn.attempt.text == "half an ans"
     life = Life(again, now=2000.0)
     assert [type(record) for record in life.records] == [told.TurnInterrupted]
     again.close()
@@ -181,7 +181,7 @@ def test_a_left_turn_is_taken_up_with_what_it_had_said(tmp_path: Path) -> None:
     life = Life(again, now=2000.0)
     turn = life.state.sessions["s"].turn
     assert turn is not None
-    assert (turn.said_before, turn.losses, turn.attempts) == ("half an ans", 0, 1)
+    assert (turn.earlier_text, turn.losses, turn.attempts) == ("half an ans", 0, 1)
     life.ready(0)
     assert [past.text for past in again.read.tried("s/1", 2, 10_000)] == ["half an ans"]
     assert again.read.tried("s/1", 2, 10_000)[0].cut == "lost"

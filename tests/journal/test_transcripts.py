@@ -73,7 +73,7 @@ def test_clips_and_words_are_loaded_again(tmp_path: Path) -> None:
     journal.close()
     journal = open_in(tmp_path)
     assert waiting(journal) == [("m_1", "words", False), ("m_2", "", True)]
-    assert journal.read.spoken("m_4") == ("s", "refused", "clip4")
+    assert journal.read.clip_of("m_4") == ("s", "failed", "clip4")
     assert journal.read.clips_known(["clip1", "clip4", "stray"]) == {"clip1", "clip4"}
     journal.close()
 
@@ -87,7 +87,7 @@ def test_a_repair_tells_words_again_and_gives_up_a_clip_whose_name_is_lost(tmp_p
     repair(tmp_path / "journal.db")
     journal = open_in(tmp_path)
     assert waiting(journal) == [("m_1", "words", False)]
-    found = journal.read.spoken("m_2")
+    found = journal.read.clip_of("m_2")
     assert found is not None
-    assert found[1] == "refused"
+    assert found[1] == "failed"
     journal.close()

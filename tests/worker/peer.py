@@ -25,7 +25,7 @@ from ipc.messages import (
     PastAttempt,
     PastTurn,
     Ready,
-    Said,
+    TurnMessage,
 )
 from ipc.service_messages import CellSpec, Fork
 from ipc.zmtp import Sent
@@ -51,7 +51,7 @@ def assign(
         session="s",
         turn=turn,
         attempt=attempt,
-        say=(Said("m_1", text),),
+        messages=(TurnMessage("m_1", text),),
         agent=AgentSpec("default", kind),
         model=ModelEndpoint(base_url, "fake"),
         history=history,

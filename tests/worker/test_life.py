@@ -221,7 +221,9 @@ def ended(peer: Peer, turn: str) -> list[Finished]:
 def test_collected_messages_are_asked_as_one(tmp_path: Path, fake: FakeModel) -> None:
     async def tale(peer: Peer) -> None:
         one = assign(fake.base_url, "first")
-        both = Assign(one.session, one.turn, 1, (*one.say, *assign("", "second").say), one.agent, one.model)
+        both = Assign(
+            one.session, one.turn, 1, (*one.messages, *assign("", "second").messages), one.agent, one.model
+        )
         end = await peer.run(both)
         assert isinstance(end, Finished)
         assert end.text == "You said: first\n\nsecond"

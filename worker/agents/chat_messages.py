@@ -47,7 +47,7 @@ def conversation(assign: Assign, system: str, characters_max: int) -> list[ChatM
     A turn that does not fit `characters_max` is reduced to its texts. If it still does not fit, it and the
     turns before it are left out; the current messages never are.
     """
-    asked = [_user("\n\n".join(said.text for said in assign.say)), *_tried(assign.tried)]
+    asked = [_user("\n\n".join(message.text for message in assign.messages)), *_tried(assign.tried)]
     left = characters_max - len(system) - size(asked)
     turns: list[list[ChatMessage]] = []
     for turn in reversed(assign.history):
@@ -67,7 +67,7 @@ def _turn(turn: PastTurn) -> list[ChatMessage]:
     answer = list(_answer(turn.attempts, turn.attempts[-1].cut if turn.attempts else ""))
     if answer and answer[-1] == _assistant(""):
         answer[-1] = _assistant("[said nothing more]")
-    return [_user("\n\n".join(turn.said)), *(answer or [_assistant("[not answered]")])]
+    return [_user("\n\n".join(turn.messages)), *(answer or [_assistant("[not answered]")])]
 
 
 def _without_calls(turn: PastTurn) -> PastTurn:

@@ -34,7 +34,7 @@ class Isolation:
     async def answer(self, attempt: Attempt) -> str:
         tool = _Attacks()
         try:
-            report = await attempt.tool(tool, "attacks", self._targets(attempt.assign.say[-1].text))
+            report = await attempt.tool(tool, "attacks", self._targets(attempt.assign.messages[-1].text))
         finally:
             tool.close()
         if not report.ok:
