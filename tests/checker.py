@@ -333,9 +333,7 @@ def _check_words(history: History) -> None:
     for attempt in history.attempts:
         key = (attempt["turn"], attempt["number"])
         if attempt["state"] != "done":
-            assert attempt["text_length"] == len(said.get(key, "")), (
-                f"{key} said {attempt['text_length']} characters"
-            )
+            assert attempt["text_length"] == len(said.get(key, "")), f"the length of {key} is wrong"
     words: dict[str, str] = {}
     for (name, _), text in sorted(said.items()):
         words[name] = words.get(name, "") + text

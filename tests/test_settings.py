@@ -54,7 +54,7 @@ def test_no_file_means_the_defaults(tmp_path: Path) -> None:
     assert found.turns.deadline_seconds == 1800
     assert found.turns.silence_seconds == 300
     assert found.workers.memory_bytes_max == 2**30
-    assert found.agent("default") == AgentSpec("default", "builtin")
+    assert found.agent("default") == AgentSpec("default", "builtin", {"fetch_private": False})
 
 
 def test_every_table_can_be_given(tmp_path: Path) -> None:
@@ -71,7 +71,8 @@ def test_every_table_can_be_given(tmp_path: Path) -> None:
     assert (found.turns.silence_seconds, found.workers.pulse_seconds) == (0.5, 60)
     assert (found.stt.engine, found.stt.echo) == ("off", False)
     assert found.for_session("poems:1") == SessionSettings("poet", "queue")
-    assert found.agent("poet") == AgentSpec("poet", "builtin", {"system": "Rhyme.", "tools": Agent().tools})
+    options = {"system": "Rhyme.", "tools": Agent().tools, "fetch_private": False}
+    assert found.agent("poet") == AgentSpec("poet", "builtin", options)
     assert found.agent("nobody") is None
 
 

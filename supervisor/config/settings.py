@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from ipc.cpus import seats_for
 from ipc.messages import AgentSpec, BusyMode, ModelEndpoint
@@ -40,7 +40,7 @@ SttEngine = Literal["faster-whisper", "openai", "off"]
 SttFallback = Literal["faster-whisper", "openai"]
 AgentKind = Literal["builtin"]
 LogFormat = Literal["logfmt", "json"]
-ToolName = Literal["shell", "ask"]
+ToolName = Literal["shell", "read", "write", "edit", "fetch", "ask"]
 _KINDS_TO_COME = ("python", "acp", "hermes")
 
 # A key is one line of text; a larger file was named by mistake.
@@ -146,7 +146,8 @@ class Agent:
 
     kind: AgentKind = key("kind", one_of(AgentKind), "builtin")
     system: str | None = key("system", maybe(TEXT))
-    tools: tuple[str, ...] = key("tools", some_of(ToolName), ["shell", "ask"])
+    tools: tuple[str, ...] = key("tools", some_of(ToolName), list(get_args(ToolName)))
+    fetch_private: bool = key("fetch_private", SWITCH, False)
     history_characters_max: int | None = key("history_characters_max", maybe(whole(1000, 4_000_000)))
     sandbox: AgentSandbox = inner_table("sandbox", AgentSandbox)
 

@@ -34,7 +34,12 @@ def shell(command: str, **arguments: Any) -> str:
 
 def calls(*rounds: list[dict[str, Any]]) -> str:
     """The same for several rounds of calls of the shell tool."""
-    scripted = [[{"name": "shell", "arguments": call} for call in each] for each in rounds]
+    return uses(*([("shell", call) for call in each] for each in rounds))
+
+
+def uses(*rounds: list[tuple[str, dict[str, Any]]]) -> str:
+    """The same for calls of any tool, by name."""
+    scripted = [[{"name": name, "arguments": call} for name, call in each] for each in rounds]
     # Two brackets in a row would end the directive.
     return f"[[tools calls={shlex.quote(json.dumps(scripted).replace(']]', '] ]'))}]] please"
 

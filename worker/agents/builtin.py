@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -15,6 +16,8 @@ from worker.model import Model, Reply, ToolCall
 from worker.model_faults import empty_answer
 from worker.tools import MakeTool, Tool
 from worker.tools.ask import Ask, Question, read_question
+from worker.tools.fetch import Fetch
+from worker.tools.files import Edit, Read, Write
 from worker.tools.shell import Shell
 
 # Short on purpose: a longer one makes the small embedded model answer in nonsense.
@@ -29,7 +32,11 @@ _CALLS_AT_ONCE = 8
 
 _Option = TypeVar("_Option", str, int)
 _TYPE_NAMES: dict[type, str] = {str: "a text", int: "a whole number"}
-_TOOLS: Mapping[str, MakeTool] = MappingProxyType({Shell.name: Shell, Ask.name: Ask})
+_TOOLS: Mapping[str, MakeTool] = MappingProxyType(
+    {tool.name: tool for tool in (Shell, Read, Write, Edit, Fetch, Ask)}
+)
+# What `fetch_private` in the settings of an agent changes.
+_FETCH_PRIVATE: Mapping[str, MakeTool] = MappingProxyType({Fetch.name: partial(Fetch, private=True)})
 
 
 class Builtin:
@@ -37,6 +44,8 @@ class Builtin:
 
     def __init__(self, spec: AgentSpec, model: Model, tools: Mapping[str, MakeTool] = _TOOLS) -> None:
         self._model = model
+        if spec.options.get("fetch_private"):
+            tools = {**tools, **_FETCH_PRIVATE}
         self._made_by = {name: _named(name, tools, spec) for name in spec.options.get("tools", ())}
         self._tools: dict[str, Tool] = {}
         self._system = _option(spec, "system", _SYSTEM)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -72,7 +71,7 @@ class _Attacks:
 
     async def run(self, arguments: dict[str, Any], note: Note) -> Report:
         output = Excerpt(_OUTPUT_BYTES_MAX)
-        line = shlex.join(interpreter.command("worker.attacks", json.dumps(arguments)))
+        line = interpreter.command("worker.attacks", json.dumps(arguments))
         self._command = command = Command(line, ".", output.add)
         if not await command.wait(_SECONDS_MAX):
             return Report("they took too long", ok=False)

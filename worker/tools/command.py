@@ -1,4 +1,4 @@
-"""Runs one command line as a process group: one pipe for its output, one signal to end it.
+"""Runs one command as a process group: one pipe for its output, one signal to end it.
 
 The command has ended when its own process has, even if other processes still hold the pipe.
 """
@@ -7,12 +7,11 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from worker import descendants
 from worker.tools import spawn
 
-_SHELL = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
 # Commands get these variables only: the host's keys and tokens are not for them.
 _VARIABLES = frozenset(
     ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "GIT_CONFIG_SYSTEM")
@@ -39,7 +38,8 @@ def environment(host: Mapping[str, str]) -> dict[str, str]:
 class Command:
     """Runs from its construction on; `on_output` gets stdout and stderr in the order they were written."""
 
-    def __init__(self, line: str, folder: str, on_output: OnOutput) -> None:
+    def __init__(self, line: Sequence[str], folder: str, on_output: OnOutput, given: bytes = b"") -> None:
+        """`given` is its standard input."""
         self._loop = asyncio.get_running_loop()
         self._on_output = on_output
         self._began = self._loop.time()
@@ -48,7 +48,7 @@ class Command:
         self._pipe, writing = os.pipe()
         try:
             self._process = spawn.start(
-                [_SHELL, "-c", line], output=writing, folder=folder, environment=environment(os.environ)
+                line, given=given, output=writing, folder=folder, environment=environment(os.environ)
             )
         except BaseException:
             os.close(self._pipe)

@@ -1,5 +1,6 @@
 """The shell tool: commands in the foreground and in the background; nothing it starts outlives the turn."""
 
+import os
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
@@ -12,6 +13,7 @@ from worker.tools.command import Command
 from worker.tools.excerpt import Excerpt
 from worker.tools.live_output import Ticker
 
+_SHELL = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
 # Some ten thousand tokens: a model can read that at once, and it fits a tool result without another cut.
 _OUTPUT_BYTES_MAX = 40_000
 _RUN_SECONDS = 120.0
@@ -173,10 +175,10 @@ async def _watched(command: Command, limit: float, note: Note) -> bool:
     return command.has_ended
 
 
-def _line(order: _Order) -> str:
+def _line(order: _Order) -> list[str]:
     if not order.command.strip():
         raise ValueError(f"action {order.action} needs a command")
-    return order.command
+    return [_SHELL, "-c", order.command]
 
 
 def _has_failed(command: Command) -> bool:

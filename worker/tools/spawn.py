@@ -6,9 +6,11 @@ would need a slow fork instead of vfork, and a program in between costs an inter
 threads reach the network as before, because the model is there.
 """
 
+import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 from worker import syscalls
 
@@ -22,14 +24,14 @@ def restrict(program: bytes) -> None:
 
 
 def start(
-    line: Sequence[str], *, output: int, folder: str, environment: Mapping[str, str]
+    line: Sequence[str], *, given: bytes, output: int, folder: str, environment: Mapping[str, str]
 ) -> "subprocess.Popen[bytes]":
-    """Returns the process, in a session of its own, with empty input; `output` gets its stdout and stderr."""
+    """Returns the process, in a session of its own; `output` gets its stdout and stderr."""
 
-    def begin() -> "subprocess.Popen[bytes]":
+    def begin(given: int) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
             line,
-            stdin=subprocess.DEVNULL,
+            stdin=given,
             stdout=output,
             stderr=output,
             cwd=folder,
@@ -37,4 +39,17 @@ def start(
             start_new_session=True,
         )
 
-    return begin() if _filtered is None else _filtered.submit(begin).result()
+    with _input(given) as file:
+        return begin(file) if _filtered is None else _filtered.submit(begin, file).result()
+
+
+@contextmanager
+def _input(given: bytes) -> Iterator[int]:
+    """A file and not a pipe: writing to a full pipe waits for its reader."""
+    if not given:
+        yield subprocess.DEVNULL
+        return
+    with os.fdopen(os.memfd_create("input", os.MFD_CLOEXEC), "wb", buffering=0) as file:
+        file.write(given)
+        file.seek(0)
+        yield file.fileno()
