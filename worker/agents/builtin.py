@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import TypeVar
@@ -10,6 +11,7 @@ from ipc.bounds import ID_CHARACTERS_MAX
 from ipc.messages import AgentSpec
 from worker.agents.chat_messages import GO_ON, ChatMessage
 from worker.agents.context_window import Window
+from worker.agents.written_calls import HeldText, written_calls
 from worker.attempt import Attempt
 from worker.errors import AgentError, ContextOverflow
 from worker.model import Model, Reply, ToolCall
@@ -79,6 +81,8 @@ class Builtin:
         offset_before = attempt.offset
 
         async def on_text(text: str) -> None:
+            if not (text := held.take(text) if self._tools else text):
+                return
             # Text before a tool call and text after it are two paragraphs. Text that was cut off continues.
             if offset_before and attempt.offset == offset_before and window.messages[-1] != GO_ON:
                 await attempt.stream("\n\n")
@@ -87,6 +91,7 @@ class Builtin:
         schemas = [_schema(tool) for tool in self._tools.values()]
         endpoint = attempt.assign.model
         while True:
+            held = HeldText()
             try:
                 reply = await self._model.answer(endpoint, window.messages, schemas, on_text, attempt.note)
             except ContextOverflow as error:
@@ -101,6 +106,11 @@ class Builtin:
                     attempt.note("the conversation is too long for the model; its oldest parts are left out")
             else:
                 attempt.spend(reply.usage)
+                rest = held.release()
+                if calls := written_calls(rest, self._tools):
+                    return replace(reply, text="", calls=reply.calls or calls)
+                if rest:
+                    await on_text(rest)
                 return reply
 
     async def _use_tools(self, attempt: Attempt, window: Window, reply: Reply) -> None:
