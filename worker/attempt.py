@@ -41,6 +41,12 @@ _STEERS_MAX = 32
 
 # Returns why the model ended its answer: the `finish` of its Finished.
 Answer = Callable[["Attempt"], Awaitable[str]]
+# Ends every process that the agent left; returns false when that takes too long.
+EndProcesses = Callable[[], Awaitable[bool]]
+
+
+async def _no_processes() -> bool:
+    return True
 
 
 class Attempt:
@@ -56,6 +62,7 @@ class Attempt:
         self._steers: deque[Steer] = deque()
         self._usage = Usage()
         self._is_over = False
+        self.has_left_processes = False
 
     @property
     def text(self) -> str:
@@ -67,20 +74,25 @@ class Attempt:
         """Length of the text so far in code points, including earlier attempts at the turn."""
         return self.assign.offset + self._length
 
-    async def run(self, answer: Answer) -> None:
-        """Runs the agent and sends the end of the attempt.
+    async def run(self, answer: Answer, end_processes: EndProcesses = _no_processes) -> None:
+        """Runs the agent, ends its processes, and then sends the end of the attempt.
 
         A value that no frame can carry ends it as Failed too.
         """
         try:
-            await self._run(answer)
+            await self._run(answer, end_processes)
         except WireError as error:
             await self._fail(error.fault, error.hint)
 
-    async def _run(self, answer: Answer) -> None:
+    async def _run(self, answer: Answer, end_processes: EndProcesses) -> None:
         task = asyncio.current_task()
         try:
-            finish = await answer(self)
+            try:
+                finish = await answer(self)
+            finally:
+                if not await end_processes():
+                    self.has_left_processes = True
+                    raise AgentError("it left processes that could not be ended", "send it again", again=True)
         except HumanNeeded as question:
             self._end()
             turn, attempt = self.assign.turn, self.assign.attempt

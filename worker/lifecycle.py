@@ -14,7 +14,6 @@ from worker import descendants
 from worker.agents import find_agent
 from worker.attempt import Attempt
 from worker.cell import go_home
-from worker.errors import AgentError
 from worker.log import log
 from worker.model import Model
 from worker.outbox import Outbox
@@ -39,7 +38,7 @@ class Lifecycle:
         self._attempt: Attempt | None = None
         self._running: asyncio.Task[None] | None = None
         self._socket = self._wire.line(fork.frames, self._receive)
-        self._outbox = Outbox(self._post)
+        self._outbox = Outbox(self._socket.send, self._not_sent)
 
     async def run(self) -> int:
         """Runs until it is killed, or until the protocol is violated; returns the exit status."""
@@ -60,11 +59,9 @@ class Lifecycle:
             descendants.reap()
         asyncio.get_running_loop().call_later(BEAT_SECONDS, self._beat)
 
-    def _post(self, parts: list[bytes]) -> None:
-        sent = self._socket.send(parts)
-        if sent is not Sent.SENT:
-            # The outbox holds less than the socket does, so this cannot be a slow supervisor.
-            self._finish(EXIT_BUG, "worker.send_failed", outcome=sent.value)
+    def _not_sent(self, outcome: Sent) -> None:
+        """The outbox holds less than the socket does, so this cannot be a slow supervisor."""
+        self._finish(EXIT_BUG, "worker.send_failed", outcome=outcome.value)
 
     def _receive(self, parts: list[bytes]) -> None:
         try:
@@ -102,22 +99,19 @@ class Lifecycle:
         self._running.add_done_callback(self._served)
 
     async def _serve(self, attempt: Attempt) -> None:
-        await attempt.run(self._answer)
+        await attempt.run(
+            lambda attempt: find_agent(attempt.assign.agent, self._model).answer(attempt),
+            descendants.end_all,
+        )
         log("attempt.ended", turn=attempt.assign.turn, attempt=attempt.assign.attempt)
+        if attempt.has_left_processes:
+            # The cell ends with its worker, and the next turn finds another one.
+            self._finish(EXIT_BUG, "attempt.left_processes", turn=attempt.assign.turn)
+            return
         await self._outbox.room()
         # Free before Ready is sent: the next Assign may follow at once.
         self._attempt = None
         self._outbox.post(Ready())
-
-    async def _answer(self, attempt: Attempt) -> str:
-        """Runs the agent; before the end of the attempt is reported, all its processes have ended."""
-        try:
-            return await find_agent(attempt.assign.agent, self._model).answer(attempt)
-        finally:
-            if not await descendants.end_all():
-                # The cell ends with its worker, and the next turn finds another one.
-                self._finish(EXIT_BUG, "attempt.left_processes", turn=attempt.assign.turn)
-                raise AgentError("it left processes that could not be ended", "send it again", again=True)
 
     def _served(self, running: asyncio.Task[None]) -> None:
         if running.cancelled():

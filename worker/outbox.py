@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ipc.codec import Encoder
 from ipc.messages import FromWorker
+from ipc.zmtp import Sent
 
 # A supervisor acknowledges a batch within milliseconds; this is seconds of a fast stream, and less than the
 # socket's own queue, so the socket can never be full.
@@ -15,14 +16,15 @@ UNACKNOWLEDGED_BYTES_MAX = 4 * 1024 * 1024
 
 _encoder: Encoder[FromWorker] = Encoder(FromWorker)
 
-Post = Callable[[list[bytes]], None]
+Send = Callable[[list[bytes]], Sent]
 
 
 class Outbox:
-    """Frames that were sent and are not acknowledged yet."""
+    """Frames that were sent and are not acknowledged yet. `failed` is called when one cannot be sent."""
 
-    def __init__(self, post: Post) -> None:
-        self._post = post
+    def __init__(self, send: Send, failed: Callable[[Sent], None]) -> None:
+        self._send = send
+        self._failed = failed
         self._number = 0
         self._bytes = 0
         self._waiting: deque[tuple[int, bytes]] = deque()
@@ -39,7 +41,7 @@ class Outbox:
         self._number += 1
         self._waiting.append((self._number, content))
         self._bytes += len(content)
-        self._post([self._number.to_bytes(8, "big"), content])
+        self._send_frame(self._number, content)
         return self._number
 
     def post_fleeting(self, message: FromWorker) -> None:
@@ -68,7 +70,12 @@ class Outbox:
         """Sends all frames after the last safe one again, in order and under the same numbers."""
         self.acknowledge(after)
         for number, content in self._waiting:
-            self._post([number.to_bytes(8, "big"), content])
+            self._send_frame(number, content)
+
+    def _send_frame(self, number: int, content: bytes) -> None:
+        sent = self._send([number.to_bytes(8, "big"), content])
+        if sent is not Sent.SENT:
+            self._failed(sent)
 
     async def _movement(self) -> None:
         self._moved.clear()

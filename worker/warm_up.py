@@ -11,6 +11,7 @@ import uvloop
 
 from ipc.codec import Decoder
 from ipc.messages import AgentSpec, Assign, FromWorker, ModelEndpoint, PastAttempt, PastTurn, TurnMessage
+from ipc.zmtp import Sent
 from worker.agents import find_agent
 from worker.attempt import Attempt
 from worker.model import Limits, Model
@@ -42,7 +43,12 @@ def rehearse() -> None:
 async def _turn(port: int) -> None:
     posted: list[bytes] = []
     model = Model(Limits(stall_seconds=_REHEARSAL_SECONDS_MAX, tries_max=1))
-    attempt = Attempt(_assign(port), Outbox(lambda parts: posted.append(parts[1])))
+
+    def post(parts: list[bytes]) -> Sent:
+        posted.append(parts[1])
+        return Sent.SENT
+
+    attempt = Attempt(_assign(port), Outbox(post, failed=lambda sent: None))
 
     async def answer(attempt: Attempt) -> str:
         return await find_agent(attempt.assign.agent, model).answer(attempt)

@@ -125,7 +125,7 @@ class Puppet:
         self._die = die
         self._decoder: Decoder[ToWorker] = Decoder(ToWorker)
         self._socket = wire.line(line, self._receive)
-        self._outbox = Outbox(self._post)
+        self._outbox = Outbox(self._socket.send, failed=lambda sent: None)
         self._steers: asyncio.Queue[Steer] = asyncio.Queue()
         self._running: asyncio.Task[None] | None = None
         self._acts: dict[str, Any] = {
@@ -152,9 +152,6 @@ class Puppet:
         self.pulse.close()
         if self._running is not None:
             self._running.cancel()
-
-    def _post(self, parts: list[bytes]) -> None:
-        self._socket.send(parts)
 
     def _receive(self, parts: list[bytes]) -> None:
         match self._decoder.decode(parts[0]):

@@ -23,6 +23,7 @@ from ipc.messages import (
     ToolStarted,
     Usage,
 )
+from ipc.zmtp import Sent
 from tests.fake_model import FakeModel
 from tests.worker.peer import assign
 from worker.agents.builtin import Builtin
@@ -38,7 +39,7 @@ class Desk:
 
     def __init__(self, safe: Callable[[FromWorker], bool] = lambda _: True) -> None:
         self.frames: list[FromWorker] = []
-        self.outbox = Outbox(self._take)
+        self.outbox = Outbox(self._take, failed=lambda sent: pytest.fail(str(sent)))
         self._safe = safe
         self._decoder: Decoder[FromWorker] = Decoder(FromWorker)
         self._arrived = asyncio.Event()
@@ -49,7 +50,7 @@ class Desk:
                 self._arrived.clear()
                 await self._arrived.wait()
 
-    def _take(self, parts: list[bytes]) -> None:
+    def _take(self, parts: list[bytes]) -> Sent:
         number, content = parts
         assert int.from_bytes(number, "big") == len(self.frames) + 1
         frame = self._decoder.decode(content)
@@ -57,6 +58,7 @@ class Desk:
         self._arrived.set()
         if self._safe(frame):
             asyncio.get_running_loop().call_soon(self.outbox.acknowledge, len(self.frames))
+        return Sent.SENT
 
     def kinds(self) -> list[str]:
         return [type(frame).__name__ for frame in self.frames]
