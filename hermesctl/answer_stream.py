@@ -1,14 +1,124 @@
-"""Prints a streamed answer: all text once and in order, whatever the stream repeats or misses."""
+"""Shows the turn that answers: its text once and in order, whatever the stream repeats or misses."""
 
 import shutil
 import sys
+from typing import Any, Protocol
 
+from hermesctl.event_format import arguments, finish, gist, json_line, proof
 from hermesctl.neutral import Pieces
+from hermesctl.question_prompt import Prompt, question_lines
 from hermesctl.render import aside, cut, one_line, paint
-from ipc.messages import Delta
+from ipc.messages import Delta, Event, Noted
 
 # Back to the first column, with the rest of the line erased.
 _LINE_START = "\r\x1b[K"
+# Enough of a call's arguments to tell it from another.
+_LABEL_WIDTH = 40
+# The tool by which an agent asks: the question itself follows at once.
+_ASKING = "ask"
+
+
+class Shown(Protocol):
+    """The output for the answering turn."""
+
+    def show(self, item: Event | Delta | Noted) -> None: ...
+
+    def remark(self, text: str) -> None: ...
+
+    def join_at(self, offset: int) -> None: ...
+
+
+class RunningCalls:
+    """Tool calls that run side by side: their notes are then shown with their arguments."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, str] = {}
+        self._are_several = False
+
+    def start(self, fields: dict[str, Any]) -> None:
+        self._running[str(fields.get("call"))] = cut(arguments(fields.get("summary")), _LABEL_WIDTH)
+        self._are_several = len(self._running) > 1
+
+    def finish(self, fields: dict[str, Any]) -> None:
+        self._running.pop(str(fields.get("call")), None)
+        self._are_several = self._are_several and bool(self._running)
+
+    def label(self, call: str, end: str = "") -> str:
+        """The arguments of a call that does not run alone; empty for one that does."""
+        found = self._running.get(call, "") if self._are_several else ""
+        return found + end if found else ""
+
+
+class PlainText:
+    """Shows the answering turn to a person: text to stdout, the rest to stderr."""
+
+    def __init__(self) -> None:
+        self._speech = AnswerPrinter()
+        self._prompt = Prompt()
+        self._calls = RunningCalls()
+
+    def show(self, item: Event | Delta | Noted) -> None:
+        if isinstance(item, Delta):
+            self._speech.take(item)
+        elif isinstance(item, Noted) and item.replaces:
+            self._speech.flash(f"· {item.text}")
+        elif isinstance(item, Noted):
+            self.remark(f"· {self._calls.label(item.call, ': ')}{item.text}")
+        else:
+            self._show_event(item)
+
+    def remark(self, text: str) -> None:
+        self._speech.aside(text)
+
+    def join_at(self, offset: int) -> None:
+        self._speech.join_at(offset)
+
+    def _show_event(self, event: Event) -> None:
+        fields = event.fields
+        match event.type:
+            case "turn.done":
+                self._speech.finish(str(fields.get("text") or ""))
+                if remark := finish(fields):
+                    self.remark(f"! {remark}")
+            case "turn.interrupted":
+                self._speech.finish(str(fields.get("partial") or ""))
+                self.remark(f"{fields.get('turn')} interrupted: {proof(fields)}")
+            case "turn.failed":
+                self._speech.end_line()
+            case "attempt.lost":
+                if (offset := fields.get("offset")) is not None:
+                    self._speech.cut_to(int(offset))
+                self.remark(f"attempt {fields.get('attempt')} was lost: {fields.get('reason')}")
+            case "question.asked":
+                self._speech.end_line()
+                self.remark("\n".join(question_lines(fields, self._prompt.is_watched)))
+            case "transcript.ready":
+                if fields.get("echo", True):
+                    self.remark(f"🎙️ “{fields.get('text')}”")
+            case "tool.started" if fields.get("name") == _ASKING:
+                pass
+            case "tool.started":
+                self._calls.start(fields)
+                self.remark(f"· {gist(event)}")
+            case "tool.finished":
+                name = self._calls.label(str(fields.get("call")))
+                self._calls.finish(fields)
+                self.remark(f"· {gist(event)}" + (f": {name}" if name else ""))
+            case "question.answered":
+                self.remark(f"· {gist(event)}")
+
+
+class JsonLines:
+    """Shows the answering turn to a program: one event a line."""
+
+    def show(self, item: Event | Delta | Noted) -> None:
+        print(json_line(item), flush=True)
+
+    def remark(self, text: str) -> None:
+        aside(text)
+
+    def join_at(self, offset: int) -> None:
+        """Programs get every delta with its offset and decide for themselves."""
 
 
 class AnswerPrinter:

@@ -43,7 +43,8 @@ class Client:
         self._wire = Wire()
         self._socket = self._wire.blocking(self._path, f"hermesctl-{os.urandom(8).hex()}")
         self._decoder: Decoder[Answer] = Decoder(Answer)
-        self._number = 0
+        # Of the last request that was sent.
+        self.number = 0
         self._aside: deque[tuple[int, Answer]] = deque()
 
     def ask(
@@ -92,9 +93,9 @@ class Client:
 
     def post(self, request: Request) -> int:
         """Sends a request whose answers `receive` returns, under the number returned."""
-        self._number += 1
-        self._socket.send([self._number.to_bytes(8, "big"), encode(request)])
-        return self._number
+        self.number += 1
+        self._socket.send([self.number.to_bytes(8, "big"), encode(request)])
+        return self.number
 
     def receive(self, timeout_seconds: float) -> tuple[int, Answer] | None:
         """Returns the next answer with its request's number, or None after the time limit or a wake."""

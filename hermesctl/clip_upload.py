@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -41,6 +43,17 @@ def store(places: Places, audio: str) -> str:
 def discard(places: Places, name: str) -> None:
     """Removes a clip that no message uses."""
     (places.clips / name).unlink(missing_ok=True)
+
+
+@contextmanager
+def discarded_if_refused(places: Places, name: str) -> Iterator[None]:
+    """Around the submission of a clip; of no clip when the name is empty."""
+    try:
+        yield
+    except CommandError as error:
+        if name and error.code == Exit.REFUSED:
+            discard(places, name)
+        raise
 
 
 def _opened(audio: str) -> BinaryIO:

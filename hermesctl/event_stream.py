@@ -40,8 +40,8 @@ class EventStream:
         self.client = Client(places, wake)
         if session is None and after is None:
             self._seen = self._heads()
-        self._number = self.client.post(Subscribe(session, after, cursor))
-        standing = self.client.answer_to(self._number, Subscribed)
+        standing = self.client.ask(Subscribe(session, after, cursor), Subscribed)
+        self._number = self.client.number
         # False for a session that never got a message.
         self.is_known = session is None or standing.seq > 0
         if session is not None:
@@ -109,9 +109,8 @@ class EventStream:
         return True
 
     def _subscribe(self, session: str | None, after: int | None) -> int:
-        number = self.client.post(Subscribe(session, after))
-        self.client.answer_to(number, Subscribed)
-        return number
+        self.client.ask(Subscribe(session, after), Subscribed)
+        return self.client.number
 
     def _subscribe_again(self) -> None:
         self._own.clear()

@@ -5,15 +5,16 @@ import os
 import click
 
 from hermesctl import completing
+from hermesctl.answer_stream import JsonLines, PlainText, Shown
 from hermesctl.ctrlc import CtrlC
 from hermesctl.errors import CommandError
 from hermesctl.event_stream import EventStream
 from hermesctl.exit_codes import Exit
 from hermesctl.parameters import name
-from hermesctl.sending import JsonLines, PlainText, Sending, Shown, tell_accepted
+from hermesctl.sending import Sending, tell_accepted
 from hermesctl.session_check import no_such_session
 from hermesctl.show_rows import read
-from ipc.messages import Retry, Show
+from ipc.messages import Accepted, Retry, Show
 from ipc.places import Places
 
 _EXAMPLES = """\b
@@ -51,8 +52,8 @@ def retry(places: Places, what: str, until: str, form: str) -> int:
             if not stream.is_known:
                 raise no_such_session(stream.client, session)
             request = Retry(what, f"hermesctl-{os.urandom(12).hex()}")
-            sending = Sending(stream, session, request, shown, ctrl_c)
-            accepted = sending.submit()
+            accepted = stream.client.ask(request, Accepted)
+            sending = Sending(stream, session, accepted, shown, ctrl_c)
             if until == "accepted":
                 return tell_accepted(form, session, accepted)
             return sending.follow_to_the_end()

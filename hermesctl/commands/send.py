@@ -6,12 +6,11 @@ from typing import get_args
 import click
 
 from hermesctl import clip_upload, completing
+from hermesctl.answer_stream import JsonLines, PlainText, Shown
 from hermesctl.ctrlc import CtrlC
-from hermesctl.errors import CommandError
 from hermesctl.event_stream import EventStream
-from hermesctl.exit_codes import Exit
 from hermesctl.parameters import file, name, one_of
-from hermesctl.sending import JsonLines, PlainText, Sending, Shown, tell_accepted
+from hermesctl.sending import Sending, tell_accepted
 from hermesctl.text_input import typed
 from ipc.messages import Accepted, BusyMode, Submit
 from ipc.places import Places
@@ -69,23 +68,13 @@ def send(
         try:
             clip = "" if audio is None else clip_upload.store(places, audio)
             submit = Submit(session, words, key or f"hermesctl-{os.urandom(12).hex()}", busy, clip=clip)
-            sending = Sending(stream, session, submit, shown, ctrl_c)
-            accepted = _submitted(places, sending, clip)
+            with clip_upload.discarded_if_refused(places, clip):
+                accepted = stream.client.ask(submit, Accepted)
+            if clip and accepted.again:
+                clip_upload.discard(places, clip)
+            sending = Sending(stream, session, accepted, shown, ctrl_c)
             if until == "accepted":
                 return tell_accepted(form, session, accepted)
             return sending.follow_to_the_end()
         finally:
             stream.close()
-
-
-def _submitted(places: Places, sending: Sending, clip: str) -> Accepted:
-    """Removes the copy of a clip whose message was known already or was refused."""
-    try:
-        accepted = sending.submit()
-    except CommandError as error:
-        if clip and error.code == Exit.REFUSED:
-            clip_upload.discard(places, clip)
-        raise
-    if clip and accepted.again:
-        clip_upload.discard(places, clip)
-    return accepted

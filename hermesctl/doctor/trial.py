@@ -16,7 +16,7 @@ from hermesctl.render import aside
 from hermesctl.sending import Sending
 from hermesctl.show_rows import read
 from ipc.isolation import ATTACKS, SESSIONS, Result, Targets, Trial
-from ipc.messages import Delta, Event, Noted, Show, Submit
+from ipc.messages import Accepted, Delta, Event, Noted, Show, Submit
 from ipc.places import Places
 
 # Prefix in `status` of a cell that is not available.
@@ -85,9 +85,8 @@ def _follow(places: Places, session: str, targets: Targets, events: _TrialEvents
     with CtrlC() as ctrl_c:
         stream = EventStream(places, session, None, ctrl_c.wake)
         try:
-            sending = Sending(stream, session, request, events, ctrl_c)
-            sending.submit()
-            ending = sending.follow_to_the_end()
+            accepted = stream.client.ask(request, Accepted)
+            ending = Sending(stream, session, accepted, events, ctrl_c).follow_to_the_end()
         finally:
             stream.close()
     if ending is not Exit.DONE:
