@@ -38,7 +38,6 @@ from supervisor.core.events import (
     EventsSeen,
     Failed,
     Finished,
-    Frame,
     HandOverAsked,
     HostRead,
     InterruptAsked,
@@ -84,22 +83,22 @@ from supervisor.core.timers import (
 
 # Text and tool calls of an attempt change neither the queue nor a worker: no later step is needed.
 _MOVES_NO_SEAT = (TextStreamed, ToolStarted, ToolFinished, Noted)
+# Requests and readings that concern the service, not one session or worker; and the passing of time.
+_Administration = (
+    DrainAsked | UndrainAsked | ScaleAsked | HostRead | PolicyChanged | RenewalAsked | StoodStill | Ticked
+)
 
 
 def decide(state: State, event: Event, now: float) -> Decision:
     draft = Draft(state, now)
     _handle(draft, event)
     if _expire(draft) or not isinstance(event, _MOVES_NO_SEAT):
-        _settle(draft)
+        placing.open_turns(draft)
+        supply.provide(draft)
+        placing.place(draft)
+        renewal.renew(draft)
     obsolete_timers.remove(state)
     return draft.decision()
-
-
-def _settle(draft: Draft) -> None:
-    placing.open_turns(draft)
-    supply.provide(draft)
-    placing.place(draft)
-    renewal.renew(draft)
 
 
 def next_deadline(state: State) -> float | None:
@@ -109,8 +108,11 @@ def next_deadline(state: State) -> float | None:
 
 def _handle(draft: Draft, event: Event) -> None:
     match event:
+        case Failed() if event.outage:
+            outages.refused(draft, event)
         case TextStreamed() | ToolStarted() | ToolFinished() | Noted() | Steered() | Finished() | Failed():
-            _frame(draft, event)
+            outages.received(draft, event)
+            turns.frame(draft, event)
         case TextArrived() | VoiceArrived():
             inbox.arrived(draft, event)
         case Transcribed():
@@ -136,7 +138,7 @@ def _handle(draft: Draft, event: Event) -> None:
         case WorkerStarted():
             pool.started(draft, event)
         case WorkerDied() | WorkerStuck():
-            _worker_ended(draft, event)
+            turns.worker_ended(draft, event)
         case WorkerUnreachable():
             _worker_unreachable(draft, event)
         case ModelChanged():
@@ -149,6 +151,12 @@ def _handle(draft: Draft, event: Event) -> None:
             kept_turns.hand_over_asked(draft)
         case StopAsked():
             recovery.stop_asked(draft)
+        case _:
+            _administer(draft, event)
+
+
+def _administer(draft: Draft, event: _Administration) -> None:
+    match event:
         case DrainAsked():
             admission.drain_asked(draft)
         case UndrainAsked():
@@ -169,36 +177,11 @@ def _handle(draft: Draft, event: Event) -> None:
             assert_never(event)
 
 
-def _frame(draft: Draft, event: Frame) -> None:
-    """Handle a frame: first its meaning for the endpoint, then for the turn."""
-    if isinstance(event, Failed) and event.outage:
-        outages.refused(draft, event)
-    else:
-        outages.received(draft, event)
-        turns.frame(draft, event)
-
-
 def _model_changed(draft: Draft, event: ModelChanged) -> None:
     before = draft.state.model
     since = before.since if before.state is event.state and before.since else draft.now
     draft.state.model = Model(event.state, event.error, event.hint, since)
     outages.forget(draft)
-
-
-def _worker_ended(draft: Draft, event: WorkerDied | WorkerStuck) -> None:
-    """Handle the end of a worker: first for the turn, then for the seat.
-
-    With a stuck worker the turn stays open and the session gets no other worker; another seat is added.
-    """
-    worker = draft.state.workers.get(event.seat)
-    if worker is None or worker.incarnation != event.incarnation or worker.is_empty:
-        return
-    if isinstance(event, WorkerStuck):
-        turns.worker_stuck(draft, worker, event)
-        pool.stuck(draft, worker, event)
-    else:
-        turns.worker_gone(draft, worker, event.proof, event.reason)
-        pool.emptied(draft, worker, event)
 
 
 def _worker_unreachable(draft: Draft, event: WorkerUnreachable) -> None:

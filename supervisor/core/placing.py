@@ -16,10 +16,12 @@ under a strain. No turn begins while the service drains or the model is not read
 
 from collections import deque
 
-from supervisor.core import line, outages, turns
+from supervisor.core import line, outages, pool, turns
 from supervisor.core.decision import Draft
-from supervisor.core.records import TurnJoined, TurnOpened
+from supervisor.core.effects import AssignTurn, BindWorker
+from supervisor.core.records import AttemptOpened, TurnJoined, TurnOpened
 from supervisor.core.state import (
+    Attempt,
     BusyMode,
     Message,
     ModelState,
@@ -27,6 +29,7 @@ from supervisor.core.state import (
     State,
     Turn,
     Worker,
+    WorkerState,
     turn_id,
 )
 
@@ -116,7 +119,42 @@ def place(draft: Draft) -> None:
         if not session.turn.has_begun:
             _join(draft, session, session.turn)
         away_since = outages.begun(draft, session.turn)
-        turns.open_attempt(draft, session, session.turn, worker, away_since)
+        open_attempt(draft, session, session.turn, worker, away_since)
+
+
+def open_attempt(
+    draft: Draft, session: Session, turn: Turn, worker: Worker, away_since: float | None = None
+) -> None:
+    """Give the turn to an idle worker of its agent: the session's own, or one that has no session yet.
+
+    With `away_since` the attempt is the probe of an endpoint that has been away since then.
+    """
+    turn.attempts += 1
+    number, who = turn.attempts, pool.fence(draft.state, worker)
+    turn.attempt = Attempt(number, who, draft.now, worker.level)
+    turn.attempt.endpoint = draft.state.policy.endpoint_of(turn.agent)
+    if worker.session is None:
+        _bind(draft, worker, session.name)
+    worker.state, worker.turn = WorkerState.BUSY, turn.id
+    pool.index(draft.state, worker)
+    draft.tell(
+        session, AttemptOpened, turn=turn.id, attempt=number, who=who, pid=worker.pid, level=worker.level
+    )
+    assigned = (who, session.name, turn.id, number, turn.agent, turn.messages)
+    draft.perform(AssignTurn(*assigned, len(turn.earlier_text), away_since))
+    for message in turns.with_words(session.waiting):
+        turns.steer(draft, turn, message)
+    turns.watch(draft, session, turn)
+
+
+def _bind(draft: Draft, worker: Worker, session: str) -> None:
+    """Bind the process to this session until it ends; no other process serves the session."""
+    state = draft.state
+    worker.session = session
+    state.seat_of[session] = worker.seat
+    state.agents_used.pop(worker.agent, None)
+    state.agents_used[worker.agent] = None
+    draft.perform(BindWorker(pool.fence(state, worker), session))
 
 
 def _fail_all(draft: Draft) -> None:

@@ -10,7 +10,7 @@ process is `resting`, or `failed` after too many failed starts in a row; it is s
 | - | recovery._hold | dying | an orphan of its session cannot be ended yet |
 | resting, failed | pool.start | starting | the seat gets a process |
 | starting | pool._take_in | idle | its start is reported, and it is ready |
-| idle | turns.open_attempt | busy | it gets a turn |
+| idle | placing.open_attempt | busy | it gets a turn |
 | busy | pool._take_in | idle | it is ready again after its turn |
 | starting, idle, busy | pool.kill | dying | the supervisor ends it |
 | starting, idle, busy | pool.stuck | dying | it ended by itself, and the kernel cannot end all of its cell |
@@ -31,7 +31,7 @@ from itertools import count, islice
 
 from supervisor.core import line, spares
 from supervisor.core.decision import Draft
-from supervisor.core.effects import BindWorker, Done, KillWorker, StartWorker
+from supervisor.core.effects import Done, KillWorker, StartWorker
 from supervisor.core.events import (
     ScaleAsked,
     WorkerAlive,
@@ -157,16 +157,6 @@ def index(state: State, worker: Worker) -> None:
             state.empty[seat] = None
     if worker.session is not None and worker.state in _LIVING:
         state.bound[seat] = None
-
-
-def bind(draft: Draft, worker: Worker, session: str) -> None:
-    """Bind the process to this session until it ends; no other process serves the session."""
-    state = draft.state
-    worker.session = session
-    state.seat_of[session] = worker.seat
-    state.agents_used.pop(worker.agent, None)
-    state.agents_used[worker.agent] = None
-    draft.perform(BindWorker(fence(state, worker), session))
 
 
 def start(draft: Draft, worker: Worker, agent: str) -> None:

@@ -40,7 +40,7 @@ from itertools import takewhile
 
 from supervisor.core import backoff, line, pool, tool_calls
 from supervisor.core.decision import Draft
-from supervisor.core.effects import AssignTurn, SteerTurn
+from supervisor.core.effects import SteerTurn
 from supervisor.core.events import (
     Failed,
     Finished,
@@ -49,12 +49,12 @@ from supervisor.core.events import (
     TextStreamed,
     ToolFinished,
     ToolStarted,
+    WorkerDied,
     WorkerStuck,
 )
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.records import (
     AttemptLost,
-    AttemptOpened,
     AttemptStopped,
     AttemptStreamed,
     AttemptStuck,
@@ -76,7 +76,6 @@ from supervisor.core.state import (
     Verdict,
     Who,
     Worker,
-    WorkerState,
 )
 from supervisor.core.timers import SilenceDue, TurnDue
 
@@ -105,31 +104,6 @@ def _work_of(state: State, worker: Worker) -> tuple[Session, Turn, Attempt] | No
     turn = session.turn if session else None
     attempt = turn.attempt if turn else None
     return (session, turn, attempt) if session and turn and attempt else None
-
-
-def open_attempt(
-    draft: Draft, session: Session, turn: Turn, worker: Worker, away_since: float | None = None
-) -> None:
-    """Give the turn to an idle worker of its agent: the session's own, or one that has no session yet.
-
-    With `away_since` the attempt is the probe of an endpoint that has been away since then.
-    """
-    turn.attempts += 1
-    number, who = turn.attempts, pool.fence(draft.state, worker)
-    turn.attempt = Attempt(number, who, draft.now, worker.level)
-    turn.attempt.endpoint = draft.state.policy.endpoint_of(turn.agent)
-    if worker.session is None:
-        pool.bind(draft, worker, session.name)
-    worker.state, worker.turn = WorkerState.BUSY, turn.id
-    pool.index(draft.state, worker)
-    draft.tell(
-        session, AttemptOpened, turn=turn.id, attempt=number, who=who, pid=worker.pid, level=worker.level
-    )
-    assigned = (who, session.name, turn.id, number, turn.agent, turn.messages)
-    draft.perform(AssignTurn(*assigned, len(turn.earlier_text), away_since))
-    for message in with_words(session.waiting):
-        steer(draft, turn, message)
-    watch(draft, session, turn)
 
 
 def watch(draft: Draft, session: Session, turn: Turn) -> None:
@@ -292,7 +266,23 @@ def stop(draft: Draft, session: Session, turn: Turn, verdict: Verdict, why: Reas
     pool.kill(draft, draft.state.workers[attempt.who.seat], why)
 
 
-def worker_gone(draft: Draft, worker: Worker, proof: Proof, reason: Reason) -> None:
+def worker_ended(draft: Draft, event: WorkerDied | WorkerStuck) -> None:
+    """Handle the end of a worker: first for the turn, then for the seat.
+
+    With a stuck worker the turn stays open and the session gets no other worker; another seat is added.
+    """
+    worker = draft.state.workers.get(event.seat)
+    if worker is None or worker.incarnation != event.incarnation or worker.is_empty:
+        return
+    if isinstance(event, WorkerStuck):
+        _worker_stuck(draft, worker, event)
+        pool.stuck(draft, worker, event)
+    else:
+        _worker_gone(draft, worker, event.proof, event.reason)
+        pool.emptied(draft, worker, event)
+
+
+def _worker_gone(draft: Draft, worker: Worker, proof: Proof, reason: Reason) -> None:
     """The worker of a running turn is dead: close the turn by its verdict, or count the attempt as lost."""
     found = _work_of(draft.state, worker)
     if found is None:
@@ -304,7 +294,7 @@ def worker_gone(draft: Draft, worker: Worker, proof: Proof, reason: Reason) -> N
         lose(draft, session, turn, worker.why or reason)
 
 
-def worker_stuck(draft: Draft, worker: Worker, event: WorkerStuck) -> None:
+def _worker_stuck(draft: Draft, worker: Worker, event: WorkerStuck) -> None:
     """Record this once: the turn closes when the last process is gone."""
     found = _work_of(draft.state, worker)
     if found is None or worker.stuck_since is not None:
