@@ -17,6 +17,7 @@ Not chosen: SQLite's own `wal_autocheckpoint`, which would checkpoint inside a c
 
 import asyncio
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from sqlite3 import Connection
@@ -74,6 +75,46 @@ class GroupCommit:
         self._writer = writer
         self._queue: SimpleQueue[Commit | Chore | None] = SimpleQueue()
         self._thread = threads.start(self._work, "journal")
+
+    def commit(self, records: Sequence[Record]) -> "asyncio.Future[None]":
+        """Write all records or none. Commits that wait together share one transaction, in their order."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+
+        def deliver(error: JournalError | None) -> None:
+            if future.done():
+                return
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
+
+        self.put(Commit(records, deliver, loop))
+        return future
+
+    def commit_now(self, records: Sequence[Record]) -> None:
+        """Commit and wait for it in this thread."""
+        outcome: Future[JournalError | None] = Future()
+        self.put(Commit(records, outcome.set_result, None))
+        error = outcome.result()
+        if error is not None:
+            raise error
+
+    def chore(self, run: Callable[[Connection], bool]) -> "asyncio.Future[bool]":
+        """Run a chore between commits and return its result."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[bool] = loop.create_future()
+
+        def deliver(outcome: bool | JournalError) -> None:
+            if future.done():
+                return
+            if isinstance(outcome, JournalError):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
+
+        self.put(Chore(run, deliver, loop))
+        return future
 
     def put(self, work: Commit | Chore) -> None:
         if self._thread.is_alive():

@@ -3,21 +3,17 @@
 WAL with synchronous=FULL: a commit whose awaitable has returned survives a power cut.
 """
 
-import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
+from functools import partial
 from pathlib import Path
 
 from supervisor.core.events import Known
-from supervisor.core.policy import Policy
-from supervisor.core.records import Record
-from supervisor.core.state import Session, State
 from supervisor.journal import lock as locking
-from supervisor.journal.errors import JournalError, JournalUnwritable, damaged, named
-from supervisor.journal.group_commit import Chore, Commit, GroupCommit
+from supervisor.journal.errors import JournalUnwritable, damaged, named
+from supervisor.journal.group_commit import GroupCommit
 from supervisor.journal.integrity import broken_pages, disagreements, findings
 from supervisor.journal.load import load, wake
 from supervisor.journal.migrate import migrate, newest, refuse_newer, version
@@ -52,6 +48,11 @@ class Journal:
         self.read = Reads(self._rows)
         self.tables = Tables(self._rows, self.read)
         self._group_commit = GroupCommit(self._writer)
+        # Nothing is added to them here: called without a step in between.
+        self.load = partial(load, self._rows, epoch=self.epoch)
+        self.wake = partial(wake, self._rows)
+        self.commit = self._group_commit.commit
+        self.commit_now = self._group_commit.commit_now
 
     @classmethod
     def open(cls, path: Path, lock: Path) -> "Journal":
@@ -80,14 +81,6 @@ class Journal:
         """Return how many transactions this run has committed."""
         return self._writer.transactions
 
-    def load(self, policy: Policy) -> State:
-        """Load every session with open work, as the last run committed it."""
-        return load(self._rows, policy, self.epoch)
-
-    def wake(self, session: str) -> Session | None:
-        """Load a session that is not in memory; None when it does not exist."""
-        return wake(self._rows, session)
-
     def known(self, message: str) -> Known | None:
         """Return the message with this id, or None."""
         return self.read.known(message)
@@ -96,49 +89,10 @@ class Journal:
         """Return how far each named client has acknowledged a session's events."""
         return self.read.cursors(session)
 
-    def commit(self, records: Sequence[Record]) -> "asyncio.Future[None]":
-        """Write all records or none. Commits that wait together share one transaction, in their order."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
-
-        def deliver(error: JournalError | None) -> None:
-            if future.done():
-                return
-            if error is None:
-                future.set_result(None)
-            else:
-                future.set_exception(error)
-
-        self._group_commit.put(Commit(records, deliver, loop))
-        return future
-
-    def commit_now(self, records: Sequence[Record]) -> None:
-        """Commit and wait for it in this thread."""
-        outcome: Future[JournalError | None] = Future()
-        self._group_commit.put(Commit(records, outcome.set_result, None))
-        error = outcome.result()
-        if error is not None:
-            raise error
-
     async def prune(self, pruning: Pruning) -> None:
         """Delete old ended turns, slice by slice between other commits."""
-        while await self._chore(pruning.slice):
+        while await self._group_commit.chore(pruning.slice):
             pass
-
-    def _chore(self, run: Callable[[sqlite3.Connection], bool]) -> "asyncio.Future[bool]":
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[bool] = loop.create_future()
-
-        def deliver(outcome: bool | JournalError) -> None:
-            if future.done():
-                return
-            if isinstance(outcome, JournalError):
-                future.set_exception(outcome)
-            else:
-                future.set_result(outcome)
-
-        self._group_commit.put(Chore(run, deliver, loop))
-        return future
 
     def check(self) -> tuple[str, ...]:
         """Check every page and return SQLite's findings. The time grows with the size of the file."""
