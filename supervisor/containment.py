@@ -26,7 +26,7 @@ its place.
 import asyncio
 import contextlib
 import traceback
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, get_args
@@ -87,17 +87,13 @@ class Containment:
 
         return guarded
 
-    def vital(self, act: Callable[_P, None], fatal: Callable[[BaseException], None]) -> Callable[_P, None]:
-        """Return `act`; an exception ends the process by `fatal`."""
-
-        def guarded(*arguments: _P.args, **named: _P.kwargs) -> None:
-            try:
-                act(*arguments, **named)
-            except Exception as error:
-                self._write("engine.failed", error)
-                fatal(error)
-
-        return guarded
+    async def vital(self, work: Awaitable[None], fatal: Callable[[BaseException], None]) -> None:
+        """Await `work`; an exception ends the process by `fatal`."""
+        try:
+            await work
+        except Exception as error:
+            self._write("engine.failed", error)
+            fatal(error)
 
     def task(
         self, place: Place, work: Coroutine[Any, Any, None], failed: Callable[[Fault], None]

@@ -1,57 +1,48 @@
-"""Decisions in batches: from events to committed, performed decisions, without I/O and without asyncio.
+"""Decisions in batches: from events to records that are committed, without I/O and without asyncio.
 
 A commit costs the same for one record and for hundreds. So events gather while a commit is under way, and the
 next batch takes all of them: one sender waits for one commit, many senders share one. `supervisor/engine.py`
 drives this module with an event loop, `tests/simulated_engine.py` in the simulator. Both do the same:
 
-    take()     decides all that has gathered and returns the records to commit, which may be none
-    written()  the records are on disk, or there were none: performs the batch
-    refused()  the disk did not take them: the driver commits the same records again after RETRY_SECONDS
+    take()       decides all that has gathered and returns the records to commit, which may be none
+    refused()    the disk did not take them: the driver commits the same records again after RETRY_SECONDS
+    written()    the records are on disk, or there were none: returns the batch, which the driver performs
+    performed()  the next batch may be taken
 
-| state    | take      | written | refused |
-| -------- | --------- | ------- | ------- |
-| resting  | → decided | never   | never   |
-| decided  | never     | → resting | → decided, with `trouble` set |
+| state    | take      | refused | written | performed |
+| -------- | --------- | ------- | ------- | --------- |
+| resting  | → decided | never   | never   | never |
+| decided  | never     | → decided, with `trouble` set | → written | never |
+| written  | never     | never   | never   | → resting |
 
 Invariants:
 
 - Nothing of a batch is performed, answered, published or acknowledged before `written`. The state is ahead of
   the disk by one batch at most, and by nothing while the decider rests.
 - A refused batch is neither dropped nor decided again: the state already contains it. Nothing else is decided
-  until it is written. Events still gather, except those that are worth nothing later (`_WORTHLESS_LATER`).
+  until it is written. Events still gather, except those that are worth nothing later (event_queue.py).
 - Events are decided in the order in which they were posted. What the journal knows of an event is looked up
   right before it is decided (enrichment.py), so that it counts what its own batch has decided before it.
-- Order of performing: kills that end a turn, because a person waits for them; answers; events; all other
-  effects in the order of their decisions; starts and the kills of workers without a turn last, because each
-  takes milliseconds. No worker is killed before its start: one that has a turn was ready in an earlier batch.
-  One that got its turn in the same batch is killed before it is told of the turn, which does no harm.
-- Workers learn that their frames are safe after all that, and only of frames that were taken into the batch.
+- A batch is performed in the order that performer.py gives. Workers learn that their frames are safe after
+  all that, and only of frames that were taken into the batch.
 
 Time in which the host could not act counts against no deadline. When a commit was refused at first, or this
 loop did not turn and missed a deadline by more than `_LATE_SECONDS`, the next batch begins with StoodStill.
 """
 
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from supervisor import enrichment
 from supervisor.core.decide import decide, next_deadline
-from supervisor.core.effects import Answer, AssignTurn, Decision, Effect, KillWorker, Refused, StartWorker
-from supervisor.core.events import (
-    Event,
-    HostRead,
-    StoodStill,
-    TextStreamed,
-    Ticked,
-    WorkerAlive,
-    WorkerUnreachable,
-)
+from supervisor.core.effects import AssignTurn, Decision, Refused
+from supervisor.core.events import Event, StoodStill, Ticked, WorkerUnreachable
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.records import Record
 from supervisor.core.state import State
 from supervisor.enrichment import Lookup
+from supervisor.event_queue import EventQueue, GiveAnswer
 
 # Events decided before their records are committed: bounds both a transaction and how long a first sender
 # waits.
@@ -60,11 +51,7 @@ _BATCH_MAX = 512
 RETRY_SECONDS = 0.5
 # A deadline missed by more than this says that the host stood still, not that a worker was late.
 _LATE_SECONDS = 2.0
-# Signs of life and readings of the host. Those of a time of trouble, which may be long, prove nothing.
-_WORTHLESS_LATER = (WorkerAlive, HostRead)
 
-GiveAnswer = Callable[[Answer], None]
-TakeWords = Callable[[], TextStreamed]
 Rules = Callable[[State, Event, float], Decision]
 Decided = list[tuple[Event, Decision, GiveAnswer | None]]
 
@@ -79,14 +66,10 @@ class Trouble:
 
 
 class Outputs(Protocol):
-    """Everything that a batch does, called in the order in which it is to be done."""
+    """Told when all that has gathered is in the batch, and when the batch is on disk."""
 
     def all_taken(self) -> None: ...
     def committed(self, seconds: float, count: int) -> None: ...
-    def act(self, effect: Effect) -> None: ...
-    def publish(self, records: Sequence[Record]) -> None: ...
-    def acknowledge(self) -> None: ...
-    def decided(self, batch: Decided) -> None: ...
 
 
 class Containment(Protocol):
@@ -110,6 +93,7 @@ class Decider:
     def __init__(
         self,
         state: State,
+        queue: EventQueue,
         *,
         now: Callable[[], float],
         journal: enrichment.Journal,
@@ -122,39 +106,18 @@ class Decider:
         self.state = state
         self.trouble: Trouble | None = None
         self.committing_since: float | None = None
+        self._queue = queue
         self._now = now
         self._outputs = outputs
         self._rules = rules
         self._batch_max = batch_max
         self._lookup = Lookup(state, journal)
         self._prepare = contain.around("request", self._prepared, self._not_prepared)
-        # What happened, or a call that gives it when it is decided; and whether it waits for company.
-        self._inbox: deque[tuple[Event | Callable[[], Event], GiveAnswer | None, bool]] = deque()
-        self._urgent = 0  # of them, those that do not wait for company
         self._batch: Decided = []
         self._records: list[Record] = []
         self._unassigned: set[int] = set()  # workers whose Assign waits for the commit under way
         self._rested_at = now()
         self._lost_seconds = 0.0
-
-    def post(self, event: Event | Callable[[], Event], answer: GiveAnswer | None = None) -> None:
-        """Something happened. `answer` is called after the commit, if the rules have one for it.
-
-        Of a call it is asked when it is decided what has happened.
-        """
-        if self.trouble is not None and isinstance(event, _WORTHLESS_LATER):
-            return
-        self._inbox.append((event, answer, True))
-        self._urgent += 1
-
-    def hold(self, words: TakeWords) -> None:
-        """Words gather in this place until they are decided; they go with the next batch and ask for none."""
-        self._inbox.append((words, None, False))
-
-    @property
-    def is_urgent(self) -> bool:
-        """Whether something has happened that waits for the next batch only."""
-        return self._urgent > 0
 
     @property
     def deadline(self) -> float | None:
@@ -170,11 +133,9 @@ class Decider:
         assert not self._batch, "the batch before this one is not performed"
         if stood_still := self._stood_still_seconds():
             self._decide(StoodStill(stood_still))
-        for _ in range(min(len(self._inbox), self._batch_max)):
-            event, answer, is_urgent = self._inbox.popleft()
-            self._urgent -= is_urgent
-            self._decide(event() if callable(event) else event, answer)
-        if not self._inbox:
+        for event, answer in self._queue.take(self._batch_max):
+            self._decide(event, answer)
+        if self._queue.is_empty:
             self._outputs.all_taken()
         if not self._batch:
             self._decide(Ticked())
@@ -211,15 +172,16 @@ class Decider:
         if answer is not None:
             answer(Refused(fault.error, fault.hint))
         elif (who := getattr(event, "who", None)) is not None:
-            self.post(WorkerUnreachable(who, Reason(EndReason.BAD_FRAME, f"kept: {fault.error}")))
+            self._queue.post(WorkerUnreachable(who, Reason(EndReason.BAD_FRAME, f"kept: {fault.error}")))
 
     def refused(self, error: str, hint: str) -> None:
         """The commit failed and may do better later. Nothing of the batch was reported."""
         assert self._batch, "nothing waits for a commit"
         self.trouble = self.trouble or Trouble(error, hint, since=self._now())
+        self._queue.is_in_trouble = True
 
-    def written(self) -> None:
-        """Performs the batch."""
+    def written(self) -> Decided:
+        """The batch is on disk: return it, to be performed."""
         assert self._batch, "nothing waits for a commit"
         if self.committing_since is not None:
             self._outputs.committed(self._now() - self.committing_since, len(self._records))
@@ -227,35 +189,11 @@ class Decider:
         if self.trouble is not None:
             self._lost_seconds = self._now() - self.trouble.since
             self.trouble = None
-        self._perform()
+            self._queue.is_in_trouble = False
+        self._unassigned = set()
+        return self._batch
+
+    def performed(self) -> None:
         self._lookup.settled(self._records)
         self._batch, self._records = [], []
         self._rested_at = self._now()
-
-    def _perform(self) -> None:
-        self._unassigned = set()
-        outputs, batch = self._outputs, self._batch
-        ends, others, starts = _in_order([effect for _, each, _ in batch for effect in each.effects])
-        for effect in ends:
-            outputs.act(effect)
-        for _, decision, give_answer in batch:
-            if give_answer is not None and decision.answer is not None:
-                give_answer(decision.answer)
-        outputs.publish(self._records)
-        for effect in (*others, *starts):
-            outputs.act(effect)
-        outputs.acknowledge()
-        outputs.decided(batch)
-
-
-def _in_order(effects: list[Effect]) -> tuple[list[Effect], list[Effect], list[Effect]]:
-    """Kills that end a turn; all else; and starts together with the kills of workers without a turn."""
-    ends, others, starts = list[Effect](), list[Effect](), list[Effect]()
-    for effect in effects:
-        if isinstance(effect, StartWorker):
-            starts.append(effect)
-        elif isinstance(effect, KillWorker):
-            (ends if effect.turn else starts).append(effect)
-        else:
-            others.append(effect)
-    return ends, others, starts

@@ -1,11 +1,11 @@
 """The engine: drives the decider with the event loop. All that asyncio adds to deciding is in this module.
 
-`decider.py` has the theory of batches: what is decided, in which order it is performed, and what a failed
-commit means. This module decides when:
+`decider.py` has the theory of batches: what is decided and what a failed commit means; `performer.py` the
+order in which a batch is performed. This module decides when:
 
-- An event asks for a step, which runs in the next iteration of the loop (`nudge`), so that all events of one
-  iteration share a batch. One step is under way at a time, from `take` to `written`; meanwhile events gather,
-  and at its end the next step follows at once if any of them is urgent.
+- An event asks for a step, which begins in the next iteration of the loop (`nudge`), so that all events of
+  one iteration share a batch. One step is under way at a time: decide, commit, perform. Meanwhile events
+  gather, and at its end the next step follows at once if any of them is urgent.
 - A commit runs in the journal's thread and comes back as a future. One that failed for a passing reason, such
   as a full disk, is begun again after a pause, without limit: the service waits for its disk.
 - Nothing happens between steps but the timer at the next deadline of the rules.
@@ -17,15 +17,17 @@ contained where it happens (containment.py).
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from supervisor import decider, enrichment
 from supervisor.clock import Clock
-from supervisor.core.events import Event
 from supervisor.core.records import Record
 from supervisor.core.state import State
-from supervisor.decider import RETRY_SECONDS, Decider, GiveAnswer, Outputs, TakeWords, Trouble
+from supervisor.decider import RETRY_SECONDS, Decider, Trouble
+from supervisor.event_queue import EventQueue
+from supervisor.performer import Actions, perform
 
 
 class Journal(enrichment.Journal, Protocol):
@@ -34,18 +36,25 @@ class Journal(enrichment.Journal, Protocol):
     def commit(self, records: Sequence[Record]) -> "asyncio.Future[None]": ...
 
 
+class Outputs(decider.Outputs, Actions, Protocol):
+    """What the decider tells, and what a batch does."""
+
+
 class Containment(decider.Containment, Protocol):
     """Where an exception ends what was being served; `vital` is where it ends the process."""
 
-    def vital(self, act: Callable[..., None], fatal: Callable[[BaseException], None]) -> Any: ...
+    def vital(
+        self, work: Awaitable[None], fatal: Callable[[BaseException], None]
+    ) -> Coroutine[Any, Any, None]: ...
 
 
 class Engine:
-    """Everything that happens is posted here."""
+    """Everything that happens is posted here, or to the queue directly."""
 
     def __init__(
         self,
         state: State,
+        queue: EventQueue,
         *,
         clock: Clock,
         journal: Journal,
@@ -58,32 +67,25 @@ class Engine:
         self.state = state
         self._clock = clock
         self._journal = journal
+        self._outputs = outputs
+        self._contain = contain
         self._passing = passing
         self._fatal = fatal
-        self._vital_step = contain.vital(self._step, fatal)
-        self._vital_commit = contain.vital(self._commit, fatal)
-        self._vital_committed = contain.vital(self._committed, fatal)
-        self._decider = Decider(state, now=clock.now, journal=journal, outputs=outputs, contain=contain)
+        self._queue = queue
+        queue.open(self.nudge)
+        # Nothing is added to them here: called without a step in between.
+        self.post = queue.post
+        self.hold = partial(queue.post, can_wait=True)
+        self._decider = Decider(
+            state, queue, now=clock.now, journal=journal, outputs=outputs, contain=contain
+        )
         self._loop = asyncio.get_running_loop()
         self._is_stepping = False
+        self._stepping: asyncio.Task[None] | None = None  # the loop holds its tasks only weakly
         self._halted: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
         self._proofs: list[Callable[[], None]] = []
-
-    def post(self, event: Event, answer: GiveAnswer | None = None) -> None:
-        """Something happened. `answer` is called after the commit, if the rules have one for it."""
-        self._decider.post(event, answer)
-        self.nudge()
-
-    def post_late(self, make: Callable[[], Event], answer: GiveAnswer) -> None:
-        """Something happened; what it is to the rules is asked when they decide it."""
-        self._decider.post(make, answer)
-        self.nudge()
-
-    def hold(self, words: TakeWords) -> None:
-        """Words gather in this place until they are decided; they go with the next batch and ask for none."""
-        self._decider.hold(words)
 
     @property
     def trouble(self) -> Trouble | None:
@@ -120,40 +122,39 @@ class Engine:
         """There is something to take: an event, or streamed text that was held."""
         if not self._is_stepping and self._halted is None:
             self._is_stepping = True
-            self._loop.call_soon(self._vital_step)
+            self._stepping = self._loop.create_task(self._contain.vital(self._step(), self._fatal))
 
-    def _step(self) -> None:
+    async def _step(self) -> None:
+        """One batch, from its decision until all of it is performed."""
         records = self._decider.take()
-        if records:
-            self._commit(records)
-        else:
-            self._written()
-
-    def _commit(self, records: Sequence[Record]) -> None:
-        commit = self._journal.commit(records)
-        commit.add_done_callback(lambda done: self._vital_committed(done, records))
-
-    def _committed(self, commit: "asyncio.Future[None]", records: Sequence[Record]) -> None:
-        error = commit.exception()
-        if error is None:
-            self._written()
-        elif found := self._passing(error):
-            self._decider.refused(*found)
-            self._tell_moved()  # the disk has answered, and a restart would find the same disk
-            self._loop.call_later(RETRY_SECONDS, self._vital_commit, records)
-        else:
-            self._fatal(error)
-
-    def _written(self) -> None:
-        self._decider.written()
+        if records and not await self._is_committed(records):
+            return
+        perform(self._decider.written(), self._outputs)
+        self._decider.performed()
         self._is_stepping = False
         self._tell_moved()
         if self._halted is not None:
             self._halted.set_result(None)
-        elif self._decider.is_urgent:
+        elif self._queue.is_urgent:
             self.nudge()
         else:
             self._set_timer()
+
+    async def _is_committed(self, records: Sequence[Record]) -> bool:
+        """Return when the records are on disk; False when they cannot be written for good."""
+        while True:
+            commit = self._journal.commit(records)
+            await asyncio.wait([commit])
+            error = commit.exception()
+            if error is None:
+                return True
+            found = self._passing(error)
+            if found is None:
+                self._fatal(error)
+                return False
+            self._decider.refused(*found)
+            self._tell_moved()  # the disk has answered, and a restart would find the same disk
+            await asyncio.sleep(RETRY_SECONDS)
 
     def _tell_moved(self) -> None:
         proofs, self._proofs = self._proofs, []

@@ -1,7 +1,12 @@
-"""Carries a committed batch out: each effect goes to the part of the supervisor that performs it.
+"""Carries a committed batch out, in order: each effect goes to the part of the supervisor that performs it.
 
-The decider says what is done and in which order; this module by which part. It declares what is asked of each
-part, and knows nothing else of them. Outcomes come back as events.
+The order of a batch: kills that end a turn, because a person waits for them; answers; events; all other
+effects in the order of their decisions; starts and the kills of workers without a turn last, because each
+takes milliseconds. No worker is killed before its start: one that has a turn was ready in an earlier batch.
+One that got its turn in the same batch is killed before it is told of the turn, which does no harm. Workers
+learn that their frames are safe after all that.
+
+This module declares what is asked of each part, and knows nothing else of them. Outcomes come back as events.
 
 An exception while a worker is started or killed is not contained, because a process would be out of sight: it
 ends the supervisor (engine.py). One in the handling of a clip costs the clip (containment.py).
@@ -74,8 +79,45 @@ class Meter(Protocol):
     def committed(self, seconds: float, count: int) -> None: ...
 
 
+class Actions(Protocol):
+    """Everything that a batch does, called in the order in which it is to be done."""
+
+    def act(self, effect: Effect) -> None: ...
+    def publish(self, records: Sequence[Record]) -> None: ...
+    def acknowledge(self) -> None: ...
+    def decided(self, batch: Decided) -> None: ...
+
+
+def perform(batch: Decided, actions: Actions) -> None:
+    """Do all that was decided in a batch; it is on disk."""
+    ends, others, starts = _in_order([effect for _, each, _ in batch for effect in each.effects])
+    for effect in ends:
+        actions.act(effect)
+    for _, decision, give_answer in batch:
+        if give_answer is not None and decision.answer is not None:
+            give_answer(decision.answer)
+    actions.publish([record for _, decision, _ in batch for record in decision.records])
+    for effect in (*others, *starts):
+        actions.act(effect)
+    actions.acknowledge()
+    actions.decided(batch)
+
+
+def _in_order(effects: list[Effect]) -> tuple[list[Effect], list[Effect], list[Effect]]:
+    """Kills that end a turn; all else; and starts together with the kills of workers without a turn."""
+    ends, others, starts = list[Effect](), list[Effect](), list[Effect]()
+    for effect in effects:
+        if isinstance(effect, StartWorker):
+            starts.append(effect)
+        elif isinstance(effect, KillWorker):
+            (ends if effect.turn else starts).append(effect)
+        else:
+            others.append(effect)
+    return ends, others, starts
+
+
 class Performer:
-    """The outputs of the decider. `post` takes what could not be done."""
+    """The outputs of the decider and the actions of a batch. `post` takes what could not be done."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """The parts of a supervisor, made in the order in which they depend on each other; nothing is decided here.
 
-Two things go against that order. Parts that report what happened are made before the engine, so they post
-through `Posts`, which is opened last. And requests that end or replace the process go to its lifecycle, which
+Parts that report what happened are made before the engine: all of them post to the queue, which is made
+first. One thing goes against that order: requests that end or replace the process go to its lifecycle, which
 owns the parts (app.py).
 """
 
@@ -24,8 +24,8 @@ from supervisor.config.live import Live
 from supervisor.config.reload import Reload
 from supervisor.config.settings import Settings, key_files, model_endpoint
 from supervisor.containment import Containment
-from supervisor.core.events import Event, WorkerDied
 from supervisor.engine import Engine
+from supervisor.event_queue import EventQueue
 from supervisor.handoff.departure import Departure
 from supervisor.host.disk_space import DiskSpace
 from supervisor.host.folder_identity import Folders
@@ -60,19 +60,6 @@ class Lifecycle(Protocol):
     def hand_over_asked(self, reply: Reply) -> None: ...
 
 
-class Posts:
-    """Passes events on to the engine, and the deaths of workers to the interrupts that wait for them."""
-
-    def open(self, engine: Engine, interrupts: Interrupts) -> None:
-        self._engine = engine
-        self._interrupts = interrupts
-
-    def post(self, event: Event) -> None:
-        self._engine.post(event)
-        if isinstance(event, WorkerDied):
-            self._interrupts.worker_died(event)
-
-
 class Parts:
     """All parts of one run. Each method makes parts that need only those made before."""
 
@@ -89,14 +76,13 @@ class Parts:
         self.live = Live(settings)
         self.journal = journal
         self._lifecycle = lifecycle
-        self._posts = Posts()
+        self._queue = EventQueue()
         self._make_basics(model_key)
         self._make_services()
         self._make_workers(make_processes)
         self._make_engine()
         self._make_upkeep()
         self._make_control()
-        self._posts.open(self.engine, self._interrupts)
 
     def _make_basics(self, model_key: str) -> None:
         settings, read = self.live.settings, self.journal.read
@@ -104,7 +90,7 @@ class Parts:
         contents = (session.turn.content_at for session in self.state.sessions.values() if session.turn)
         self.clock = Clock(not_before=max((read.newest_at(), *contents)))
         self.log = Log(self.clock, form=lambda: self.live.settings.log.format)
-        self.model = ModelSource(model_endpoint(settings), self.places.models, self._posts.post, model_key)
+        self.model = ModelSource(model_endpoint(settings), self.places.models, self._queue.post, model_key)
         self.metrics = Metrics(self.clock, lambda: self.model.name, lambda: prices(self.live.settings))
         self.contain = Containment(self.log, self.clock.now, self.metrics.contained.add)
         self.notifier = Notifier()
@@ -119,7 +105,7 @@ class Parts:
         self._transcription = Transcription(
             live=self.live,
             clips=places.clips,
-            post=self._posts.post,
+            post=self._queue.post,
             progress=lambda session, message, text: self.subscriptions.delta(
                 session, encode(Noted(message, 0, text))
             ),
@@ -151,7 +137,7 @@ class Parts:
             sandbox=lambda agent: sandbox(self.live.settings, agent),
             key_files=lambda: key_files(self.live.settings),
             environment=self._environment,
-            report=self._posts.post,
+            report=self._queue.post,
             check=self.folders.check,
             connected=self.router.connected,
         )
@@ -159,7 +145,7 @@ class Parts:
             places.workspaces, self.folders.check, choose(places.state, settings.workers.cell)
         )
         self._assignment = Assignment(
-            self.workspaces, self.processes.bind, self.router, self._posts.post, self.contain
+            self.workspaces, self.processes.bind, self.router, self._queue.post, self.contain
         )
 
     def _make_engine(self) -> None:
@@ -172,13 +158,14 @@ class Parts:
             log=self.log,
             meter=self.metrics,
             contain=self.contain,
-            post=self._posts.post,
+            post=self._queue.post,
         )
         self._disk_space = DiskSpace(
             self.places, self.folders, self.clock, self.log, self.contain, self._lifecycle.unwritable
         )
         self.engine = Engine(
             self.state,
+            self._queue,
             clock=self.clock,
             journal=self.journal,
             outputs=performer,
@@ -188,6 +175,7 @@ class Parts:
         )
         self._disk_space.open(self.engine)
         self._interrupts = Interrupts(self.engine, self.processes.kill, self.log)
+        self._queue.show_deaths(self._interrupts.worker_died)
 
     def _make_upkeep(self) -> None:
         """Make the parts for scheduled or requested work that no turn waits for."""

@@ -83,6 +83,7 @@ _CORE_READERS = (
     "decider",
     "engine",
     "enrichment",
+    "event_queue",
     "event_sink",
     "handoff",
     "journal",
@@ -95,8 +96,9 @@ _CORE_READERS = (
 )
 # The modules of the loop that decides, and what each may import of ours. The one with a clock has asyncio.
 _ENGINE = {
-    "supervisor/engine.py": ("core", "clock", "enrichment", "decider"),
-    "supervisor/decider.py": ("core", "enrichment"),
+    "supervisor/engine.py": ("core", "clock", "enrichment", "event_queue", "decider", "performer"),
+    "supervisor/event_queue.py": ("core",),
+    "supervisor/decider.py": ("core", "enrichment", "event_queue"),
     "supervisor/enrichment.py": ("core",),
     "supervisor/performer.py": ("core", "decider"),
 }

@@ -31,7 +31,9 @@ from supervisor.core.policy import Policy
 from supervisor.core.records import AttemptOpened, Record, TurnOpened
 from supervisor.core.state import ModelState, Orphan, State, Who
 from supervisor.decider import RETRY_SECONDS, Decided, Decider
+from supervisor.event_queue import EventQueue
 from supervisor.journal.snapshot import durable
+from supervisor.performer import perform
 from tests.invariants import (
     Witness,
     check_clip,
@@ -128,7 +130,7 @@ class Clockwork:
     def _pulse_in_vain(self) -> None:
         """Signs of life that come while nothing is decided are dropped: they may be many."""
         for who in list(self.processes):
-            self._decider.post(events.WorkerAlive(who, "pulse"))
+            self._queue.post(events.WorkerAlive(who, "pulse"))
 
     def tell_then_crash_uncommitted(self, *happened: events.Event) -> None:
         """The supervisor dies between decision and commit: nobody was told anything."""
@@ -144,7 +146,7 @@ class Clockwork:
 
     @property
     def is_urgent(self) -> bool:
-        return self._decider.is_urgent
+        return self._queue.is_urgent
 
     def post(self, *happened: events.Event) -> None:
         """By the ways of the engine: words are held, an interrupt is asked late what it is."""
@@ -156,11 +158,11 @@ class Clockwork:
             self._pending += not is_dropped
             match event:
                 case events.TextStreamed():
-                    self._decider.hold(_giving(event))
+                    self._queue.post(_giving(event), can_wait=True)
                 case events.InterruptAsked():
-                    self._decider.post(_giving(event), self._answered)
+                    self._queue.post(_giving(event), self._answered)
                 case _:
-                    self._decider.post(event, self._answered)
+                    self._queue.post(event, self._answered)
 
     def _take(self) -> list[Record]:
         self._batch, self._late = [], set()
@@ -181,7 +183,8 @@ class Clockwork:
 
     def _written(self) -> None:
         self._answers = []
-        self._decider.written()
+        perform(self._decider.written(), self)
+        self._decider.performed()
         self._is_resting = True
         assert self.stt == self.witness.transcribing, "a clip that nobody transcribes, or for nobody"
         check_state(self.state)
@@ -238,7 +241,7 @@ class Clockwork:
                     assert outage.probe == (effect.turn, effect.attempt), f"{effect}, {outage}"
                     assert outage.probe_at <= self.now, f"{effect} is early: {outage}"
 
-    # --- the outputs of the decider -------------------------------------------------------------------------
+    # --- what the decider tells, and the actions of a batch ------------------------------------------------
 
     def all_taken(self) -> None:
         assert not self._pending, "workers would be told that a frame is safe which was not decided"
@@ -297,8 +300,10 @@ class Clockwork:
         self._pending = 0  # events that were posted and are not decided
         self._batch, self._answers, self._late = [], [], set()
         self._is_resting, self._is_committed = True, False
+        self._queue = EventQueue()
         self._decider = Decider(
             self.state,
+            self._queue,
             now=lambda: self.now,
             journal=self.journal,
             outputs=self,

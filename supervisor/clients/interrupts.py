@@ -128,7 +128,7 @@ class Interrupts:
             self._settle(asked)
             return asked.request if not asked.is_killed else _of(asked.request, asked.turn)
 
-        self._engine.post_late(late, lambda answer: asked.tell(Outcome(answer)))
+        self._engine.post(late, lambda answer: asked.tell(Outcome(answer)))
 
     def _settle(self, asked: _Asked) -> None:
         """The core decides it now; later kills are the core's."""

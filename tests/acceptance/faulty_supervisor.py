@@ -10,11 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from ipc import paging
-from supervisor import engine, enrichment, entry
+from supervisor import enrichment, entry
 from supervisor.clients import control, queries, subscriptions
 from supervisor.core.events import Finished
 from supervisor.core.state import session_of
 from supervisor.decider import Decider
+from supervisor.event_queue import EventQueue
 from supervisor.journal import maintenance as journal_care
 from supervisor.services.service import Service
 from supervisor.stt.transcription import Transcription
@@ -60,10 +61,10 @@ def plant_a_number_beyond_the_journal(owner: Any) -> None:
     """The usage of one session's turns, as if the wire had no bounds."""
     sound = owner.post
 
-    def faulty(self: engine.Engine, event: Any, *rest: Any) -> None:
+    def faulty(self: EventQueue, event: Any, *rest: Any, **named: Any) -> None:
         if isinstance(event, Finished) and session_of(event.turn) == "bad number":
             event = replace(event, input_tokens=2**63)
-        sound(self, event, *rest)
+        sound(self, event, *rest, **named)
 
     owner.post = faulty
 
@@ -87,7 +88,7 @@ def main() -> None:
     plant(subscriptions.Subscriptions, "_send", lambda self, follower, frame: _is_bad(follower, frame))
     plant(Transcription, "transcribe", lambda self, effect: effect.session == "bad clip")
     plant(Decider, "_decide", lambda self, event, *rest: getattr(event, "session", "") == "bad rule")
-    plant_a_number_beyond_the_journal(engine.Engine)
+    plant_a_number_beyond_the_journal(EventQueue)
     entry.main()
 
 

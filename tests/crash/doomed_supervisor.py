@@ -24,10 +24,8 @@ from supervisor.clients.subscriptions import Subscriptions
 from supervisor.config.settings import load
 from supervisor.core import backoff
 from supervisor.core.effects import Answer
-from supervisor.core.events import Event
 from supervisor.core.records import Record
-from supervisor.decider import GiveAnswer
-from supervisor.engine import Engine
+from supervisor.event_queue import EventQueue, GiveAnswer, Happened
 from supervisor.journal import group_commit, journal, statements, writer
 from supervisor.performer import Performer
 from supervisor.services import service, service_spec
@@ -131,9 +129,9 @@ def watch(doom: Doom) -> None:
                 parts[name] = Watched(parts[name], room, doom)
             super().__init__(**parts)
 
-    class WatchedEngine(Engine):
-        def post(self, event: Event, answer: GiveAnswer | None = None) -> None:
-            super().post(event, answer and self._watched(answer))
+    class WatchedQueue(EventQueue):
+        def post(self, event: Happened, answer: GiveAnswer | None = None, *, can_wait: bool = False) -> None:
+            super().post(event, answer and self._watched(answer), can_wait=can_wait)
 
         def _watched(self, give: GiveAnswer) -> GiveAnswer:
             def watched(answer: Answer) -> None:
@@ -156,7 +154,7 @@ def watch(doom: Doom) -> None:
     parts: Sequence[tuple[Any, str, Any]] = (
         (writer, "parameters", parameters),
         (journal, "connect", connect),
-        (wiring, "Engine", WatchedEngine),
+        (wiring, "EventQueue", WatchedQueue),
         (wiring, "Performer", WatchedPerformer),
         (wiring, "Subscriptions", WatchedSubscriptions),
         (wiring, "Notifier", WatchedNotifier),

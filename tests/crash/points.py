@@ -11,8 +11,9 @@ from supervisor.journal.fused_insert import BEGUN, EVENTS_BEGUN, FIRST_BEGUN, NE
 from supervisor.journal.migrate import steps
 from supervisor.journal.statements import EVENT, FIRST_TOLD, NEXT_TOLD, STATEMENTS, Statement, Sweep
 
-# Its log is for people. What the engine asks of the journal is seen closer, statement by statement.
-_NO_ROOMS = (performer.DecisionLog,)
+# Its log is for people, and actions are its own. What the engine asks of the journal is seen closer,
+# statement by statement.
+_NO_ROOMS = (performer.DecisionLog, performer.Actions)
 # The rooms that the performer acts on: every other protocol that it declares.
 ROOMS = tuple(
     each

@@ -72,8 +72,7 @@ ACTS = {
     "ipc/sockets.py:BlockingSocket.send",
     "ipc/sockets.py:LoopSocket.send",
     # events, and the records and effects that are decided
-    "supervisor/decider.py:Decider.post",
-    "supervisor/decider.py:Decider.hold",
+    "supervisor/event_queue.py:EventQueue.post",
     "supervisor/core/decision.py:Draft.tell",
     "supervisor/core/decision.py:Draft.note",
     "supervisor/core/decision.py:Draft.perform",
