@@ -1,4 +1,4 @@
-"""The link to one worker: a channel for frames, one for pulses, and flow control for both.
+"""The links to workers: each a channel for frames and one for pulses, with flow control; and frames to them.
 
 A worker numbers its frames and keeps each until it is acknowledged, which happens after a commit; it pauses
 when too many are not. The supervisor enforces this, so that a worker that sends more than the journal can
@@ -8,13 +8,16 @@ LineFault says what it did, and its link is closed.
 
 import socket
 from collections.abc import Callable
+from functools import partial
 
+from ipc import messages as wire
 from ipc.channel import MESSAGE_BOUNDS, Channel, HandedChannel
 from ipc.codec import FRAME_BYTES_MAX, encode
 from ipc.message_parts import Part
-from ipc.messages import Ack
 from ipc.zmtp import Bounds, Sent
-from supervisor.core.events import TextStreamed
+from supervisor.core.effects import AssignTurn, SteerTurn
+from supervisor.core.events import Event, TextStreamed, WorkerUnreachable
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import Who
 
 # A correct worker has no more in flight: its outbox pauses at 1,024 frames or 4 MiB, except for the one frame
@@ -67,34 +70,20 @@ class Line:
         self, frames: socket.socket, pulse: socket.socket, received: Arrived, stale: Arrived, ended: Ended
     ) -> None:
         """Open over connected sockets; frames go to `received` or `stale`."""
-        self._frames = Channel(
-            frames, lambda parts: received(self, parts), lambda reason: ended(self, reason), UNSENT_BYTES_MAX
-        )
-        self._pulse = Channel(
-            pulse,
-            lambda parts: stale(self, parts),
-            lambda reason: ended(self, reason),
-            UNSENT_BYTES_MAX,
-            _PULSE_BOUNDS,
-        )
+        gone = partial(ended, self)
+        self._frames = Channel(frames, partial(received, self), gone, UNSENT_BYTES_MAX)
+        self._pulse = Channel(pulse, partial(stale, self), gone, UNSENT_BYTES_MAX, _PULSE_BOUNDS)
 
     def reopen(self, handed: HandedLine, received: Arrived, stale: Arrived, ended: Ended) -> None:
         """Open over the channels of an earlier image of this process."""
         self.is_heard = False
         self._owed = handed.owed
+        gone = partial(ended, self)
         self._frames = Channel.take_over(
-            handed.frames,
-            lambda parts: received(self, parts),
-            lambda reason: ended(self, reason),
-            UNSENT_BYTES_MAX,
-            MESSAGE_BOUNDS,
+            handed.frames, partial(received, self), gone, UNSENT_BYTES_MAX, MESSAGE_BOUNDS
         )
         self._pulse = Channel.take_over(
-            handed.pulse,
-            lambda parts: stale(self, parts),
-            lambda reason: ended(self, reason),
-            UNSENT_BYTES_MAX,
-            _PULSE_BOUNDS,
+            handed.pulse, partial(stale, self), gone, UNSENT_BYTES_MAX, _PULSE_BOUNDS
         )
 
     def hand_over(self) -> HandedLine | None:
@@ -131,7 +120,7 @@ class Line:
 
     def acknowledge(self) -> None:
         """Acknowledge durable frames; if the channel is full, the next commit does it."""
-        if self.safe > self.acknowledged and self.send(encode(Ack(self.safe))) is Sent.SENT:
+        if self.safe > self.acknowledged and self.send(encode(wire.Ack(self.safe))) is Sent.SENT:
             self.acknowledged, self._acknowledged_bytes = self.safe, self._safe_bytes
 
     def send(self, frame: bytes) -> Sent:
@@ -151,6 +140,33 @@ class Line:
     def drain(self) -> None:
         """Receive all frames that were sent until now."""
         self._frames.drain()
+
+
+class Links:
+    """The links to all workers, by incarnation; effects become frames here."""
+
+    def __init__(self, build_assign: Callable[[AssignTurn], wire.Assign]) -> None:
+        self.of: dict[int, Line] = {}
+        self._build_assign = build_assign
+
+    def open(self, post: Callable[[Event], None]) -> None:
+        """`post` gets the workers that cannot be reached."""
+        self._post = post
+
+    def assign(self, effect: AssignTurn) -> None:
+        self.send(effect.who, self._build_assign(effect))
+
+    def steer(self, effect: SteerTurn) -> None:
+        self.send(effect.who, wire.Steer(effect.turn, effect.attempt, effect.message, effect.text))
+
+    def send(self, who: Who, message: wire.ToWorker) -> None:
+        line = self.of.get(who.incarnation)
+        if line is None:
+            return  # the process is gone, or its end was decided
+        sent = line.send(encode(message))
+        if sent is not Sent.SENT:
+            kind = EndReason.NOT_CONNECTED if sent is Sent.GONE else EndReason.NOT_READING
+            self._post(WorkerUnreachable(who, Reason(kind)))
 
 
 class Words:

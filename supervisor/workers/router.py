@@ -1,4 +1,4 @@
-"""The router: workers' frames become events, effects become frames; only this module translates both.
+"""The router: the frames of workers become events; effects become frames in link.py.
 
 Problem: a frame may come late, twice, or from a worker that no longer counts, and none may be lost or counted
 twice. Streamed deltas must reach clients at once, though a commit takes milliseconds.
@@ -25,14 +25,13 @@ from ipc.bounds import sentence
 from ipc.channel import CLOSED_BY_PEER
 from ipc.codec import Decoder, encode, values
 from ipc.errors import WireError
-from ipc.zmtp import Sent
 from supervisor.containment import Containment, Fault
 from supervisor.core import events, turns
-from supervisor.core.effects import AssignTurn, SteerTurn
+from supervisor.core.effects import AssignTurn
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import Who
 from supervisor.event_sink import FrameSink
-from supervisor.workers.link import HandedLine, Line, LineFault, Words
+from supervisor.workers.link import HandedLine, Line, LineFault, Links, Words
 
 # Streamed text reaches the journal at least this often, so a crash of the supervisor loses less than a
 # quarter second.
@@ -99,10 +98,13 @@ class Router:
         contain: Containment,
     ) -> None:
         self._subscriptions = subscriptions
-        self._build_assign = build_assign
         self._loop = asyncio.get_running_loop()
         self._decoder: Decoder[wire.FromWorker] = Decoder(wire.FromWorker)
-        self._lines: dict[int, Line] = {}  # by the worker's incarnation
+        self._links = Links(build_assign)
+        self._lines = self._links.of
+        # Nothing is added to them here: called without a step in between.
+        self.assign = self._links.assign
+        self.steer = self._links.steer
         self._undecided: dict[Who, list[Words]] = {}
         self._flush: asyncio.TimerHandle | None = None
         # Stale frames that reached no decision: of dead workers, or seen before.
@@ -115,6 +117,7 @@ class Router:
     def open(self, engine: FrameSink, known: LiveProcesses) -> None:
         self._engine = engine
         self._known = known
+        self._links.open(engine.post)
 
     def connected(self, seat: int, incarnation: int, frames: socket.socket, pulse: socket.socket) -> None:
         """Open the supervisor's ends of the channels to a worker that is being made."""
@@ -236,7 +239,7 @@ class Router:
         """Ask kept workers to resend; one that does not answer is given up, and its turn is tried again."""
         for line in list(self._recalled):
             line.is_heard = True
-            self._send(line.who, wire.Resend(line.safe))
+            self._links.send(line.who, wire.Resend(line.safe))
         self._loop.call_later(RECALL_SECONDS_MAX, self._give_up_recalled)
 
     def _give_up_recalled(self) -> None:
@@ -281,12 +284,6 @@ class Router:
 
     # --- to workers -------------------------------------------------------------------------------------
 
-    def assign(self, effect: AssignTurn) -> None:
-        self._send(effect.who, self._build_assign(effect))
-
-    def steer(self, effect: SteerTurn) -> None:
-        self._send(effect.who, wire.Steer(effect.turn, effect.attempt, effect.message, effect.text))
-
     def take_pulse(self) -> None:
         """Ask every process for a sign of life. A missing answer, or a full channel, is no sign of life."""
         for incarnation, line in list(self._lines.items()):
@@ -314,15 +311,6 @@ class Router:
             del self._drains[drain]
             # Deferred: frames that came with the answer are posted in this round of the loop.
             self._loop.call_soon(drain.then)
-
-    def _send(self, who: Who, message: wire.ToWorker) -> None:
-        line = self._lines.get(who.incarnation)
-        if line is None:
-            return  # the process is gone, or its end was decided
-        sent = line.send(encode(message))
-        if sent is not Sent.SENT:
-            kind = EndReason.NOT_CONNECTED if sent is Sent.GONE else EndReason.NOT_READING
-            self._engine.post(events.WorkerUnreachable(who, Reason(kind)))
 
     def close(self) -> None:
         for line in list(self._lines.values()):
