@@ -19,19 +19,17 @@ The pause doubles up to 30 s, and is reset after a zygote that was warm for a mi
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from ipc.errors import PlaceError
 from ipc.service_messages import (
-    Bind,
     Boundary,
     CellFails,
     CellSpec,
     CellWorks,
-    Fork,
     FromZygote,
     Prepare,
     Sandbox,
@@ -110,7 +108,8 @@ class Spawner:
         self._record = record
         self._receive = receive
         self._lost = lost
-        self._zygote: Zygote | None = None
+        # It forks workers only in the state `ready`.
+        self.zygote: Zygote | None = None
         self._trial: asyncio.Future[str] | None = None
         self._gone = asyncio.Event()
         self._rest_seconds = _REST_SECONDS_FIRST
@@ -152,43 +151,38 @@ class Spawner:
     def take_over(self, handed: HandedZygote) -> None:
         """Hold the workers that an earlier image of this process left running; fork no others."""
         self.cell = CELLS[handed.cell](self._wishes.limits)
-        self._zygote = Zygote.take_over(handed, self._heard, self._ended)
-        self._record.add(self._zygote.process)
+        self.zygote = Zygote.take_over(handed, self._heard, self._ended)
+        self._record.add(self.zygote.process)
 
     @property
     def guard(self) -> int:
         """Return the pid of the guard, the process above the zygote."""
-        return self._zygote.process.pid if self._zygote is not None else procfs.NO_PROCESS.pid
+        return self.zygote.process.pid if self.zygote is not None else procfs.NO_PROCESS.pid
 
     def hand_over(self) -> HandedZygote | None:
         """Return None when there is no zygote at the moment, and so no worker either."""
         self.state = SpawnerState.CLOSED
         self._stop_timers()
-        zygote, self._zygote = self._zygote, None
+        zygote, self.zygote = self.zygote, None
         return zygote.hand_over(self.cell.name) if zygote is not None else None
 
-    def fork(self, order: Fork, descriptors: Sequence[int]) -> bool:
-        """Return False when no zygote can accept it now."""
-        if self.state is not SpawnerState.READY or self._zygote is None:
-            return False
-        return self._zygote.fork(order, descriptors)
-
-    def bind(self, order: Bind) -> bool:
-        """Return False when no zygote can accept it now."""
-        return self._zygote is not None and self._zygote.bind(order)
+    def forget(self, incarnation: int) -> None:
+        """A worker has ended."""
+        if self.zygote is not None:
+            self.zygote.forget(incarnation)
 
     def give_up_zygote(self) -> None:
         """End a zygote that no longer answers, with all its workers; `lost` follows, then a new zygote."""
-        if self._zygote is not None:
-            self._zygote.end()
+        if self.zygote is not None:
+            self.zygote.end()
 
     async def close(self, deadline_seconds: float) -> None:
         """End the zygote and all its descendants; kill what has not ended in half the time."""
         self.state = SpawnerState.CLOSED
         self._stop_timers()
-        if self._zygote is None:
+        if self.zygote is None:
             return
-        for act in (self._zygote.end, self._zygote.kill):
+        for act in (self.zygote.end, self.zygote.kill):
             act()
             try:
                 async with asyncio.timeout(deadline_seconds / 2):
@@ -227,7 +221,7 @@ class Spawner:
         self.state = SpawnerState.WARMING
         self.detail = ""
         self._gone.clear()
-        self._zygote = Zygote.start(
+        self.zygote = Zygote.start(
             self._wishes.program,
             Prepare(self.spec(0, self._wishes.sandbox()), self._wishes.boundary(self.cell.name)),
             self._log,
@@ -235,7 +229,7 @@ class Spawner:
             self._heard,
             self._ended,
         )
-        self._record.add(self._zygote.process)
+        self._record.add(self.zygote.process)
 
     def _start_again(self) -> None:
         try:
@@ -264,7 +258,7 @@ class Spawner:
             self._trial.set_result(fault)
 
     def _ended(self, status: int) -> None:
-        zygote, self._zygote = self._zygote, None
+        zygote, self.zygote = self.zygote, None
         if zygote is not None:
             self._record.remove(zygote.process)
         self._gone.set()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ipc.errors import PlaceError
 from ipc.places import Places, make_private
-from ipc.service_messages import Bound, Exited, Forked, ForkFailed, FromZygote, Running, Sandbox, Warm
+from ipc.service_messages import Exited, Forked, ForkFailed, FromZygote, Running, Sandbox, Warm
 from supervisor.clock import monotonic
 from supervisor.core.events import WorkerDied, WorkerStarted, WorkerStuck
 from supervisor.core.policy import DEFAULT_AGENT
@@ -33,7 +33,7 @@ from supervisor.processes.usage import TreeUsage
 from supervisor.processes.visibility import boundary, hidden
 from supervisor.processes.watch import Watch
 from supervisor.processes.worker_process import Phase, Worker
-from supervisor.processes.workspace_binding import Bindings, Done
+from supervisor.processes.workspace_binding import Bindings
 from supervisor.processes.zygote_client import Program
 
 # After this time the cell holds a process that the kernel cannot end yet, which is reported.
@@ -87,7 +87,7 @@ class Processes:
         self._endings: set[asyncio.Task[None]] = set()
         self._watch = Watch(self._workers, self.kill)
         self._record = Record(places.processes)
-        self._bindings = Bindings(self._record)
+        self.bind = Bindings(self._workers, self._record).bind
         self._survivors = Survivors(self._record, lambda died: self._report(died))
         wishes = self._wishes = Wishes(
             cell=cell,
@@ -154,10 +154,6 @@ class Processes:
                 asyncio.get_running_loop().call_later(_PROOF_SECONDS_MAX, self._still_asked, worker)
             case Phase.HELD:
                 self._end(worker)
-
-    def bind(self, incarnation: int, workspace: Path, done: Done) -> None:
-        """Show a worker its session's workspace; `done` gets the fault, "" when there is none."""
-        self._bindings.ask(self._workers.get(incarnation), workspace, done)
 
     def is_known(self, incarnation: int) -> bool:
         """Return True from the order to start it until its death is reported."""
@@ -274,7 +270,8 @@ class Processes:
             held.callback(os.close, log)
             held.callback((link := self._next_link.take()).close)
             given = (log, link.its_frames.fileno(), link.its_pulse.fileno())
-            is_sent = self._spawner.fork(worker.order(self._epoch), given)
+            zygote = self._spawner.zygote
+            is_sent = zygote is not None and zygote.send(worker.order(self._epoch), given)
             if is_sent:
                 self._connected(worker.seat, worker.incarnation, link.frames.dup(), link.pulse.dup())
             return is_sent
@@ -289,8 +286,6 @@ class Processes:
                 self._running(self._workers.get(incarnation), descriptor)
             case ForkFailed(incarnation, error):
                 self._never_was(self._workers[incarnation], not_started(str(error)))
-            case Bound():
-                self._bindings.told(message)
             case Exited(incarnation, status):
                 self._exited(incarnation, status)
         self._ask()
@@ -393,7 +388,7 @@ class Processes:
 
     def _forget(self, worker: Worker) -> None:
         self._workers.pop(worker.incarnation, None)
-        self._bindings.forget(worker.incarnation)
+        worker.spawner.forget(worker.incarnation)
         if worker.held is not None:
             asyncio.get_running_loop().remove_reader(worker.held.pidfd)
             os.close(worker.held.pidfd)

@@ -15,7 +15,7 @@ from pathlib import Path
 from ipc.codec import Decoder, encode
 from ipc.errors import WireError
 from ipc.interpreter import WORKING_DIRECTORY, command
-from ipc.service_messages import Bind, Fork, FromZygote, Prepare
+from ipc.service_messages import Bind, Bound, Fork, FromZygote, Prepare
 from supervisor.handoff.carried_workers import HandedZygote
 from supervisor.processes import procfs
 
@@ -23,6 +23,9 @@ _DATAGRAM_BYTES_MAX = 64 * 1024
 _decoder: Decoder[FromZygote] = Decoder(FromZygote)
 
 Receive = Callable[[FromZygote, int | None], None]
+# Receives the fault of a binding, "" when there is none.
+Done = Callable[[str], None]
+_ENDED = "it has ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,8 @@ class Program:
 
 
 class Zygote:
-    """A running zygote. `receive` gets its frames, each with the descriptor that came along.
+    """A running zygote. `receive` gets its frames, each with the descriptor that came along; the answer to a
+    binding goes to the caller who asked for it.
 
     `ended` is called once, with the exit status, when the guard above the zygote has ended: then the zygote,
     every worker and all their descendants are gone.
@@ -64,6 +68,7 @@ class Zygote:
         self._reap = reap
         self._receive = receive
         self._ended = ended
+        self._bindings: dict[int, Done] = {}  # that are not answered yet, by incarnation
         self._loop = asyncio.get_running_loop()
         self._pidfd = os.pidfd_open(guard)
         found = procfs.status(guard)
@@ -97,9 +102,7 @@ class Zygote:
                 start_new_session=True,
             )
         zygote = cls(pair, guard.pid, guard.wait, receive, ended)
-        # A guard that has died already is reported by `ended`.
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            pair.send(encode(prepare))
+        zygote.send(prepare)  # a guard that has died already is reported by `ended`
         return zygote
 
     @classmethod
@@ -120,21 +123,25 @@ class Zygote:
         self._pair.set_inheritable(True)
         return HandedZygote(kind, self._guard, self._pair.detach())
 
-    def fork(self, order: Fork, descriptors: Sequence[int]) -> bool:
-        """Return False when it cannot be sent now; nothing was sent then."""
+    def send(
+        self, order: Prepare | Fork | Bind, descriptors: Sequence[int] = (), done: Done | None = None
+    ) -> bool:
+        """Return False when it cannot be sent now; nothing was sent then.
+
+        `done` is called once with the outcome of a binding, also when the worker or the zygote ends before.
+        """
         try:
             socket.send_fds(self._pair, [encode(order)], descriptors)
         except (BlockingIOError, BrokenPipeError, ConnectionResetError):
             return False
+        if isinstance(order, Bind) and done is not None:
+            self._bindings[order.incarnation] = done
         return True
 
-    def bind(self, order: Bind) -> bool:
-        """Return False when it cannot be sent now; nothing was sent then."""
-        try:
-            self._pair.send(encode(order))
-        except (BlockingIOError, BrokenPipeError, ConnectionResetError):
-            return False
-        return True
+    def forget(self, incarnation: int) -> None:
+        """A worker has ended: nothing is bound for it any more."""
+        if (done := self._bindings.pop(incarnation, None)) is not None:
+            done(_ENDED)
 
     def end(self) -> None:
         """Ask the guard to end everything; `ended` follows."""
@@ -163,7 +170,10 @@ class Zygote:
                 # Only another version of our own code sends this; its workers would be unusable.
                 self.end()
                 return
-            self._receive(message, descriptors[0] if descriptors else None)
+            if not isinstance(message, Bound):
+                self._receive(message, descriptors[0] if descriptors else None)
+            elif (done := self._bindings.pop(message.incarnation, None)) is not None:
+                done(message.error)
 
     def _guard_ended(self) -> None:
         self._drain()
@@ -172,4 +182,6 @@ class Zygote:
         os.close(self._pidfd)
         self._pidfd = -1
         self._pair.close()
+        for incarnation in list(self._bindings):
+            self.forget(incarnation)
         self._ended(self._reap())
