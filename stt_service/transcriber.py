@@ -13,12 +13,12 @@ from ipc.stt_messages import Forget, NotTranscribed, ToStt, Transcribe, Transcri
 from stt_service.clip_file import read_clip
 from stt_service.containers import sniff
 from stt_service.decoder_pool import DecoderPool
-from stt_service.engines import Clip, LocalEngine, Report, SttEngine, Transcript
+from stt_service.engines import Clip, LocalEngine, SttEngine, Transcript
 from stt_service.errors import CannotServe, CannotTranscribe, no_words_found
 from stt_service.lanes import Lane, Lanes
 from stt_service.options import EngineName, Options
 from stt_service.remote_engine import RemoteEngine
-from stt_service.segments import Segment, cut
+from stt_service.segments import cut
 from stt_service.weight_check import find_weights
 from stt_service.whisper import FasterWhisper, TranscribeOptions, find_voice
 
@@ -146,11 +146,6 @@ class Service:
             order.prompt or self._options.prompt,
             order.hotwords or self._options.hotwords,
         )
-        return await self._first_transcript(clip, segments, options, lane, report)
-
-    async def _first_transcript(
-        self, clip: Clip, segments: list[Segment], options: TranscribeOptions, lane: Lane, report: Report
-    ) -> Transcript:
         faults: list[CannotTranscribe] = []
         for engine in self._engines:
             try:
