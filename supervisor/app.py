@@ -8,6 +8,7 @@ ends by a stop, by an error that leaves memory ahead of the journal, or by a han
 import asyncio
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ipc.messages import Refused
@@ -20,7 +21,6 @@ from supervisor.config.settings import Settings
 from supervisor.containment import Fault
 from supervisor.core import events
 from supervisor.core.effects import Answer
-from supervisor.core.state import Orphan
 from supervisor.handoff.handover import Handover
 from supervisor.host import signals, threads
 from supervisor.host.banner import welcome
@@ -53,15 +53,16 @@ class App:
         """`handed` is the handover of an earlier image of this process."""
         self.leaving: Handover | None = None
         self._handed = handed
+        model_key = handed.model_key if handed else ""
+        self._make_parts = partial(Parts, places, settings, journal, self, make_processes, model_key)
+        self._parts: Parts
+        self._ended: asyncio.Future[int]
         self._is_stopping = False
-        self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._clients: Server | None = None
-        self._parts = Parts(
-            places, settings, journal, self, make_processes, handed.model_key if handed else ""
-        )
 
     async def run(self) -> int:
         """Run from load to exit status."""
+        self._ended = asyncio.get_running_loop().create_future()
         await self._start()
         try:
             status = await self._ended
@@ -77,8 +78,9 @@ class App:
             await self._close()
 
     async def _start(self) -> None:
-        """Returns when the recovery is posted; the sockets are opened when it is committed."""
-        parts, handed = self._parts, self._handed
+        """Load the journal, sweep, and post the recovery; the sockets are opened when it is committed."""
+        parts, handed = self._make_parts(), self._handed
+        self._parts = parts
         loop = asyncio.get_running_loop()
         loop.set_default_executor(threads.executor())
         loop.set_exception_handler(self._broke)
@@ -86,19 +88,15 @@ class App:
         await asyncio.to_thread(parts.workspaces.take_over)
         signals.listen(self._asked_to_stop, lambda: self.reload_asked(lambda answer: None))
         parts.router.open(parts.engine, parts.processes)
-        left = await self._sweep()
-        kept = (handed.kept, handed.incarnations) if handed else ((), 0)
-        parts.engine.post(events.Recovered(*kept, left), self._recovered)
-        parts.model.open()
-
-    async def _sweep(self) -> tuple[Orphan, ...]:
-        """End the orphans of an earlier run, but for workers that were handed over; return who is left."""
-        parts, handed = self._parts, self._handed
+        # Ends the orphans of an earlier run, but for workers that were handed over.
         survivors = await parts.processes.open(handed.processes if handed else None)
         for worker in handed.workers if handed else ():
             parts.router.recall(*worker)
         sessions = sessions_of([each.workspace for each in survivors], parts.journal.read)
-        return tuple(each.orphan(sessions.get(each.workspace)) for each in survivors)
+        left = tuple(each.orphan(sessions.get(each.workspace)) for each in survivors)
+        kept = (handed.kept, handed.incarnations) if handed else ((), 0)
+        parts.engine.post(events.Recovered(*kept, left), self._recovered)
+        parts.model.open()
 
     def _recovered(self, answer: Answer) -> None:
         """Open the control socket: the recovery is decided and committed."""

@@ -12,9 +12,9 @@ import uvloop
 
 from ipc.errors import WireError
 from ipc.interpreter import WORKING_DIRECTORY
-from ipc.places import Places, add_options, chosen_places, make_private
+from ipc.places import add_options, chosen_places, make_private
 from supervisor.app import App
-from supervisor.config.settings import Settings, load
+from supervisor.config.settings import load
 from supervisor.config.toml_file import SettingsError
 from supervisor.handoff.handover import Handover, arrive, leave
 from supervisor.journal.errors import JournalError, JournalLocked
@@ -34,6 +34,7 @@ def main() -> NoReturn:
     parser.add_argument("--handover", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     handed: Handover | None = None
+    leaving: Handover | None = None
     # systemd's watchdog ends a stuck supervisor with SIGABRT: its log then shows where it was stuck.
     faulthandler.enable()
     try:
@@ -56,37 +57,28 @@ def main() -> NoReturn:
         _leave(_EXIT_LOCKED, error.fault, error.hint)
     except JournalError as error:
         _leave(_EXIT_BUG, error.fault, error.hint)
+    app = App(places, settings, journal, handed=handed)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        outcome = runner.run(_live(places, settings, journal, handed))
+        try:
+            status = runner.run(app.run())
+            leaving = app.leaving
+        except (SettingsError, WireError) as error:
+            status = _complain(_EXIT_SETTINGS, error.fault, error.hint)
+        except JournalError as error:
+            status = _complain(_EXIT_BUG, error.fault, error.hint)
     # A failed write to the log, as on a full disk, does not change how this process ends.
     with suppress(OSError):
         sys.stderr.flush()
-    if isinstance(outcome, Handover):
-        leave(outcome, places.arguments, journal.hand_over())
+    if leaving is not None:
+        leave(leaving, places.arguments, journal.hand_over())
     # The journal is closed and every child is gone: an orderly interpreter shutdown could only hang.
-    os._exit(outcome)
-
-
-async def _live(
-    places: Places, settings: Settings, journal: Journal, handed: Handover | None
-) -> int | Handover:
-    """Return an exit status, or the handover for the next image of this process."""
-    try:
-        app = App(places, settings, journal, handed=handed)
-        status = await app.run()
-        return app.leaving or status
-    except (SettingsError, WireError) as error:
-        _complain(error.fault, error.hint)
-        return _EXIT_SETTINGS
-    except JournalError as error:
-        _complain(error.fault, error.hint)
-        return _EXIT_BUG
+    os._exit(status)
 
 
 def _leave(status: int, fault: str, hint: str) -> NoReturn:
-    _complain(fault, hint)
-    sys.exit(status)
+    sys.exit(_complain(status, fault, hint))
 
 
-def _complain(fault: str, hint: str) -> None:
+def _complain(status: int, fault: str, hint: str) -> int:
     print(f"hermes-supervisor: {fault}\n  hint: {hint}", file=sys.stderr, flush=True)
+    return status
