@@ -67,9 +67,10 @@ def proof(fields: _Fields) -> str:
 
 def left(fields: _Fields) -> str:
     """Describes what a kill could not end, from the fields of attempt.stuck."""
-    count = fields.get("processes") or 0
+    count, words = fields.get("processes") or 0, fields.get("words")
     noun = "1 process is" if count == 1 else f"{count} processes are"
-    return f"was killed, but {noun} still there: {fields.get('words')}; its session is held until then"
+    known = f"was killed, but {noun} still there: {words}" if count else f"has ended, but {words}"
+    return f"{known}; its session is held until then"
 
 
 def unwritten(done: Done) -> list[str]:

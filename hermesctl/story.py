@@ -38,7 +38,7 @@ def _ending(summary: _Fields) -> str:
     if summary.get("turn"):
         taken = f"message {summary['id']} was taken by turn {summary['turn']}"
         return f"{taken}, which is {summary['turn_state']}{waits}"
-    return f"message {summary['id']} is {summary['state']}"
+    return f"message {summary['id']} is {summary['state']}{waits}"
 
 
 def _said(event: _Fields, name: str = "text") -> str:

@@ -140,6 +140,7 @@ class Parts:
             report=self._queue.post,
             check=self.folders.check,
             connected=self.router.connected,
+            others=lambda: {row["pid"] for row in self.services.rows() if row["pid"]},
         )
         self.workspaces = Workspaces(
             places.workspaces, self.folders.check, choose(places.state, settings.workers.cell)

@@ -29,6 +29,7 @@ class Process:
     is_ready: bool = False
     is_killed: bool = False
     is_dead: bool = False
+    is_unproved: bool = False  # it was reported dead, but not all that it has started
     is_mute: bool = False
     job: AssignTurn | None = None
     jobs: list[AssignTurn] = field(default_factory=list)
@@ -42,7 +43,7 @@ class Process:
     @property
     def is_heard(self) -> bool:
         """What it says counts: it lives and nobody has ordered its end."""
-        return not (self.is_dead or self.is_killed)
+        return not (self.is_dead or self.is_unproved or self.is_killed)
 
 
 def is_stale(event: Event, epoch: int, processes: dict[Who, Process]) -> bool:

@@ -336,7 +336,12 @@ class Clockwork:
         match event:
             case events.WorkerDied():
                 who = Who(self.state.epoch, event.seat, event.incarnation)
-                self.processes[who].is_dead, self.processes[who].is_ready = True, False
+                self.processes[who].is_ready = False
+                if event.proof.all_dead:
+                    self.processes[who].is_dead = True
+                else:
+                    # Something of it may run: no other process may have its session until the proof comes.
+                    self.processes[who].is_unproved = True
                 self._late.add(who)
             case events.Transcribed() | events.NotTranscribed():
                 self.stt.discard(event.message)

@@ -140,6 +140,10 @@ class World(Clockwork):
         proof = Proof(processes=2, all_dead=all_dead, ms=4.0, how="pretend")
         self.tell(events.WorkerDied(seat, who.incarnation, proof, Reason(EndReason.EXITED, words)))
 
+    def dies_unproved(self, seat: int) -> None:
+        """The process in the seat is gone, and nobody knows whether something of its cell is left."""
+        self.dies(seat, all_dead=False)
+
     def sticks(self, seat: int) -> None:
         """The process in the seat was killed, and the kernel cannot end it yet."""
         self.tell(events.WorkerStuck(seat, self.process(seat).who.incarnation, 1, "it waits in the kernel"))

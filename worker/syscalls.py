@@ -71,9 +71,9 @@ def die_with_parent(signal_number: int) -> None:
     _prctl(_PR_SET_PDEATHSIG, signal_number, "prctl(PDEATHSIG)")
 
 
-def adopt_orphans() -> None:
+def adopt_orphans(adopt: bool = True) -> None:
     """Makes this process the new parent of every descendant that loses its own."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1, "prctl(CHILD_SUBREAPER)")
+    _prctl(_PR_SET_CHILD_SUBREAPER, int(adopt), "prctl(CHILD_SUBREAPER)")
 
 
 def adopts_orphans() -> bool:

@@ -240,7 +240,7 @@ class Views:
         return {"worker": worker.seat, "pid": worker.pid or None}
 
     def _story(self, wanted: str, after: str) -> Iterator[Placed]:
-        """Yield the journal's story; its first row also says if an open turn waits for its model."""
+        """Yield the journal's story; its first row also says which model or worker's end is waited for."""
         for row, behind in self._tables.story(wanted, after):
             if row is not None and "type" not in row:
                 row = row | {"waits": self._waits(row)}
@@ -249,9 +249,12 @@ class Views:
     def _waits(self, row: Row) -> str:
         session = self._state.sessions.get(row["session"])
         turn = session.turn if session else None
-        if turn is None or turn.id not in (row["id"], row.get("turn")):
-            return ""
-        return outage_rows.of_turn(self._state, turn, self._clock.now())
+        is_open = turn is not None and turn.id in (row["id"], row.get("turn"))
+        if session is not None and (is_open or row["state"] == "waiting"):
+            seat = self._state.seat_of.get(session.name)
+            if seat in self._state.stuck:
+                return f"it waits for the end of worker {seat}, {self._words(self._state.workers[seat])}"
+        return outage_rows.of_turn(self._state, turn, self._clock.now()) if turn and is_open else ""
 
     def _workers(self, after: str) -> Iterator[Placed]:
         (skipped,) = key_of(after, tuple[Number], (0,))
@@ -285,7 +288,7 @@ class Views:
         if worker.stuck_since is None:
             return worker.words or str(worker.why or "")
         seconds = self._clock.now() - worker.stuck_since
-        return f"killed, and still there after {seconds:.0f} s: {worker.words}"
+        return f"ended, and not proved gone after {seconds:.0f} s: {worker.words}"
 
     def _signs_of_life(self, worker: Worker, session: Session | None) -> Row:
         """Return the seconds since each sign of life: the process, its loop, its progress."""

@@ -135,7 +135,7 @@ class WorkerStarted:
 
 @dataclass(frozen=True, slots=True)
 class WorkerDied:
-    """The process and everything in its cell has ended, as the proof says."""
+    """The process has ended, and all of its cell if the proof says so; if not, another one follows."""
 
     seat: int
     incarnation: int

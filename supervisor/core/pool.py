@@ -13,8 +13,8 @@ process is `resting`, or `failed` after too many failed starts in a row; it is s
 | idle | placing.open_attempt | busy | it gets a turn |
 | busy | pool._take_in | idle | it is ready again after its turn |
 | starting, idle, busy | pool.kill | dying | the supervisor ends it |
-| starting, idle, busy | pool.stuck | dying | it ended by itself, and the kernel cannot end all of its cell |
-| starting, idle, busy, dying | pool._unbind | resting | it is reported dead |
+| starting, idle, busy | pool.stuck | dying | it ended by itself, and the end of its cell is not proved |
+| starting, idle, busy, dying | pool._unbind | resting | it is reported dead, with the proof |
 | resting | pool.emptied | failed | too many starts have failed |
 
 Invariants: an incarnation is used once, so a frame with an older one is stale. A process serves one session,

@@ -79,6 +79,8 @@ from supervisor.core.state import (
 )
 from supervisor.core.timers import SilenceDue, TurnDue
 
+_UNPROVED = "it is not proved that nothing of it is left"
+
 # The number of messages that a worker buffers for its agent: more would only fill its link.
 _OFFERED_MAX = 32
 # An empty answer counts as a failure; a worker that knows the cause reports it itself.
@@ -269,11 +271,14 @@ def stop(draft: Draft, session: Session, turn: Turn, verdict: Verdict, why: Reas
 def worker_ended(draft: Draft, event: WorkerDied | WorkerStuck) -> None:
     """Handle the end of a worker: first for the turn, then for the seat.
 
-    With a stuck worker the turn stays open and the session gets no other worker; another seat is added.
+    With a stuck worker the turn stays open and the session gets no other worker; another seat is added. An
+    end without the proof that nothing is left is no end yet.
     """
     worker = draft.state.workers.get(event.seat)
     if worker is None or worker.incarnation != event.incarnation or worker.is_empty:
         return
+    if isinstance(event, WorkerDied) and not event.proof.all_dead:
+        event = WorkerStuck(event.seat, event.incarnation, 0, _UNPROVED)
     if isinstance(event, WorkerStuck):
         _worker_stuck(draft, worker, event)
         pool.stuck(draft, worker, event)

@@ -121,7 +121,7 @@ def _received(message: FromZygote, descriptor: int | None) -> None:
     """Ignore the frame: no worker was requested."""
 
 
-def _lose(words: str, is_certain: bool) -> None:
+def _lose(spawner: Spawner, words: str, is_certain: bool) -> None:
     """Ignore the loss: the zygote held no worker."""
 
 

@@ -91,8 +91,8 @@ class Wishes:
 class Spawner:
     """`receive` gets the zygote's frames about workers.
 
-    `lost` gets the reason why the zygote and all its workers are gone, and whether it is certain that none of
-    their descendants is alive.
+    `lost` gets this spawner, the reason why the zygote and all its workers are gone, and whether it is
+    certain that none of their descendants is alive.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Spawner:
         log: Path,
         record: Record,
         receive: Callable[[FromZygote, int | None], None],
-        lost: Callable[[str, bool], None],
+        lost: Callable[["Spawner", str, bool], None],
     ) -> None:
         self._wishes = wishes
         self._log = log
@@ -153,6 +153,12 @@ class Spawner:
         self.cell = CELLS[handed.cell](self._wishes.limits)
         self.zygote = Zygote.take_over(handed, self._heard, self._ended)
         self._record.add(self.zygote.process)
+
+    def description(self, agents: str) -> str:
+        """Return what cells of this kind are and cannot enforce, and `agents`; or why there are none."""
+        if self.state is SpawnerState.UNAVAILABLE:
+            return f"none, so no agent starts: {self.detail}"
+        return "; ".join([self.cell.description, agents, *self.shortcomings])
 
     @property
     def guard(self) -> int:
@@ -270,7 +276,7 @@ class Spawner:
             return
         if self.state is not SpawnerState.CLOSED:
             self._rest(words)
-        self._lost(words, is_certain)
+        self._lost(self, words, is_certain)
 
     def _rest(self, words: str) -> None:
         if self._warm_at is not None and monotonic() - self._warm_at > _SOUND_SECONDS:

@@ -13,7 +13,7 @@ from supervisor.processes.procfs import Status
 # Named in the sentence; the others usually wait for the same thing.
 _NAMED_MAX = 3
 _COUNT_MAX = 1000
-_UNSEEN = "the end of its processes is not confirmed yet"
+_UNSEEN = "it is not proved that nothing of it is left"
 
 
 def left(cell: Cell, held: Held) -> tuple[int, str]:

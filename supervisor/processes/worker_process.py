@@ -25,6 +25,8 @@ from supervisor.processes.spawner import Spawner
 
 KILLED = Reason(EndReason.KILLED)
 
+_LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+
 
 class Phase(StrEnum):
     WAITING = "waiting"  # for a warm zygote
@@ -56,6 +58,10 @@ class Worker:
     def level(self) -> str:
         """Return how much of the host its cell shows. Only namespaces can show less than all of it."""
         return self.sandbox.level if self.spawner.cell.name == "pidns" else "host"
+
+    def open_log(self) -> int:
+        """Empty its log; return the descriptor."""
+        return os.open(self.log, _LOG_FLAGS, 0o600)
 
     def order(self, epoch: int) -> Fork:
         """Return the fork order for the zygote."""

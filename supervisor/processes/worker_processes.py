@@ -22,6 +22,7 @@ from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import Proof
 from supervisor.handoff.carried_workers import HandedProcesses
 from supervisor.processes import agent_user, procfs
+from supervisor.processes.adoption import Adoption
 from supervisor.processes.cells import CellUnavailable, Held, Limits, own_cgroup
 from supervisor.processes.exit_reason import exited, not_started, too_large
 from supervisor.processes.link_sockets import NextLink
@@ -47,8 +48,6 @@ _ASKED_MAX = 16
 # Limit of the count of a tree: the kill must not wait for it.
 _COUNT_MAX = 1000
 
-_LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-
 # Seat and incarnation of a worker, and the supervisor's ends of its channels for frames and pulses.
 Connected = Callable[[int, int, socket.socket, socket.socket], None]
 Report = Callable[[WorkerStarted | WorkerDied | WorkerStuck], None]
@@ -71,8 +70,9 @@ class Processes:
         program: Program | None = None,
         environment: Mapping[str, str] | None = None,
         check: Callable[..., None] = lambda *paths: None,
+        others: Callable[[], Collection[int]] | None = None,
     ) -> None:
-        """`check` raises PlaceError when one of these folders was replaced."""
+        """`check` raises PlaceError for a replaced folder; `others`: other children (adoption.py)."""
         self._epoch = epoch
         self._places = places
         self._user = agent_user.choose(places.state, cell)
@@ -102,18 +102,21 @@ class Processes:
         self._spawner = self._make_spawner(wishes)
         # Spawners of earlier images of this process, while a worker of theirs still runs its turn.
         self._former: list[Spawner] = []
+        self._adoption = Adoption(others, lambda: [each.guard for each in self._spawners])
+
+    @property
+    def _spawners(self) -> tuple[Spawner, ...]:
+        return (self._spawner, *self._former)
 
     def _make_spawner(self, wishes: Wishes) -> Spawner:
-        def lost(words: str, is_certain: bool) -> None:
-            self._lost(spawner, words, is_certain)
-
-        spawner = Spawner(wishes, self._places.logs / "zygote.log", self._record, self._heard, lost)
-        return spawner
+        log = self._places.logs / "zygote.log"
+        return Spawner(wishes, log, self._record, self._heard, self._lost)
 
     async def open(self, handed: HandedProcesses | None = None) -> tuple[Survivor, ...]:
         """Ends what an earlier life left, as far as it can, and starts the zygote where cells can be had."""
         for folder in (self._places.runtime, self._places.logs, self._places.workspaces):
             make_private(folder)
+        self._adoption.open(self._spawner.cell.name)
         survivors = self._survivors.sweep() if handed is None else ()
         self._take_over(handed or HandedProcesses())
         await self._spawner.open()
@@ -122,15 +125,8 @@ class Processes:
 
     def start(self, seat: int, incarnation: int, agent: str = DEFAULT_AGENT) -> None:
         """Never blocks. WorkerStarted is reported, or WorkerDied when it cannot start."""
-        worker = Worker(
-            seat,
-            incarnation,
-            self._places.logs / f"worker-{seat}.log",
-            monotonic(),
-            self._spawner,
-            self._limits.memory_bytes_max,
-            self._sandbox(agent),
-        )
+        log, memory = self._places.logs / f"worker-{seat}.log", self._limits.memory_bytes_max
+        worker = Worker(seat, incarnation, log, monotonic(), self._spawner, memory, self._sandbox(agent))
         self._workers[incarnation] = worker
         self._waiting.append(worker)
         self._ask()
@@ -170,10 +166,7 @@ class Processes:
     @property
     def cell_description(self) -> str:
         """Return the kind of cell and the limits it cannot enforce; or why no agent can be started."""
-        if self._spawner.state is SpawnerState.UNAVAILABLE:
-            return f"none, so no agent starts: {self._spawner.detail}"
-        agents = f"agents {self._user.sentence}"
-        return "; ".join([self._spawner.cell.description, agents, *self._spawner.shortcomings])
+        return self._spawner.description(f"agents {self._user.sentence}")
 
     @property
     def state(self) -> SpawnerState:
@@ -191,12 +184,13 @@ class Processes:
             self.kill(incarnation)
         if self._endings:
             await asyncio.wait(self._endings, timeout=deadline_seconds / 2)
-        await asyncio.gather(*(each.close(deadline_seconds / 2) for each in (self._spawner, *self._former)))
+        await asyncio.gather(*(each.close(deadline_seconds / 2) for each in self._spawners))
         for ending in list(self._endings):
             ending.cancel()
         for worker in list(self._workers.values()):
             self._forget(worker)
         self._survivors.close()
+        self._adoption.close()
         self._next_link.close()
         self._record.close()
 
@@ -214,7 +208,7 @@ class Processes:
         for each in handed:
             asyncio.get_running_loop().remove_reader(each.keeper_pidfd)
             del self._workers[each.incarnation]
-        zygotes = [spawner.hand_over() for spawner in (self._spawner, *self._former)]
+        zygotes = [spawner.hand_over() for spawner in self._spawners]
         return HandedProcesses(tuple(filter(None, zygotes)), tuple(handed))
 
     def _take_over(self, handed: HandedProcesses) -> None:
@@ -266,7 +260,7 @@ class Processes:
         """Connect its channels before it exists, so that it alone gets the other ends."""
         self._check()
         with contextlib.ExitStack() as held:
-            log = os.open(worker.log, _LOG_FLAGS, 0o600)
+            log = worker.open_log()
             held.callback(os.close, log)
             held.callback((link := self._next_link.take()).close)
             given = (log, link.its_frames.fileno(), link.its_pulse.fileno())
@@ -363,11 +357,11 @@ class Processes:
         cell = worker.spawner.cell
         try:
             async with asyncio.timeout(_PROOF_SECONDS_MAX):
-                await cell.finish(held)
+                await self._emptied(worker, held)
         except TimeoutError:
             # Without the proof its seat and session are not reused: its end is waited for without a limit.
             self._report(WorkerStuck(worker.seat, worker.incarnation, *left(cell, held)))
-            await cell.finish(held)
+            await self._emptied(worker, held)
         ms = (monotonic() - began) * 1000
         reason = worker.kill_reason
         if worker.kill_asked_at is None:
@@ -381,10 +375,15 @@ class Processes:
             own_cgroup.remove(held.leaf)
         self._forget(worker)
         cell.clear(worker.incarnation)
-        if held.is_certain:
-            self._record.remove(held.keeper)
-        proof = Proof(processes=processes, all_dead=held.is_certain, ms=ms, how=cell.name)
+        self._record.remove(held.keeper)
+        proof = Proof(processes=processes, all_dead=True, ms=ms, how=cell.name)
         self._report(WorkerDied(worker.seat, worker.incarnation, proof, reason))
+
+    async def _emptied(self, worker: Worker, held: Held) -> None:
+        """Return when it is certain that no process of the cell is left."""
+        await worker.spawner.cell.finish(held)
+        if not held.is_certain:
+            await self._adoption.end_all(self._record, worker.workspace)
 
     def _forget(self, worker: Worker) -> None:
         self._workers.pop(worker.incarnation, None)

@@ -61,7 +61,7 @@ class Lateness:
                 yield (
                     f"worker {seat}",
                     worker.stuck_since,
-                    f"{held}it was killed and has not ended: {worker.words}",
+                    f"{held}its processes are not proved gone: {worker.words}",
                 )
         failed = [each for each in self._state.workers.values() if each.state is WorkerState.FAILED]
         for worker in failed[:_WORKERS_NAMED_MAX]:

@@ -1,6 +1,8 @@
 """A process that no kill ends: its session waits for it, visibly, and nobody else does."""
 
 import json
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -8,9 +10,10 @@ import pytest
 
 from hermesctl.errors import CommandError
 from ipc.messages import Done, HandOver
-from tests.acceptance.sight import alive, check_one_owner, shell, state_of, worker_of
+from tests.acceptance.sight import alive, check_one_owner, named, shell, sleeper, state_of, worker_of
 from tests.acceptance.stuck_disk import StuckDisk
 from tests.fake_model import FakeModel
+from tests.processes.test_weaker import kill_all_above
 from tests.service import Service
 from tests.waiting import until
 
@@ -21,6 +24,17 @@ def disk(tmp_path: Path) -> Iterator[StuckDisk]:
     disk = StuckDisk(tmp_path / "shown" / "disk")
     yield disk
     disk.let_go()
+
+
+@pytest.fixture
+def disk_for_all() -> Iterator[tuple[StuckDisk, Path]]:
+    """In a folder that every user may enter: a cell without a view of its own shows what its user sees."""
+    folder = Path(tempfile.mkdtemp(prefix="hermes-test-disk-"))
+    folder.chmod(0o755)
+    disk = StuckDisk(folder / "disk")
+    yield disk, folder / "disk"
+    disk.let_go()
+    shutil.rmtree(folder)
 
 
 def reader_of(service: Service, folder: Path) -> int:
@@ -59,7 +73,7 @@ def test_h18_a_process_that_cannot_be_ended_holds_its_session_and_nobody_else(
     # It can be seen from everywhere, with what it is and since when.
     (row,) = [row for row in service.show("workers") if row["session"] == "held"]
     assert (row["state"], row["pid"]) == ("dying", worker)
-    assert "still there after" in row["words"]
+    assert "not proved gone after" in row["words"]
     assert f"cat (pid {reader}) waits in the kernel" in row["words"]
     (late,) = [each for each in service.status()["late"] if "session held is held" in each["detail"]]
     assert late["seconds"] >= 0
@@ -154,3 +168,32 @@ def test_h18_an_interrupted_turn_that_an_earlier_service_left_ends_with_its_last
     assert ended.type == "turn.interrupted"
     assert (ended.fields["killed"]["all_dead"], ended.fields["killed"]["how"]) == (True, "restart")
     assert alive([reader]) == set()
+
+
+@pytest.mark.timeout(120)
+def test_h18_the_next_attempt_waits_for_what_was_left_when_all_that_hold_a_worker_were_killed(
+    make_service: Callable[..., Service], disk_for_all: tuple[StuckDisk, Path]
+) -> None:
+    """Without a namespace nobody but the supervisor can end it then; a killed reader of the disk stays."""
+    disk, file = disk_for_all[0], disk_for_all[1] / "file"
+    service = make_service(workers='count = 1\nspares = 0\ncell = "sweep"')
+    service.say("held", shell(f"{sleeper('left-alone')} & cat {file}"))
+    listener = service.listen("held")
+    assert disk.was_asked.wait(30)
+    worker, reader = worker_of(service, "held"), reader_of(service, file)
+    assert until(lambda: named("left-alone"))
+    kill_all_above(worker)
+
+    listener.until(lambda: "attempt.stuck" in listener.types())
+    assert named("left-alone") == set()
+    assert alive([worker, reader]) == {reader}
+    service.say("held", "and now?", busy="queue")
+    waits = "it waits for the end of worker 0, ended, and not proved gone after"
+    assert waits in service.hermesctl("why", "held/1").stdout
+    assert len(listener.of_type("attempt.opened")) == 1
+
+    disk.let_go()
+    assert listener.ending("held/1").type == "turn.done"
+    assert alive([reader]) == set()
+    assert listener.types().index("attempt.lost") > listener.types().index("attempt.stuck")
+    check_one_owner(listener.events)

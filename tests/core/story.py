@@ -30,7 +30,17 @@ _PEOPLE = (
     "has_read",
 )
 _VOICE = ("speaks_clip", "understands", "does_not_understand")
-_PROCESSES = ("starts", "ready", "worker_ready", "dies", "sticks", "falls_silent", "beats", "unreachable")
+_PROCESSES = (
+    "starts",
+    "ready",
+    "worker_ready",
+    "dies",
+    "dies_unproved",
+    "sticks",
+    "falls_silent",
+    "beats",
+    "unreachable",
+)
 _FRAMES = ("speaks", "begins_tool", "ends_tool", "notes", "takes_in", "asks")
 _ENDINGS = ("finishes", "fails", "cannot_ask")
 _HOUSE = ("model_is", "crash", "restart_in_place", "stops", "passes", "scales", "host_has")

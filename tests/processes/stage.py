@@ -17,6 +17,7 @@ from supervisor.processes.cells import Limits
 from supervisor.processes.worker_processes import Processes
 from supervisor.processes.zygote_client import Program
 from tests.processes.stand_in import give
+from worker.syscalls import adopt_orphans
 from worker.zygote import PREPARED
 
 KINDS = ("pidns", "cgroup", "sweep")
@@ -60,6 +61,18 @@ def marked(mark: str) -> set[int]:
     return found
 
 
+def children_here() -> set[int]:
+    """The children of this process, dead or alive."""
+    this = procfs.status(os.getpid())
+    assert this is not None
+    return set(procfs.children(this.process))
+
+
+def reap(pids: Iterable[int]) -> None:
+    for pid in pids:
+        os.waitpid(pid, 0)
+
+
 def name_of(pid: int) -> str:
     """What `ps` shows; nothing of a process that is gone."""
     try:
@@ -87,7 +100,9 @@ class Stage:
         sandbox: Sandbox | None = None,
         key_files: tuple[Path, ...] = (),
         program: Program | None = None,
+        adopts: bool = False,
     ) -> None:
+        """With `adopts` every child of this process that is not there already is a process of the stage."""
         self.places: Places = find_places(str(home))
         self.mark = secrets.token_hex(8)
         # Of workers that are started from now on.
@@ -104,7 +119,10 @@ class Stage:
             program=program or STAND_IN,
             environment={**os.environ, MARK: self.mark},
             connected=lambda seat, _, *ends: give(self.scripts[seat], *ends),
+            others=(lambda: self._others) if adopts else None,
         )
+        self._adopts = adopts
+        self._others = children_here()
         # What the next worker of each seat does.
         self.scripts: dict[int, str] = {}
         self.idle: set[int] = set()
@@ -122,6 +140,9 @@ class Stage:
 
     async def __aexit__(self, *_: object) -> None:
         await self.processes.close(4.0)
+        if self._adopts:
+            adopt_orphans(False)
+            reap(children_here() - self._others)
         assert marked(self.mark) == set()
 
     async def start(self, script: str, seat: int = 0) -> WorkerStarted:

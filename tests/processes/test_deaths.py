@@ -109,16 +109,14 @@ def test_a_dead_zygote_is_replaced_and_its_workers_are_reported(
     tmp_path: Path, kind: str, victim: str
 ) -> None:
     async def act() -> None:
-        async with Stage(tmp_path, kind) as stage:
+        async with Stage(tmp_path, kind, adopts=True) as stage:
             for seat in (0, 1):
                 await stage.start(script(*_DAEMON), seat=seat)
             os.kill(_pid_of(victim, stage), signal.SIGKILL)
             died = [await stage.next(WorkerDied), await stage.next(WorkerDied)]
             assert {event.incarnation for event in died} == {1, 2}
-            # Without a namespace the guard is the last that looks.
-            is_certain = victim == "zygote" or kind == "pidns"
-            assert [event.proof.all_dead for event in died] == [is_certain] * 2
-            await until(lambda: stage.strangers() == set(), "the end of what was left")
+            assert [event.proof.all_dead for event in died] == [True] * 2
+            assert stage.strangers() == set()
             assert "zygote" in stage.processes.state_detail
             stage.processes.start(0, 9)
             assert (await stage.next(WorkerStarted)).incarnation == 9

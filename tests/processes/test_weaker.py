@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.core.events import WorkerDied
+from supervisor.core.events import WorkerDied, WorkerStuck
 from supervisor.processes import procfs
 from tests.processes.stage import Stage, marked, play, script
 from worker import syscalls
@@ -66,22 +66,42 @@ def test_h11_a_worker_cannot_kill_those_that_hold_it(tmp_path: Path, kind: str) 
     play(act())
 
 
+def kill_all_above(worker: int) -> None:
+    """As an agent does where the kernel cannot keep it from that: keeper, zygote and guard at one blow."""
+    keeper, zygote, guard = above(worker)
+    # None of them may see another one end before its own end.
+    for pid in (guard, zygote, keeper):
+        os.kill(pid, signal.SIGSTOP)
+    kill(guard, zygote, keeper)
+
+
 @pytest.mark.parametrize("kind", _WEAKER)
-def test_h11_a_proof_says_that_it_cannot_know_when_those_that_would_were_killed(
+def test_h11_what_is_left_when_all_that_hold_it_were_killed_is_adopted_and_ended(
     tmp_path: Path, kind: str
 ) -> None:
-    """As an agent does where the kernel cannot keep it from that: keeper, zygote and guard at one blow."""
+    async def act() -> None:
+        async with Stage(tmp_path, kind, adopts=True) as stage:
+            started = await stage.start(script(_DAEMON))
+            assert len(stage.strangers()) > 2
+            kill_all_above(started.pid)
+            died = await stage.next(WorkerDied)
+            assert died.proof.all_dead
+            assert stage.strangers() == set()
+
+    play(act())
+
+
+@pytest.mark.timeout(60)
+def test_h11_without_the_proof_a_worker_is_stuck_and_not_dead(tmp_path: Path) -> None:
+    """A process that adopts no orphans cannot have the proof."""
 
     async def act() -> None:
-        async with Stage(tmp_path, kind) as stage:
+        async with Stage(tmp_path, "sweep") as stage:
             started = await stage.start(script(_DAEMON))
-            keeper, zygote, guard = above(started.pid)
-            # None of them may see another one end before its own end.
-            for pid in (guard, zygote, keeper):
-                os.kill(pid, signal.SIGSTOP)
-            kill(guard, zygote, keeper)
-            died = await stage.next(WorkerDied)
-            assert not died.proof.all_dead
+            kill_all_above(started.pid)
+            stuck = await stage.next(WorkerStuck)
+            assert (stuck.processes, stuck.words) == (0, "it is not proved that nothing of it is left")
+            assert marked(stage.mark)
             kill(*marked(stage.mark))
 
     play(act())

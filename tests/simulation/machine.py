@@ -101,7 +101,7 @@ class Cruelty(People):
 
     @rule()
     def kills_are_proven(self) -> None:
-        for process in [each for each in self._processes() if each.is_killed]:
+        for process in [each for each in self._processes() if each.is_killed or each.is_unproved]:
             self.world.dies(process.who.seat, "killed")
 
     @rule()

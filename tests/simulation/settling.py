@@ -30,7 +30,7 @@ def be_kind(world: World) -> None:
         if session.turn is not None and session.turn.question is not None:
             world.answers(session.turn.question.id, "yes")
     for process in list(world.processes.values()):
-        if process.is_killed and not process.is_dead:
+        if (process.is_killed or process.is_unproved) and not process.is_dead:
             world.dies(process.who.seat, "killed")
     for message in sorted(world.stt):
         world.understands(message)
