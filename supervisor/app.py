@@ -18,7 +18,7 @@ from ipc.time_budgets import PROCESSES_END_SECONDS
 from supervisor.clients.control import Reply
 from supervisor.clock import monotonic
 from supervisor.config.settings import Settings
-from supervisor.containment import Fault
+from supervisor.containment import Fault, trace_of
 from supervisor.core import events
 from supervisor.core.effects import Answer
 from supervisor.handoff.handover import Handover
@@ -132,7 +132,7 @@ class App:
     def fatal(self, error: BaseException) -> None:
         """Memory is ahead of disk, or the engine broke in the middle of a step: end the process."""
         if isinstance(error, JournalError):
-            self._parts.log.write("journal.failed", error=str(error))
+            self._parts.log.write("journal.failed", error=str(error), trace=trace_of(error.__cause__))
         self.end(1)
 
     def unwritable(self) -> None:

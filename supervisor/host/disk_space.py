@@ -31,6 +31,8 @@ RESERVE_BYTES = 4 * 1024 * 1024
 # With less than this beside the reserve, the next commits would need the reserve at once.
 _ROOM_BYTES = 1024 * 1024
 _LOOK_SECONDS = 1.0
+# Longer than SQLite waits for a lock; a commit that takes as long hangs in the kernel or in the thread.
+_HANGS_SECONDS = 6.0
 
 
 class DiskSpace:
@@ -56,6 +58,7 @@ class DiskSpace:
         self._missing: Trouble | None = None
         self._replaced: Trouble | None = None
         self._is_looking = False
+        self._is_hanging = False
 
     def open(self, engine: Engine) -> None:
         """Begin to maintain the reserve; with a delay, because a start has more urgent work."""
@@ -68,7 +71,16 @@ class DiskSpace:
 
     def trouble(self) -> Trouble | None:
         """Return why no message is accepted."""
-        return self.engine.trouble or self._replaced or self._missing
+        return self.engine.trouble or self._hanging() or self._replaced or self._missing
+
+    def _hanging(self) -> Trouble | None:
+        """A commit that does not come back: no error says so, only the time."""
+        since = self.engine.committing_since
+        if since is None or self.engine.commit_seconds < _HANGS_SECONDS:
+            return None
+        error = f"a commit to the journal {self._journal} does not come back"
+        hint = "look at its disk (`dmesg` names a failing one), then restart the service"
+        return Trouble(error, hint, since)
 
     def passing(self, error: BaseException) -> tuple[str, str] | None:
         """Return fault and hint of a failed commit that may succeed later; giving up the reserve helps it."""
@@ -82,6 +94,10 @@ class DiskSpace:
 
     def _look_again(self) -> None:
         asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look_again)
+        hanging = self._hanging()
+        if hanging is not None and not self._is_hanging:
+            self._log.write("journal.waits", error=hanging.error)
+        self._is_hanging = hanging is not None
         self._look(is_stuck=self.engine.trouble is not None)
 
     def _look(self, is_stuck: bool) -> None:

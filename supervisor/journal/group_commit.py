@@ -7,20 +7,26 @@ Method: callers put `Commit`s into a queue; the writing thread takes everything 
 GROUP_COMMITS_MAX, and writes it in one transaction. A lone commit is written at once: nothing waits for a
 group to fill. If the transaction fails, each commit is retried alone, so that only the faulty one is refused.
 
-Invariants: commits are written in the order of `put`. Each commit of a group gets one outcome, also when
-writing it raises an unexpected exception. An outcome without an error is delivered only after COMMIT.
-Checkpoints and chores run between groups, after the outcomes are delivered, so that no caller waits for them
-directly.
+Invariants: commits are written in the order of `put`. Each commit and each chore gets one outcome. An outcome
+without an error is delivered only after COMMIT. Checkpoints and chores run between groups, after the outcomes
+are delivered, so that no caller waits for them directly.
+
+An unexpected exception ends the thread: the state that it left the connection in is unknown. Then everything
+that waits, and everything that is put later, gets an error that names the exception. It is no
+JournalUnwritable, so the engine does not try again, and the supervisor ends (engine.py). `_lock` keeps work
+from being put into a queue that is not read any more.
 
 Not chosen: SQLite's own `wal_autocheckpoint`, which would checkpoint inside a commit that a person waits for.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from sqlite3 import Connection
+from threading import Lock
 
 from supervisor.core.records import Record
 from supervisor.host import threads
@@ -35,6 +41,7 @@ CHECKPOINT_PAGES_IDLE = 1000
 CHECKPOINT_PAGES_MAX = 16_000
 
 STOPPED = JournalError("the journal is closed", "start the service again")
+_BROKEN_HINT = "`hermesctl logs` shows where; start the service again, and please report it"
 
 Deliver = Callable[[JournalError | None], None]
 
@@ -74,7 +81,12 @@ class GroupCommit:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._queue: SimpleQueue[Commit | Chore | None] = SimpleQueue()
-        self._thread = threads.start(self._work, "journal")
+        self._lock = Lock()
+        # Why nothing is written any more; set when the thread ends.
+        self._ended: JournalError | None = None
+        # Taken from the queue, and without an outcome so far.
+        self._unanswered: deque[Commit | Chore] = deque()
+        self._thread = threads.start(self._run, "journal")
 
     def commit(self, records: Sequence[Record]) -> "asyncio.Future[None]":
         """Write all records or none. Commits that wait together share one transaction, in their order."""
@@ -117,15 +129,41 @@ class GroupCommit:
         return future
 
     def put(self, work: Commit | Chore) -> None:
-        if self._thread.is_alive():
-            self._queue.put(work)
-        else:
-            work.deliver(STOPPED)
+        with self._lock:
+            ended = self._ended
+            if ended is None:
+                self._queue.put(work)
+        if ended is not None:
+            work.deliver(ended)
 
     def stop(self) -> None:
         """Write everything put before, then end the thread."""
         self._queue.put(None)
         self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:
+            self._end(_broken(error))
+            # Without a trace on standard error, which could quote a person: the supervisor logs where it was.
+            raise SystemExit from error
+        self._end(STOPPED)
+
+    def _end(self, error: JournalError) -> None:
+        """Deliver an outcome to everyone who still waits for one."""
+        with self._lock:
+            self._ended = error
+        with suppress(Empty):
+            while True:
+                work = self._queue.get_nowait()
+                if work is not None:
+                    self._unanswered.append(work)
+        for work in self._unanswered:
+            if isinstance(work, Commit):
+                _deliver([work], [error])
+            else:
+                _tell(work, error)
 
     def _work(self) -> None:
         stopping = False
@@ -134,30 +172,28 @@ class GroupCommit:
             group = [] if first is None else self._gather(first)
             stopping = first is None or group[-1] is None
             commits = [each for each in group if isinstance(each, Commit)]
+            chores = [each for each in group if isinstance(each, Chore)]
+            self._unanswered.extend((*commits, *chores))
             if commits:
                 self._serve(commits)
-            for each in group:
-                if isinstance(each, Chore):
-                    self._do(each)
+            for chore in chores:
+                self._do(chore)
 
     def _serve(self, commits: list[Commit]) -> None:
-        """Deliver an outcome to every sender, also after an unexpected exception."""
-        outcomes: list[JournalError | None] = [STOPPED] * len(commits)
-        try:
-            outcomes = self._write(commits)
-        finally:
-            _deliver(commits, outcomes)
+        outcomes = self._write(commits)
+        for _ in commits:
+            self._unanswered.popleft()
+        _deliver(commits, outcomes)
         self._checkpoint()
 
     def _do(self, chore: Chore) -> None:
-        outcome: bool | JournalError = STOPPED
+        outcome: bool | JournalError
         try:
             outcome = self._writer.run(chore.run)
         except JournalError as error:
             outcome = error
-        finally:
-            with suppress(RuntimeError):  # the loop is closed: no caller waits
-                chore.loop.call_soon_threadsafe(chore.deliver, outcome)
+        self._unanswered.popleft()
+        _tell(chore, outcome)
         self._checkpoint()
 
     def _gather(self, first: Commit | Chore) -> list[Commit | Chore | None]:
@@ -188,6 +224,19 @@ class GroupCommit:
         limit = CHECKPOINT_PAGES_IDLE if self._queue.empty() else CHECKPOINT_PAGES_MAX
         if self._writer.pages >= limit:
             self._writer.checkpoint()
+
+
+def _broken(error: BaseException) -> JournalError:
+    """Name its kind only: the message of an exception may quote a person."""
+    fault = f"the journal's thread ended by an internal error ({type(error).__name__})"
+    broken = JournalError(fault, _BROKEN_HINT)
+    broken.__cause__ = error
+    return broken
+
+
+def _tell(chore: Chore, outcome: bool | JournalError) -> None:
+    with suppress(RuntimeError):  # the loop is closed: no caller waits
+        chore.loop.call_soon_threadsafe(chore.deliver, outcome)
 
 
 def _deliver(commits: list[Commit], outcomes: list[JournalError | None]) -> None:

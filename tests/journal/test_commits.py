@@ -10,7 +10,7 @@ import pytest
 
 from supervisor.core.policy import Policy
 from supervisor.journal.errors import JournalError, JournalFenced, JournalUnwritable
-from supervisor.journal.group_commit import CHECKPOINT_PAGES_IDLE
+from supervisor.journal.group_commit import CHECKPOINT_PAGES_IDLE, GROUP_COMMITS_MAX
 from supervisor.journal.journal import Journal
 from tests.journal.lives import accepted
 from tests.memory_journal import MemoryJournal
@@ -120,3 +120,42 @@ def test_the_journal_in_memory_answers_alike() -> None:
     journal.new_life()
     assert journal.epoch == 2
     assert len(journal.load(Policy()).sessions) == 10
+
+
+async def outcomes_of(journal: Journal, commits: int) -> list[BaseException | None]:
+    """Many commits at once, of which the third holds what no encoder foresees; then a chore and a commit."""
+    texts = {2: object()}
+    put = [
+        journal.commit([accepted(1, session=f"s{each}", text=texts.get(each, "x"))])  # type: ignore[arg-type]
+        for each in range(commits)
+    ]
+    chore = asyncio.ensure_future(journal.prune(_Never()))  # type: ignore[arg-type]
+    async with asyncio.timeout(20):
+        early = await asyncio.gather(*put, chore, return_exceptions=True)
+        return [*early, *await asyncio.gather(journal.commit([accepted(1)]), return_exceptions=True)]
+
+
+class _Never:
+    """Pruning of which no slice is run."""
+
+    def slice(self, connection: object) -> bool:
+        raise AssertionError("a chore after the end")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_every_commit_gets_an_outcome_when_the_journals_thread_breaks(journal: Journal) -> None:
+    # More than one group takes: most of them are still in the queue then.
+    outcomes = asyncio.run(outcomes_of(journal, 3 * GROUP_COMMITS_MAX))
+    failed = [each for each in outcomes if each is not None]
+    assert len(failed) >= 2 * GROUP_COMMITS_MAX, "a group fails as one, and nothing behind it is written"
+    for error in failed:
+        assert type(error) is JournalError
+        assert "internal error (TypeError)" in error.fault
+        assert error.__cause__ is not None
+    assert outcomes[-1] in failed, "what is put later, too"
+    with pytest.raises(JournalError):
+        journal.commit_now([accepted(1)])
+    written = [each for each, outcome in enumerate(outcomes[:-2]) if outcome is None]
+    assert all(journal.read.session_seq(f"s{each}") == 1 for each in written)
+    assert journal.read.counts().get("waiting", 0) == len(written)
+    journal.close()
