@@ -80,7 +80,6 @@ from supervisor.core.state import (
 from supervisor.core.timers import SilenceDue, TurnDue
 
 _UNPROVED = "it is not proved that nothing of it is left"
-
 # The number of messages that a worker buffers for its agent: more would only fill its link.
 _OFFERED_MAX = 32
 # An empty answer counts as a failure; a worker that knows the cause reports it itself.
