@@ -6,6 +6,8 @@ PYTHON ?= python3
 JOBS ?= $(shell expr 2 '*' $$(nproc))
 # How long `make soak` lasts.
 MINUTES ?= 5
+# Since which revision modules count as changed for `make mutants`.
+SINCE ?= $(shell git merge-base HEAD origin/main 2>/dev/null || echo HEAD~1)
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -24,7 +26,7 @@ install = @if $(BIN)/python -c '$(IS_LOCKED)'; then \
 	else set -ex; $(PIP) install -e '.[$(2)]'; fi
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check soak lint compiled programs bench lock clean
+.PHONY: help run test check soak mutants lint compiled programs bench lock clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +43,10 @@ check: lint ## what a change is tried with while it is made: lint, types, rules,
 
 soak: $(INSTALLED_DEV) ## break the service at random for MINUTES=5, then check that nothing was lost
 	$(BIN)/python -m tests.soak --minutes $(MINUTES)
+
+# A sample per changed module, at a minute or more each: all faults of all modules would take days.
+mutants: $(INSTALLED_DEV) ## plant faults in the modules that changed since SINCE=, and show which go unnoticed
+	$(BIN)/python -m tests.mutation --since $(SINCE)
 
 lint: $(INSTALLED_DEV) ## lint and types only
 	$(BIN)/ruff check .
