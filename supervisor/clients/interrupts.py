@@ -88,8 +88,11 @@ class Interrupts:
         self._kill = kill
         self._log = log
         self._loop = asyncio.get_running_loop()
-        # Undecided interrupts by session, and the proofs of processes that were killed for them.
+        # Undecided interrupts by session.
         self._unrecorded: dict[str, list[_Asked]] = {}
+        # By process that was killed for them: interrupts that wait for its end, and the proofs of ended ones.
+        # An interrupt may be decided by then and wait here for its own commit.
+        self._awaiting: dict[int, list[_Asked]] = {}
         self._proofs: dict[int, Proof] = {}
 
     def ask(self, request: InterruptAsked, tell: Callable[[Outcome], None]) -> None:
@@ -104,10 +107,11 @@ class Interrupts:
 
     def worker_died(self, event: WorkerDied) -> None:
         """Give the proof of an ended process to the interrupts that wait for it."""
-        for asked in [each for found in self._unrecorded.values() for each in found]:
-            if asked.is_killed and asked.incarnation == event.incarnation:
-                self._proofs[event.incarnation] = event.proof
-                self._tell_killed(asked, event.proof)
+        awaiting = [each for each in self._awaiting.pop(event.incarnation, ()) if not each.is_told]
+        if awaiting:
+            self._proofs[event.incarnation] = event.proof
+        for asked in awaiting:
+            self._tell_killed(asked, event.proof)
 
     def _running(self, session: str) -> tuple[str, int]:
         """Return the session's open turn, and the process that runs it."""
@@ -128,15 +132,18 @@ class Interrupts:
             self._settle(asked)
             return asked.request if not asked.is_killed else _of(asked.request, asked.turn)
 
-        self._engine.post(late, lambda answer: asked.tell(Outcome(answer)))
+        def recorded(answer: effects.Answer) -> None:
+            self._proofs.pop(asked.incarnation, None)
+            asked.tell(Outcome(answer))
+
+        self._engine.post(late, recorded)
 
     def _settle(self, asked: _Asked) -> None:
-        """The core decides it now; later kills are the core's."""
+        """The core decides it now. If its commit does not come back either, it is still carried out."""
         session = asked.request.session
         self._unrecorded[session].remove(asked)
         if not self._unrecorded[session]:
             del self._unrecorded[session]
-        self._proofs.pop(asked.incarnation, None)
 
     def _overdue(self, asked: _Asked) -> None:
         """Not committed in time: the disk does not answer, or the loop was busy."""
@@ -174,6 +181,7 @@ class Interrupts:
             self._tell_killed(asked, proof)
         else:
             asked.is_killed = True
+            self._awaiting.setdefault(asked.incarnation, []).append(asked)
             self._log.write("interrupt.unrecorded", turn=asked.turn, incarnation=asked.incarnation)
             self._kill(asked.incarnation)
 
