@@ -1,0 +1,123 @@
+"""Lives of a supervisor whose workers are puppets: it starts, recovers, reloads its settings, and stops."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipc.admin_messages import Care, Reload, Scale, Stop
+from ipc.messages import Accepted, Done, Interrupt, Refused, Submit, Table
+from ipc.places import is_listening
+from tests.supervisor.puppet_service import SETTINGS, PuppetService
+from tests.waiting import until
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[PuppetService]:
+    with PuppetService(tmp_path / "home") as made:
+        yield made
+
+
+def say(service: PuppetService, session: str, text: str, key: str = "k") -> None:
+    assert isinstance(service.ask(Submit(session, text, key, busy="queue")), Accepted)
+
+
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])
+def test_a_running_turn_is_resumed_by_the_next_life(service: PuppetService, ending: signal.Signals) -> None:
+    say(service, "done", "say finish")
+    service.until_state("done/1", "done")
+    say(service, "s", "say wait")
+    say(service, "s", "finish", "next")
+    service.until_state("s/1", "running")
+    assert service.status()["epoch"] == 1
+    assert service.restart(ending) == (0 if ending is signal.SIGTERM else -signal.SIGKILL)
+    row = service.until_state("s/1", "running")
+    assert row["attempts"] == 2
+    assert service.status()["epoch"] == 2
+    assert len(service.rows("turns", session="done")) == 1
+    assert service.ask(Interrupt("s", "me")) == Done(("s/1",))
+    service.until_state("s/1", "interrupted")
+
+
+def test_a_stop_is_answered_and_the_process_ends(service: PuppetService) -> None:
+    say(service, "s", "say wait")
+    service.until_state("s/1", "running")
+    answer = service.ask(Stop())
+    assert isinstance(answer, Done)
+    until(service._has_ended)
+    assert not is_listening(service.places.control)
+    assert not os.path.exists(service.places.control)
+
+
+def test_a_worker_that_dies_costs_an_attempt_and_poison_ends_the_turn(service: PuppetService) -> None:
+    say(service, "once", "say die finish")
+    assert service.until_state("once/1", "done")["attempts"] == 2
+    metrics = {row["name"]: row for row in service.rows("metrics")}
+    assert metrics["hermes_worker_deaths_total"]
+
+
+def test_a_running_turn_is_steered(service: PuppetService) -> None:
+    say(service, "s", "steer say finish")
+    service.until_state("s/1", "running")
+    assert isinstance(service.ask(Submit("s", "more", "steer", busy="steer")), Accepted)
+    row = service.until_state("s/1", "done")
+    assert len(row["messages"]) == 2
+
+
+def test_a_clip_is_refused_where_nobody_hears(service: PuppetService) -> None:
+    assert isinstance(service.ask(Submit("s", "", "k", clip="absent.wav")), Refused)
+
+
+def test_the_journal_is_looked_after(service: PuppetService, tmp_path: Path) -> None:
+    say(service, "s", "say finish")
+    service.until_state("s/1", "done")
+    (checked,) = service.client.rows(Care("check"))
+    assert (checked["ok"], checked["findings"]) == (True, [])
+    (stats,) = service.client.rows(Care("stats"))
+    assert stats["epoch"] == 1
+    exported = list(service.client.rows(Care("export", session="s")))
+    assert exported
+    backup = tmp_path / "backup.db"
+    assert isinstance(service.ask(Care("backup", file=str(backup))), Table)
+    assert backup.exists()
+    assert isinstance(service.ask(Care("prune", older="1000d")), Table)
+    assert service.rows("turns", session="s")
+    assert isinstance(service.ask(Care("prune", older="never")), Refused)
+
+
+def test_settings_are_read_again_whole_or_not_at_all(service: PuppetService) -> None:
+    settings = service.places.settings_file
+    assert service.ask(Reload()) == Table(())
+    settings.write_text(SETTINGS.replace("count = 2", "count = 3").replace("nobody asks it", "another"))
+    table = service.ask(Reload())
+    assert isinstance(table, Table)
+    assert [(row["key"], row["applies"]) for row in table.rows] == [
+        ("[model] name", "at once"),
+        ("[workers] count", "at once"),
+    ]
+    until(lambda: len(service.rows("workers")) == 3)
+    assert service.status()["model"] == "another at http://127.0.0.1:9/v1"
+    settings.write_text(SETTINGS.replace("count = 2", "count = 0"))
+    refused = service.ask(Reload())
+    assert isinstance(refused, Refused)
+    assert refused.hint.endswith("; the settings in force have not changed")
+    settings.write_text("")
+    removed = service.ask(Reload())
+    assert isinstance(removed, Refused)
+    assert "no [model] any more" in removed.error
+    assert service.status()["seats"] == 3
+
+
+def test_sighup_reads_the_settings_again(service: PuppetService) -> None:
+    service.places.settings_file.write_text(SETTINGS.replace("count = 2", "count = 1"))
+    os.kill(service.pid, signal.SIGHUP)
+    until(lambda: service.status()["seats"] == 1)
+
+
+def test_a_scale_is_not_overruled_by_another_change(service: PuppetService) -> None:
+    assert isinstance(service.ask(Scale(seats=4)), Done)
+    service.places.settings_file.write_text(SETTINGS.replace("nobody asks it", "another"))
+    assert isinstance(service.ask(Reload()), Table)
+    assert service.status()["seats"] == 4
