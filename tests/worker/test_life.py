@@ -20,6 +20,7 @@ from ipc.messages import (
     PastTurn,
     Ready,
     Steer,
+    Steered,
 )
 from ipc.zmtp import Sent
 from tests.fake_model import FakeModel
@@ -160,14 +161,22 @@ def test_an_unreadable_frame_is_a_breach_of_protocol(tmp_path: Path, content: by
     play(tmp_path, tale)
 
 
-def test_a_steer_for_another_turn_is_an_echo(tmp_path: Path, fake: FakeModel) -> None:
+def test_a_steer_for_another_turn_or_attempt_is_not_taken(tmp_path: Path, fake: FakeModel) -> None:
+    fake.set_mode("tools", calls=[{"name": "shell", "arguments": {"command": "true"}}])
+
     async def tale(peer: Peer) -> None:
-        peer.send(Steer("s/0", 1, "m_9", "left"))
+        peer.send(Steer("s/1", 1, "m_early", "before its turn"))
+        # The tool runs after its start is acknowledged, and the acknowledgement follows these steers.
         peer.send(assign(fake.base_url))
-        peer.send(Steer("s/1", 9, "m_9", "left"))
+        peer.send(Steer("s/0", 1, "m_turn", "of another turn"))
+        peer.send(Steer("s/1", 9, "m_attempt", "of another attempt"))
+        peer.send(Steer("s/1", 1, "m_right", "of this attempt"))
         await peer.until(lambda: peer.of(Finished))
+        assert peer.of(Steered) == [Steered("s/1", 1, "m_right")]
 
     play(tmp_path, tale)
+    said = [message["content"] for message in fake.requests()[-1].messages if message["role"] == "user"]
+    assert said == ["hello", "of this attempt"]
 
 
 def test_a_supervisor_that_does_not_acknowledge_makes_the_agent_wait(tmp_path: Path, fake: FakeModel) -> None:
