@@ -143,6 +143,9 @@ class Channel:
             return Sent.FULL
         for piece in frames(parts):
             self._post(piece)
+        if self._is_writing:
+            # The next flush, which charges too, comes when the peer reads, and it may never do so.
+            self._charge()
         return Sent.SENT
 
     def drain(self) -> None:

@@ -1,4 +1,4 @@
-"""Workers that were started and have ended leave no descriptor open in their supervisor, however they ended."""
+"""Workers that have ended leave no descriptor open in their supervisor, however they ended."""
 
 import os
 from pathlib import Path
