@@ -26,6 +26,7 @@ import zmq
 PRELOADED = (hypothesis, msgspec, sqlite_utils, uvloop, zmq)
 # No exit code of pytest's.
 COULD_NOT_RUN = 70
+_SOME_FAILED = 1
 _PR_SET_CHILD_SUBREAPER = 36
 # Assertions are not rewritten: nobody reads their messages, and all is compiled already.
 _OPTIONS = ("-x", "-q", "--tb=short", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist")
@@ -79,7 +80,12 @@ def _run(tests: list[str], output: str, writing: int) -> None:
     os.dup2(shown, 2)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     noticed = _Noticed()
-    code = pytest.main([*_OPTIONS, *tests], plugins=[noticed])
+    try:
+        code = int(pytest.main([*_OPTIONS, *tests], plugins=[noticed]))
+    except (pytest.PytestUnraisableExceptionWarning, ExceptionGroup):
+        # pytest itself raises when the last test has left a socket or a task behind.
+        traceback.print_exc()
+        code, noticed.test = _SOME_FAILED, noticed.test or "the end of the run"
     os.write(writing, noticed.test.encode())
     sys.stdout.flush()
     os._exit(code)
