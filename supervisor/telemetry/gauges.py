@@ -27,7 +27,7 @@ class Gauges:
         stale_frames: Callable[[], int],
         trouble: Callable[[], object | None],
     ) -> None:
-        """`echoes` counts stale frames that were dropped before a decision."""
+        """`stale_frames` are those that were dropped before a decision."""
         self._metrics = metrics
         self._state = state
         self._clock = clock

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.processes import procfs
-from supervisor.processes.orphans import Record, sweep_orphans
+from supervisor.processes.orphans import Record, _read, sweep_orphans
 
 
 @pytest.fixture
@@ -85,3 +85,40 @@ def test_a_long_record_is_written_anew_and_keeps_the_living(
     assert len((tmp_path / "processes").read_text().splitlines()) < 600
     assert sweep_orphans(tmp_path / "processes").killed >= 1
     assert sleeper.wait(10) is not None
+
+
+def test_the_record_keeps_the_workspace_and_the_last_line_of_a_process_counts(tmp_path: Path) -> None:
+    file = tmp_path / "processes"
+    record = Record(file)
+    one, two = procfs.Process(7, 1), procfs.Process(8, 2)
+    record.add(one)
+    record.add(two)
+    record.add(one, "folder")
+    assert _read(file) == {one: "folder", two: ""}
+    # Another supervisor takes over what is left, in place of all that was there.
+    later = Record(file)
+    later.take_over({"folder": [one], "": [two]})
+    assert _read(file) == {one: "folder", two: ""}
+    later.remove(two)
+    later.close()
+    assert _read(file) == {one: "folder"}
+    later.remove(one)
+    later.close()
+    assert not file.exists()
+    assert _read(file) == {}
+
+
+def test_a_record_is_appended_to_until_it_is_long(tmp_path: Path) -> None:
+    file = tmp_path / "processes"
+    record = Record(file)
+    record.add(procfs.Process(7, 0))
+    first = file.stat().st_ino
+    # A line of a dead process stays until then: the file is written anew rarely.
+    for number in range(1, 512):
+        record.add(procfs.Process(7, number))
+        record.remove(procfs.Process(7, number))
+        assert file.stat().st_ino == first
+    assert len(file.read_text().splitlines()) == 1 + 512
+    record.add(procfs.Process(7, 999))
+    assert file.stat().st_ino != first
+    assert list(_read(file)) == [procfs.Process(7, 0), procfs.Process(7, 999)]

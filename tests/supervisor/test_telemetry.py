@@ -1,0 +1,342 @@
+"""Numbers and sentences about the service, each from the facts it is made of."""
+
+import asyncio
+import signal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from supervisor.clock import Clock
+from supervisor.core import effects, events, records
+from supervisor.core.policy import Policy
+from supervisor.core.reasons import EndReason, Reason
+from supervisor.core.state import (
+    Model,
+    ModelState,
+    Outage,
+    Place,
+    Proof,
+    State,
+    Strain,
+    TurnState,
+    Verdict,
+    Who,
+    Worker,
+    WorkerState,
+)
+from supervisor.decider import Trouble
+from supervisor.telemetry import metrics as limits
+from supervisor.telemetry.gauges import Gauges
+from supervisor.telemetry.lag import Lag
+from supervisor.telemetry.lateness import Lateness
+from supervisor.telemetry.metrics import Metrics
+from supervisor.telemetry.prometheus import Counter, Histogram, Read, rows, text
+from tests.waiting import soon
+
+NOW = 1000.0
+PROOF = Proof(3, True, 5.0, "pidns")
+
+
+class FixedClock(Clock):
+    def now(self) -> float:
+        return NOW
+
+
+# --- the text format
+
+
+def test_the_text_of_counters_and_histograms_is_that_of_prometheus() -> None:
+    counter = Counter("c_total", "Help.", ("kind",), ("a",))
+    counter.add('b"\\\n', amount=2.5)
+    plain = Counter("plain_total", "Plain.")
+    plain.add()
+    times = Histogram("t_seconds", "Times.", (0.1, 1.0))
+    for value in (0.1, 0.5, 2.0):
+        times.observe(value)
+    gauge = Read("g", "gauge", "A gauge.", lambda: {"x": 1.0}, "state")
+    assert text([counter, plain, times, gauge, Read("n", "gauge", "A number.", lambda: 7)]) == (
+        "# HELP c_total Help.\n# TYPE c_total counter\n"
+        'c_total{kind="a"} 0\nc_total{kind="b\\"\\\\\\n"} 2.5\n'
+        "# HELP plain_total Plain.\n# TYPE plain_total counter\nplain_total 1\n"
+        "# HELP t_seconds Times.\n# TYPE t_seconds histogram\n"
+        't_seconds_bucket{le="0.1"} 1\nt_seconds_bucket{le="1"} 2\nt_seconds_bucket{le="+Inf"} 3\n'
+        "t_seconds_sum 2.6\nt_seconds_count 3\n"
+        '# HELP g A gauge.\n# TYPE g gauge\ng{state="x"} 1\n'
+        "# HELP n A number.\n# TYPE n gauge\nn 7\n"
+    )
+    assert rows([gauge]) == [{"name": "g", "labels": {"state": "x"}, "value": 1.0}]
+    assert (counter.total(), counter.total("a"), counter.total("none")) == (2.5, 0.0, 0.0)
+
+
+# --- what is counted of decisions
+
+
+class Counting:
+    """Metrics that are told of decisions at given times."""
+
+    def __init__(self, prices: tuple[float, float] = (0.0, 0.0)) -> None:
+        self.model = "first"
+        self.metrics = Metrics(FixedClock(), lambda: self.model, lambda: prices)
+        self._seq = 0
+
+    def record(self, type_: type[records.Record], at: float, session: str = "s", **fields: Any) -> None:
+        self._seq += 1
+        made = type_(session=session, seq=self._seq, at=at, **fields)
+        self.metrics.decided(events.Ticked(), effects.Decision((made,), (), None))
+
+    def effect(self, effect: effects.Effect) -> None:
+        self.metrics.decided(events.Ticked(), effects.Decision((), (effect,), None))
+
+    def values(self, name: str) -> dict[str, float]:
+        family = next(each for each in self.metrics.families() if each.name == name)
+        return {
+            ",".join([sample.name.removeprefix(name), *(value for _, value in sample.labels)]): sample.value
+            for sample in family.samples()
+            if sample.value
+        }
+
+
+def _assign(turn: str) -> effects.AssignTurn:
+    return effects.AssignTurn(Who(1, 0, 1), "s", turn, 1, "default", ())
+
+
+def test_a_turn_is_counted_with_its_time_its_tokens_and_their_cost_under_its_model() -> None:
+    counting = Counting((3.0, 5.0))
+    counting.record(records.TurnOpened, 10.0, turn="s/1", number=1, messages=("m",))
+    counting.effect(_assign("s/1"))
+    counting.model = "second"
+    usage: dict[str, Any] = {"input_tokens": 1_000_000, "output_tokens": 2_000_000}
+    counting.record(records.TurnDone, 12.0, turn="s/1", attempt=1, text="", **usage)
+    assert counting.values("hermes_turns_total") == {",done": 1.0}
+    assert counting.values("hermes_turn_seconds")["_sum"] == 2.0
+    assert counting.values("hermes_tokens_total") == {",first,in": 1e6, ",first,out": 2e6}
+    assert counting.values("hermes_cost_total") == {",first": 13.0}
+    # One that began in an earlier life has no known time, and one without tokens costs nothing.
+    failed: dict[str, Any] = {"turn": "s/0", "attempt": 1, "error": "", "hint": ""}
+    counting.record(records.TurnFailed, 13.0, **failed, poison=True)
+    counting.record(records.TurnFailed, 13.0, **failed)
+    assert counting.values("hermes_turns_total") == {",done": 1.0, ",failed": 2.0}
+    assert counting.values("hermes_turns_poison_total") == {"": 1.0}
+    assert counting.values("hermes_turn_seconds")["_count"] == 1.0
+    assert len(counting.values("hermes_tokens_total")) == 2
+    assert counting.metrics.totals()["turns_failed"] == 2
+
+
+def test_tokens_without_a_price_cost_nothing_and_half_a_price_counts() -> None:
+    done: dict[str, Any] = {"turn": "s/1", "attempt": 1, "text": "", "input_tokens": 4, "output_tokens": 0}
+    for prices, cost in (((0.0, 0.0), {}), ((0.0, 1.0), {}), ((1_000_000.0, 0.0), {",first": 4.0})):
+        counting = Counting(prices)
+        counting.record(records.TurnDone, 1.0, **done)
+        assert counting.values("hermes_cost_total") == cost
+        assert counting.values("hermes_tokens_total") == {",first,in": 4.0}
+
+
+def _interrupt(counting: Counting, proof: Proof = PROOF, by: str = "m_2") -> None:
+    verdict = Verdict(TurnState.INTERRUPTED, by)
+    counting.record(records.AttemptStopped, NOW - 9.0, turn="s/1", attempt=1, verdict=verdict)
+    counting.record(
+        records.TurnInterrupted, NOW - 8.0, turn="s/1", attempt=1, by=by, partial="", killed=proof
+    )
+
+
+def test_an_interrupt_is_measured_to_its_proof_and_to_the_next_turn() -> None:
+    counting = Counting()
+    _interrupt(counting)
+    assert counting.values("hermes_interrupts_total") == {"": 1.0}
+    assert counting.values("hermes_interrupt_proof_seconds")["_sum"] == 1.0
+    assert counting.values("hermes_interrupt_survivors_total") == {}
+    counting.record(records.TurnOpened, NOW - 7.0, turn="s/2", number=2, messages=("m_2",))
+    # Turns of other sessions, and another one of this session, are not what was waited for.
+    counting.effect(effects.AssignTurn(Who(1, 0, 1), "other", "s/2", 1, "default", ()))
+    counting.effect(_assign("s/9"))
+    assert counting.values("hermes_interrupt_next_seconds") == {}
+    counting.effect(_assign("s/2"))
+    assert counting.values("hermes_interrupt_next_seconds")["_sum"] == 9.0
+    counting.effect(_assign("s/2"))
+    assert counting.values("hermes_interrupt_next_seconds")["_count"] == 1.0
+    assert counting.metrics._awaited == {}
+
+
+def test_an_interrupt_without_a_message_waits_for_no_turn_and_survivors_are_counted() -> None:
+    counting = Counting()
+    _interrupt(counting, Proof(3, False, 5.0, "sweep"), by="telegram")
+    assert counting.values("hermes_interrupt_survivors_total") == {"": 1.0}
+    counting.record(records.TurnOpened, NOW - 7.0, turn="s/2", number=2, messages=("m_2",))
+    counting.effect(_assign("s/2"))
+    assert counting.values("hermes_interrupt_next_seconds") == {}
+    # A stop for a failure is no interrupt.
+    failed = Verdict(TurnState.FAILED, error="late", hint="")
+    counting.record(records.AttemptStopped, NOW, turn="s/2", attempt=1, verdict=failed)
+    assert counting.values("hermes_interrupts_total") == {"": 1.0}
+
+
+def test_a_clip_is_measured_from_its_acceptance_and_a_text_is_not() -> None:
+    counting = Counting()
+    accepted = {"key": "", "text": "", "busy": "queue"}
+    counting.record(records.MessageAccepted, 10.0, message="m_1", kind="voice", clip="c", **accepted)
+    counting.record(records.MessageAccepted, 10.0, message="m_2", kind="text", **accepted)
+    counting.record(records.TranscriptReady, 13.0, message="m_1", text="words")
+    counting.record(records.TranscriptFailed, 14.0, message="m_2", reason="", hint="")
+    assert counting.values("hermes_messages_accepted_total") == {",text": 1.0, ",voice": 1.0}
+    assert counting.values("hermes_stt_clips_total") == {",words": 1.0, ",failed": 1.0}
+    found = counting.values("hermes_stt_seconds")
+    assert (found["_sum"], found["_count"]) == (3.0, 1.0)
+    assert counting.metrics.totals()["messages"] == 2
+
+
+def test_what_never_ends_is_forgotten_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "_BEGUN_MAX", 2)
+    monkeypatch.setattr(limits, "_AWAITED_MAX", 2)
+    counting = Counting()
+    for number in range(4):
+        counting.metrics._await(f"s{number}", 0.0, "m")
+        counting.record(records.TurnOpened, 1.0, f"s{number}", turn=f"s{number}/1", number=1, messages=())
+    assert list(counting.metrics._turns) == ["s2/1", "s3/1"]
+    counting.metrics._awaited.clear()
+    for number in range(4):
+        counting.metrics._await(f"s{number}", 0.0, "m")
+    assert list(counting.metrics._awaited) == ["s2", "s3"]
+
+
+def test_a_frame_without_effect_is_stale_and_another_event_is_not() -> None:
+    counting = Counting()
+    nothing = effects.Decision((), (), None)
+    counting.metrics.decided(events.Ticked(), nothing)
+    assert counting.metrics.stale_frames == 0
+    stale = events.Steered(Who(1, 0, 1), "s/1", 1, "m")
+    counting.metrics.decided(stale, nothing)
+    assert counting.metrics.stale_frames == 1
+    counting.effect(effects.KillWorker(0, 7, Reason(EndReason.INTERRUPT)))
+    counting.metrics.decided(events.WorkerDied(0, 7, PROOF, Reason(EndReason.KILLED)), nothing)
+    assert counting.values("hermes_worker_deaths_total") == {",interrupt": 1.0}
+    assert counting.metrics._killed == {}
+    counting.metrics.committed(0.5, 3)
+    assert counting.values("hermes_commit_seconds")["_sum"] == 0.5
+    assert counting.values("hermes_commit_records")["_sum"] == 3.0
+
+
+# --- what is measured on request
+
+
+def test_gauges_are_read_from_state_files_and_services(tmp_path: Path) -> None:
+    state = State(Policy(), epoch=4)
+    journal = tmp_path / "journal"
+    journal.write_bytes(b"12345")
+    trouble: list[object] = []
+    services = [{"service": "stt", "state": "ready", "restarts": 2}]
+    services += [{"service": "model", "state": "failed", "restarts": 0}]
+    gauges = Gauges(
+        metrics=Counting().metrics,
+        state=state,
+        clock=FixedClock(),
+        journal=journal,
+        services=lambda: services,
+        stale_frames=lambda: 5,
+        trouble=lambda: trouble[0] if trouble else None,
+    )
+
+    def read() -> dict[str, float]:
+        return {
+            ",".join([sample["name"].removeprefix("hermes_"), *sample["labels"].values()]): sample["value"]
+            for row in gauges.rows()
+            for sample in row["samples"]
+        }
+
+    state.workers = {0: Worker(0, state=WorkerState.IDLE), 1: Worker(1)}
+    found = read()
+    assert (found["starts_total"], found["frames_stale_total"], found["journal_bytes"]) == (4, 5, 5)
+    assert (found["service_ready,stt"], found["service_ready,model"]) == (1, 0)
+    assert (found["service_restarts_total,stt"], found["journal_stuck"]) == (2, 0)
+    assert (found["seats,idle"], found["seats,resting"], found["seats,busy"]) == (1, 1, 0)
+    assert (found["model_ready"], found["model_unreachable_seconds"]) == (0, 0)
+    assert found["memory_bytes"] > 1_000_000
+    (tmp_path / "journal-wal").write_bytes(b"123")
+    trouble.append("full")
+    state.model = Model(ModelState.READY)
+    found = read()
+    assert (found["journal_bytes"], found["journal_stuck"], found["model_ready"]) == (8, 1, 1)
+    for since in (NOW - 5, NOW - 7, NOW - 2):
+        state.outages[str(since)] = Outage(since, "gone", "wait", NOW, NOW)
+    found = read()
+    assert (found["model_ready"], found["model_unreachable_seconds"]) == (0, 7)
+    assert gauges.totals()["restarts"] == 3
+
+
+# --- what is late
+
+
+def late(state: State, engine: Any = None, lag: float = 0.0, services: Any = ()) -> list[tuple[Any, ...]]:
+    health = engine or SimpleNamespace(trouble=None, committing_since=None)
+    worst = SimpleNamespace(worst=lambda: (NOW - 1, lag))
+    lateness = Lateness(state=state, clock=FixedClock(), engine=health, lag=worst, services=lambda: services)
+    return [(row["what"], row["seconds"], row["detail"]) for row in lateness.rows()]
+
+
+def test_nothing_is_late_where_nothing_waits() -> None:
+    state = State(Policy(), model=Model(since=NOW - 60.0))
+    state.queued["s"] = Place(0, NOW - 60.0)
+    on_time = SimpleNamespace(trouble=None, committing_since=NOW - 1.0)
+    assert late(state, on_time, 0.5, [{"service": "stt", "down_seconds": None}]) == []
+
+
+def test_what_is_late_is_told_with_its_time_the_oldest_first() -> None:
+    state = State(Policy())
+    state.queued["first"], state.queued["second"] = Place(0, NOW - 61.0), Place(1, NOW - 1.0)
+    state.model = Model(since=NOW - 62.0)
+    state.strains["memory"] = Strain("memory is short", "", NOW - 90.0)
+    state.workers = {0: Worker(0, state=WorkerState.DYING, session="held", stuck_since=NOW - 30, words="D")}
+    state.stuck = {0: None}
+    services = [{"service": "stt", "down_seconds": 20.0, "state": "failed", "detail": "no weights"}]
+    engine = SimpleNamespace(trouble=None, committing_since=NOW - 2.0)
+    assert late(state, engine, 0.6, services) == [
+        ("memory", 90.0, "memory is short"),
+        ("model", 62.0, "it is not ready"),
+        ("queue", 61.0, "session first waits for a seat, and 1 behind it"),
+        ("worker 0", 30.0, "session held is held: it was killed and has not ended: D"),
+        ("service stt", 20.0, "failed: no weights"),
+        ("journal", 2.0, "a commit has not come back"),
+        ("loop", 1.6, "it stood still for 0.6 s"),
+    ]
+
+
+def test_a_trouble_of_the_journal_and_a_failed_model_are_named_by_their_own_words() -> None:
+    state = State(Policy(), model=Model(ModelState.FAILED, "no key", "", NOW - 5.0))
+    engine = SimpleNamespace(trouble=Trouble("the disk is full", "", NOW - 3.0), committing_since=NOW - 9.0)
+    assert late(state, engine) == [("model", 5.0, "no key"), ("journal", 3.0, "the disk is full")]
+
+
+def test_during_an_outage_the_queue_waits_for_it_and_is_not_late_itself() -> None:
+    state = State(Policy(), model=Model(ModelState.READY))
+    state.queued["first"] = Place(0, NOW - 100.0)
+    state.outages["http://x"] = Outage(NOW - 70.0, "refused", "", NOW, NOW)
+    assert late(state) == [("model", 70.0, "unreachable: refused")]
+
+
+def test_many_workers_that_cannot_start_are_counted_after_the_first_twenty() -> None:
+    state = State(Policy())
+    for seat in range(23):
+        state.workers[seat] = Worker(seat, state=WorkerState.FAILED, since=NOW - 100 + seat, words="no cell")
+    found = late(state)
+    assert len(found) == 21
+    assert found[0] == ("worker 0", 100.0, "it cannot start: no cell")
+    assert found[-1] == ("workers", 80.0, "3 more cannot start")
+
+
+def test_a_stall_of_the_loop_is_measured() -> None:
+    measured: list[float] = []
+
+    async def act() -> None:
+        lag = Lag(FixedClock(), measured.append)
+        assert (lag.p99_seconds(), lag.worst()) == (0.0, (NOW, 0.0))
+        lag.open()
+        # The loop stands still past the next measurement, with nothing that could end it early.
+        signal.sigtimedwait([], 0.4)
+        await soon(lambda: len(measured) >= 2)
+        assert measured[0] >= 0.1
+        assert lag.worst() == (NOW, max(measured))
+        assert lag.p99_seconds() == max(measured)
+        assert all(seconds >= 0 for seconds in measured)
+
+    asyncio.run(act())
