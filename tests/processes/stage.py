@@ -7,8 +7,6 @@ from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import TypeVar
 
-import pytest
-
 from ipc.places import Places, find_places
 from ipc.service_messages import Sandbox
 from supervisor.core.events import WorkerDied, WorkerStarted, WorkerStuck
@@ -16,6 +14,7 @@ from supervisor.processes import procfs
 from supervisor.processes.cells import Limits
 from supervisor.processes.worker_processes import Processes
 from supervisor.processes.zygote_client import Program
+from tests.processes.missing_cells import skip_where_missing
 from tests.processes.stand_in import give
 from worker.syscalls import adopt_orphans
 from worker.zygote import PREPARED
@@ -105,6 +104,7 @@ class Stage:
         """With `adopts` every child of this process that is not there already is a process of the stage."""
         self.places: Places = find_places(str(home))
         self.mark = secrets.token_hex(8)
+        self._kind = kind
         # Of workers that are started from now on.
         self.sandbox = sandbox or Sandbox()
         self.events: asyncio.Queue[WorkerStarted | WorkerDied | WorkerStuck] = asyncio.Queue()
@@ -133,7 +133,7 @@ class Stage:
         await self.processes.open()
         if self.processes.state == "unavailable":
             await self.processes.close(4.0)
-            pytest.skip(self.processes.state_detail)
+            skip_where_missing(self._kind, self.processes.state_detail)
         await until(lambda: self.processes.state == "ready", "a warm zygote")
         self.idle = {pid for pid in marked(self.mark) if os.getpid() in _parents(pid)}
         return self

@@ -16,6 +16,7 @@ from ipc.places import find_places
 from supervisor.core.events import WorkerDied, WorkerStarted
 from supervisor.processes import procfs
 from tests.processes.lone_supervisor import SCRIPT, UNAVAILABLE
+from tests.processes.missing_cells import skip_where_missing
 from tests.processes.stage import KINDS, Stage, marked, play, script, until
 
 _SPINS = (
@@ -48,12 +49,12 @@ def _lone_supervisor(home: Path, kind: str, mark: str, *before: str) -> Iterator
             supervisor.kill()
 
 
-def _first_line(process: subprocess.Popen[str], start: str) -> str:
-    """Skips where the supervisor says that the host has no such cell; any other end is a failure."""
+def _first_line(process: subprocess.Popen[str], kind: str, start: str) -> str:
+    """Skips where the host has no such cell; any other end is a failure."""
     assert process.stdout is not None
     for line in process.stdout:
         if line.startswith(UNAVAILABLE):
-            pytest.skip(line.removeprefix(UNAVAILABLE).strip())
+            skip_where_missing(kind, line.removeprefix(UNAVAILABLE).strip())
         if line.startswith(start):
             return line
     raise AssertionError(f"it ended with status {process.wait()} before its line {start!r}")
@@ -64,7 +65,7 @@ def test_a_killed_supervisor_takes_everything_along(tmp_path: Path, kind: str) -
     async def act() -> None:
         mark = secrets.token_hex(8)
         with _lone_supervisor(tmp_path, kind, mark) as supervisor:
-            _first_line(supervisor, "serving")
+            _first_line(supervisor, kind, "serving")
             logs = [find_places(str(tmp_path)).logs / f"worker-{seat}.log" for seat in (0, 1)]
             await until(lambda: all("up\n" in log.read_text() for log in logs), "spinning workers")
             # Supervisor, guard, zygote; of each worker itself, its daemon, its sleeper. Keepers may hide.
