@@ -18,8 +18,8 @@ from tests.simulation.hunt import learned
 from tests.simulation.mutant import MUTANTS, Mutant, source_of
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
-# Each share is one process; enough of them to keep a few CPUs busy.
-_SHARES = 12
+# Each share is one process, which imports everything once.
+_SHARES = 4
 
 
 def _unnoticed(names: list[str]) -> str:
