@@ -2,8 +2,8 @@
 
 VENV ?= .venv
 PYTHON ?= python3
-# Test processes at once: two per CPU, for a good part of a test is waiting.
-JOBS ?= $(shell expr 2 '*' $$(nproc))
+# Test processes at once: three per CPU, for a good part of a test is waiting.
+JOBS ?= $(shell expr 3 '*' $$(nproc))
 # How long `make soak` lasts.
 MINUTES ?= 5
 # Since which revision modules count as changed for `make mutants`.
@@ -14,6 +14,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Empty marks: the environment is as pyproject.toml wants it, without and with the tools of developers.
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
+# pytest keeps its rewritten modules as bytecode; where the environment forbids that, every process rewrites all.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE -u MAKEFLAGS $(BIN)/python -m pytest
+# mypy uses one CPU; the tests have the others meanwhile.
+BESIDE_LINT := @$(MAKE) --no-print-directory --jobs=2 lint
 # What `requirements/` is resolved for. On any other host, the ranges of pyproject.toml decide.
 IS_LOCKED := import platform, sys; sys.exit((sys.version_info[:2], platform.system(), platform.machine()) != ((3, 11), "Linux", "x86_64"))
 LOCK := uv pip compile --quiet --generate-hashes --no-emit-index-url --custom-compile-command 'make lock' \
@@ -26,7 +30,7 @@ install = @if $(BIN)/python -c '$(IS_LOCKED)'; then \
 	else set -ex; $(PIP) install -e '.[$(2)]'; fi
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check soak mutants lint compiled programs bench lock clean
+.PHONY: help run test suite check rules soak mutants lint compiled programs bench lock clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -35,11 +39,17 @@ run: $(INSTALLED) ## install, fetch the weights that the settings want, run the 
 	@for weights in $$($(BIN)/python -P -E -s -m supervisor.llm.wanted_weights 2>/dev/null); do $(BIN)/hermesctl models pull $$weights; done
 	@exec $(BIN)/hermesctl run
 
-test: lint compiled programs ## lint, types and all tests
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+test: $(INSTALLED_DEV) ## lint, types and all tests
+	$(BESIDE_LINT) suite
 
-check: lint ## what a change is tried with while it is made: lint, types, rules, a short simulation
-	HERMES_SIMULATION_EXAMPLES=50 $(BIN)/python -m pytest -q tests/core tests/simulation/test_simulation.py tests/test_house_rules.py tests/test_docs.py
+suite: compiled programs
+	$(PYTEST) -n $(JOBS) --dist worksteal
+
+check: $(INSTALLED_DEV) ## what a change is tried with while it is made: lint, types, rules, a short simulation
+	$(BESIDE_LINT) rules
+
+rules: $(INSTALLED_DEV)
+	HERMES_SIMULATION_EXAMPLES=50 $(PYTEST) -q tests/core tests/simulation/test_simulation.py tests/test_house_rules.py tests/test_docs.py
 
 soak: $(INSTALLED_DEV) ## break the service at random for MINUTES=5, then check that nothing was lost
 	$(BIN)/python -m tests.soak --minutes $(MINUTES)
@@ -55,7 +65,7 @@ lint: $(INSTALLED_DEV) ## lint and types only
 
 # Where the environment forbids to write bytecode, each of hundreds of processes would compile all modules.
 compiled: $(INSTALLED_DEV)
-	@$(BIN)/python -m compileall -q ipc supervisor worker stt_service model_service hermesctl tests
+	@$(BIN)/python -m compileall -q -j 0 ipc supervisor worker stt_service model_service hermesctl tests
 
 # What agents do ordinary work with, for tests/acceptance/test_real_work.py. Without them those tests are skipped by name.
 programs:
