@@ -37,7 +37,7 @@ def test_a_cell_that_is_not_seen_to_be_empty_in_time_is_not_called_so(tmp_path: 
             os.kill(zygote, signal.SIGSTOP)
             os.kill(worker.parent, signal.SIGKILL)
             stuck = await stage.next(WorkerStuck)
-            assert (stuck.incarnation, stuck.words) == (1, "the end of its processes is not confirmed yet")
+            assert (stuck.incarnation, stuck.words) == (1, "it is not proved that nothing of it is left")
             assert stage.strangers() != set()
             assert stage.events.empty()
             os.kill(zygote, signal.SIGCONT)

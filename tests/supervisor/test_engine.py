@@ -15,6 +15,7 @@ from supervisor.core.records import Record
 from supervisor.core.state import BusyMode, ModelState, Who
 from supervisor.decider import Decided
 from supervisor.engine import Engine
+from supervisor.event_queue import EventQueue
 from supervisor.journal.errors import JournalError, JournalUnwritable
 from tests.journal.conftest import open_in
 from tests.journal.test_commits import no_room_beyond
@@ -71,6 +72,7 @@ class Stage:
         self.logged: list[str] = []
         self.engine = Engine(
             self.journal.load(policy),
+            EventQueue(),
             clock=self.clock,
             journal=self.journal,
             outputs=self.done,
@@ -218,12 +220,12 @@ def test_an_event_that_asks_late_is_asked_when_it_is_decided(tmp_path: Path) -> 
         with stage.disk_held():
             stage.engine.post(text("s"), stage.answers.append)
             await soon(lambda: stage.engine.committing_since is not None)
-            stage.engine.post_late(late, stage.answers.append)
+            stage.engine.post(late, stage.answers.append)
             await _rounds()
             assert asked == []
         await soon(lambda: len(stage.answers) == 2)
         assert asked == [True]
-        stage.engine.post_late(late, stage.answers.append)
+        stage.engine.post(late, stage.answers.append)
         await soon(lambda: len(stage.answers) == 3)
 
     play(tmp_path, act)
@@ -317,7 +319,7 @@ def test_an_exception_while_deciding_is_fatal(tmp_path: Path) -> None:
         def broken() -> events.Event:
             raise LookupError("no such event")
 
-        stage.engine.post_late(broken, stage.answers.append)
+        stage.engine.post(broken, stage.answers.append)
         await soon(lambda: stage.fatal)
         assert isinstance(stage.fatal[0], LookupError)
         assert stage.logged == ["engine.failed"]

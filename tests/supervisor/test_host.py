@@ -182,7 +182,7 @@ def disk_space(places: Places) -> tuple[DiskSpace, Any, io.StringIO, list[str]]:
     folders = Folders(places, log)
     folders.take()
     space = DiskSpace(places, folders, Clock(), log, uncontained(), lambda: waits.append("waits"))
-    space.engine = engine = SimpleNamespace(trouble=None)  # type: ignore[assignment]
+    space.engine = engine = SimpleNamespace(trouble=None, committing_since=None)  # type: ignore[assignment]
     return space, engine, written, waits
 
 

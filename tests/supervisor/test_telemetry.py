@@ -294,7 +294,7 @@ def test_what_is_late_is_told_with_its_time_the_oldest_first() -> None:
         ("memory", 90.0, "memory is short"),
         ("model", 62.0, "it is not ready"),
         ("queue", 61.0, "session first waits for a seat, and 1 behind it"),
-        ("worker 0", 30.0, "session held is held: it was killed and has not ended: D"),
+        ("worker 0", 30.0, "session held is held: its processes are not proved gone: D"),
         ("service stt", 20.0, "failed: no weights"),
         ("journal", 2.0, "a commit has not come back"),
         ("loop", 1.6, "it stood still for 0.6 s"),

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from ipc import zmtp
 from ipc.codec import Decoder
 from ipc.errors import WireError
 from ipc.messages import Beat, Delta, FromWorker, Steered
@@ -20,12 +21,16 @@ class Sent:
     def __init__(self) -> None:
         self.numbers: list[int] = []
         self.frames: list[FromWorker] = []
-        self.outbox = Outbox(self._take)
+        self.outbox = Outbox(self._take, self._failed)
 
-    def _take(self, parts: list[bytes]) -> None:
+    def _take(self, parts: list[bytes]) -> zmtp.Sent:
         number, content = parts
         self.numbers.append(int.from_bytes(number, "big"))
         self.frames.append(_decoder.decode(content))
+        return zmtp.Sent.SENT
+
+    def _failed(self, outcome: zmtp.Sent) -> None:
+        raise AssertionError(outcome)
 
 
 def play(act: Callable[[Sent], Awaitable[None]]) -> None:
