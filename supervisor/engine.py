@@ -97,6 +97,11 @@ class Engine:
         return self._decider.committing_since
 
     @property
+    def waiting_since(self) -> float | None:
+        """Since when an event waits to be decided; None when none does."""
+        return self._queue.waiting_since
+
+    @property
     def commit_seconds(self) -> float:
         """For how long the commit under way has been waited for; 0 when none is."""
         since = self._decider.committing_since

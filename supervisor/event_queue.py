@@ -24,7 +24,10 @@ Happened = Event | Callable[[], Event]
 class EventQueue:
     """Unbounded: what is worth posting must be decided, and its senders are bounded."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        # When the first event that asks for a batch was posted; None when there is none.
+        self.waiting_since: float | None = None
         # Set while commits are refused.
         self.is_in_trouble = False
         self._waiting: deque[tuple[Happened, GiveAnswer | None, bool]] = deque()
@@ -46,6 +49,8 @@ class EventQueue:
         self._waiting.append((event, answer, not can_wait))
         if not can_wait:
             self._urgent += 1
+            if self.waiting_since is None:
+                self.waiting_since = self._now()
             self._wake()
             if isinstance(event, WorkerDied):
                 self._see_death(event)
@@ -65,3 +70,4 @@ class EventQueue:
             event, answer, is_urgent = self._waiting.popleft()
             self._urgent -= is_urgent
             yield event() if callable(event) else event, answer
+        self.waiting_since = self._now() if self._urgent else None

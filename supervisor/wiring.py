@@ -76,7 +76,6 @@ class Parts:
         self.live = Live(settings)
         self.journal = journal
         self._lifecycle = lifecycle
-        self._queue = EventQueue()
         self._make_basics(model_key)
         self._make_services()
         self._make_workers(make_processes)
@@ -89,6 +88,7 @@ class Parts:
         self.state = self.journal.load(policy(settings))
         contents = (session.turn.content_at for session in self.state.sessions.values() if session.turn)
         self.clock = Clock(not_before=max((read.newest_at(), *contents)))
+        self._queue = EventQueue(self.clock.now)
         self.log = Log(self.clock, form=lambda: self.live.settings.log.format)
         self.model = ModelSource(model_endpoint(settings), self.places.models, self._queue.post, model_key)
         self.metrics = Metrics(self.clock, lambda: self.model.name, lambda: prices(self.live.settings))

@@ -300,7 +300,7 @@ class Clockwork:
         self._pending = 0  # events that were posted and are not decided
         self._batch, self._answers, self._late = [], [], set()
         self._is_resting, self._is_committed = True, False
-        self._queue = EventQueue()
+        self._queue = EventQueue(lambda: self.now)
         self._decider = Decider(
             self.state,
             self._queue,

@@ -12,6 +12,8 @@ Row = dict[str, Any]
 _LAG_SECONDS_MAX = 0.5
 # A commit takes milliseconds: a second means that the disk is in trouble.
 _COMMIT_SECONDS_MAX = 1.0
+# An event is decided in the next iteration of the loop, unless a commit is under way.
+_DECISION_SECONDS_MAX = 1.0
 # A turn may wait for a seat while others run; a minute at the head of the queue is reported.
 _QUEUE_SECONDS_MAX = 60.0
 # A model may load for a while before it is reported.
@@ -82,6 +84,9 @@ class Lateness:
             yield "journal", trouble.since, trouble.error
         elif began is not None and now - began > _COMMIT_SECONDS_MAX:
             yield "journal", began, "a commit has not come back"
+        waiting = self._engine.waiting_since
+        if began is None and waiting is not None and now - waiting > _DECISION_SECONDS_MAX:
+            yield "engine", waiting, "it decides nothing, and events wait"
         at, seconds = self._lag.worst()
         if seconds > _LAG_SECONDS_MAX:
             yield "loop", at - seconds, f"it stood still for {seconds:.1f} s"

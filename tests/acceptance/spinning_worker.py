@@ -1,8 +1,12 @@
-"""The worker, which on SIGUSR1 spins in C with the interpreter lock held; a mark tells that it does."""
+"""The worker, which spins in C with the interpreter lock held on SIGUSR1, and stops its loop on SIGUSR2.
+
+A mark tells that it does.
+"""
 
 import itertools
 import os
 import signal
+import threading
 from pathlib import Path
 from types import FrameType
 
@@ -12,8 +16,19 @@ __all__ = ["run", "stretch"]
 
 
 def _spin(number: int, frame: FrameType | None) -> None:
-    Path(os.environ["HERMES_TEST_SPINNING"]).touch()
+    _mark()
     sum(itertools.repeat(0))
 
 
+def _stand_still(number: int, frame: FrameType | None) -> None:
+    """The loop's thread waits; others, such as the one that answers pulses, go on."""
+    _mark()
+    threading.Event().wait()
+
+
+def _mark() -> None:
+    Path(os.environ["HERMES_TEST_SPINNING"]).touch()
+
+
 signal.signal(signal.SIGUSR1, _spin)
+signal.signal(signal.SIGUSR2, _stand_still)

@@ -72,7 +72,7 @@ class Stage:
         self.logged: list[str] = []
         self.engine = Engine(
             self.journal.load(policy),
-            EventQueue(),
+            EventQueue(self.clock.now),
             clock=self.clock,
             journal=self.journal,
             outputs=self.done,

@@ -1,0 +1,26 @@
+"""`python -m tests.acceptance.stuck_engine`: the supervisor, whose engine loses a step while a file exists.
+
+It is a defect that raises nothing: the loop turns, requests that need no decision are answered, and nothing
+moves. The file is named by HERMES_TEST_STUCK.
+"""
+
+import os
+from pathlib import Path
+
+from supervisor import engine, entry
+
+_mark = Path(os.environ["HERMES_TEST_STUCK"])
+
+
+class _Losing(engine.Engine):
+    def _step(self) -> None:
+        if not _mark.exists():
+            super()._step()
+
+
+if __name__ == "__main__":
+    from supervisor import wiring
+
+    assert hasattr(wiring, "Engine")
+    wiring.Engine = _Losing
+    entry.main()
