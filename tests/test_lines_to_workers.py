@@ -16,6 +16,8 @@ from supervisor.core import events
 from supervisor.core.effects import AssignTurn, SteerTurn
 from supervisor.core.policy import Policy
 from supervisor.core.state import Attempt, Session, State, Turn, Who, Worker, WorkerState
+from supervisor.core.turns import OFFERED_CHARACTERS_MAX
+from supervisor.workers.assignment import HISTORY_BYTES_MAX, SAY_BYTES_MAX, TRIED_BYTES_MAX
 from supervisor.workers.link import (
     IGNORED_FRAMES_MAX,
     UNACKNOWLEDGED_BYTES_MAX,
@@ -224,6 +226,12 @@ def is_hung_up(connected: socket.socket) -> bool:
     except ConnectionResetError:
         pass
     return True
+
+
+def test_what_a_worker_is_sent_at_once_is_within_the_bounds() -> None:
+    """Of an Assign, and of the messages it is offered with it: a character has four bytes at most."""
+    assert SAY_BYTES_MAX + TRIED_BYTES_MAX + HISTORY_BYTES_MAX < FRAME_BYTES_MAX
+    assert FRAME_BYTES_MAX + 4 * OFFERED_CHARACTERS_MAX <= UNSENT_BYTES_MAX
 
 
 def test_what_an_honest_worker_may_have_on_the_way_is_within_the_bounds() -> None:

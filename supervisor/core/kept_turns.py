@@ -8,7 +8,18 @@ from supervisor.core.decision import Draft
 from supervisor.core.effects import Done, KillWorker
 from supervisor.core.events import Recovered, WorkerKept
 from supervisor.core.reasons import EndReason, Reason
-from supervisor.core.state import Intake, Kept, Session, State, Turn, Who, Worker, WorkerState
+from supervisor.core.state import (
+    Attempt,
+    BusyMode,
+    Intake,
+    Kept,
+    Session,
+    State,
+    Turn,
+    Who,
+    Worker,
+    WorkerState,
+)
 from supervisor.core.timers import LifeDue
 
 
@@ -61,7 +72,7 @@ def confirmed(draft: Draft, event: WorkerKept) -> None:
 def _go_on(draft: Draft, session: Session, turn: Turn, kept: Kept) -> None:
     assert turn.attempt is not None
     policy = draft.state.policy
-    turn.attempt.offered = set(kept.offered)
+    _offer_again(session, turn.attempt, kept)
     # It was started by the previous image: it is recycled after this turn.
     turns_had = policy.turns_per_worker_max
     worker = Worker(kept.seat, kept.incarnation, WorkerState.BUSY, kept.pid, session.name, turn.id, turns_had)
@@ -72,3 +83,10 @@ def _go_on(draft: Draft, session: Session, turn: Turn, kept: Kept) -> None:
     pool.index(draft.state, worker)
     draft.remind(draft.now + policy.pulse_seconds, LifeDue(kept.seat, kept.incarnation))
     turns.watch(draft, session, turn)
+
+
+def _offer_again(session: Session, attempt: Attempt, kept: Kept) -> None:
+    """Messages that the worker was sent before, and whether others wait behind them."""
+    steering = [each for each in turns.with_words(session.waiting) if each.busy is BusyMode.STEER]
+    attempt.offered = {each.id: len(each.text) for each in steering if each.id in kept.offered}
+    attempt.is_offer_full = len(attempt.offered) < len(steering)

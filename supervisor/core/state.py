@@ -118,7 +118,9 @@ class Attempt:
     output_tokens: int = 0
     progress_at: float = 0.0  # not durable
     endpoint: str = ""  # not durable: the endpoint at the time it was opened
-    offered: set[str] = field(default_factory=set)  # not durable: messages it may take in
+    # Not durable: the messages that it may take in, with their characters; and whether further ones wait.
+    offered: dict[str, int] = field(default_factory=dict)
+    is_offer_full: bool = False
 
     def spend(self, input_tokens: int, output_tokens: int) -> None:
         """Set the cost so far. A frame without a cost does not reset it."""

@@ -80,8 +80,8 @@ from supervisor.core.state import (
 from supervisor.core.timers import SilenceDue, TurnDue
 
 _UNPROVED = "it is not proved that nothing of it is left"
-# The number of messages that a worker buffers for its agent: more would only fill its link.
-_OFFERED_MAX = 32
+# Messages that a worker buffers for its agent, and their characters: more would only fill its link.
+_OFFERED_MAX, OFFERED_CHARACTERS_MAX = 32, 1_000_000
 # An empty answer counts as a failure; a worker that knows the cause reports it itself.
 _EMPTY = ("the model gave an empty answer", "send the message again, or ask differently")
 _INTERRUPT = Reason(EndReason.INTERRUPT)
@@ -133,14 +133,16 @@ def with_words(waiting: Iterable[Message]) -> Iterator[Message]:
 
 
 def steer(draft: Draft, turn: Turn, message: Message) -> None:
-    """Offer a waiting message to the running attempt. Until the agent has taken it in, it stays waiting."""
+    """Offer a waiting message to the running attempt, if there is room and no earlier one found none."""
     attempt = turn.attempt
     if message.busy is not BusyMode.STEER:
         return
     if attempt is None or attempt.verdict is not None or message.id in attempt.offered:
         return
-    if len(attempt.offered) < _OFFERED_MAX:
-        attempt.offered.add(message.id)
+    characters, count = sum(attempt.offered.values()) + len(message.text), len(attempt.offered)
+    attempt.is_offer_full |= count == _OFFERED_MAX or (count > 0 and characters > OFFERED_CHARACTERS_MAX)
+    if not attempt.is_offer_full:
+        attempt.offered[message.id] = len(message.text)
         draft.perform(SteerTurn(attempt.who, turn.id, attempt.number, message.id, message.text))
 
 
@@ -194,7 +196,8 @@ def _steered(draft: Draft, session: Session, turn: Turn, message_id: str) -> Non
     turn.messages += (message,)
     turn.content_at = draft.now
     draft.tell(session, TurnSteered, turn=turn.id, attempt=turn.attempt.number, message=message.id)
-    turn.attempt.offered.discard(message.id)
+    del turn.attempt.offered[message.id]
+    turn.attempt.is_offer_full = False
     for waiting in with_words(session.waiting):
         steer(draft, turn, waiting)
 

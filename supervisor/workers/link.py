@@ -26,8 +26,9 @@ UNACKNOWLEDGED_FRAMES_MAX = 1024 + 64
 UNACKNOWLEDGED_BYTES_MAX = 4 * 1024 * 1024 + FRAME_BYTES_MAX
 # Repeated frames occur only for those in flight during a handoff.
 IGNORED_FRAMES_MAX = 2 * UNACKNOWLEDGED_FRAMES_MAX
-# For a worker that does not read; buffers of the kernel and the socket come on top.
-UNSENT_BYTES_MAX = 4 * 1024 * 1024
+# For a worker that does not read; buffers of the kernel and the socket come on top. One that reads may have
+# this much on the way at once: its Assign and the messages it is offered. A test compares them.
+UNSENT_BYTES_MAX = FRAME_BYTES_MAX + 4 * 1024 * 1024
 _PULSE_BOUNDS = Bounds(parts_max=1, bytes_max=16)
 
 Arrived = Callable[["Line", list[bytes]], None]

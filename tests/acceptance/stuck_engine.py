@@ -13,9 +13,9 @@ _mark = Path(os.environ["HERMES_TEST_STUCK"])
 
 
 class _Losing(engine.Engine):
-    def _step(self) -> None:
+    async def _step(self) -> None:
         if not _mark.exists():
-            super()._step()
+            await super()._step()
 
 
 if __name__ == "__main__":

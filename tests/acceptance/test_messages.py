@@ -292,7 +292,7 @@ def test_b6_a_worker_that_stands_still_is_noticed_and_nothing_is_lost(
     model.wait(lambda requests: len(requests) == 1)
     worker = next(row["pid"] for row in service.show("workers") if row["session"] == "demo")
     os.kill(worker, signal.SIGSTOP)
-    # More than the line to a worker holds: neither the stopped one nor its successor is buried in them.
+    # Many, and fewer bytes than its queue holds: neither the stopped one nor its successor is buried in them.
     count = SEND_FRAMES_MAX + 1000
     client = service.client()
     sent = [message for start in range(0, count, 1000) for message in say_thousand(client, start)]

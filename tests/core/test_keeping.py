@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 from supervisor.core.decide import decide
-from supervisor.core.effects import KillWorker, StartWorker
+from supervisor.core.effects import KillWorker, StartWorker, SteerTurn
 from supervisor.core.events import Recovered, WorkerKept
 from supervisor.core.kept_turns import keepable
 from supervisor.core.policy import Policy
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import Who
+from supervisor.core.turns import OFFERED_CHARACTERS_MAX
 from tests.world import World
 
 
@@ -72,3 +73,13 @@ def test_a_kept_worker_is_still_its_agents() -> None:
     world.restart_in_place()
     [after] = world.state.workers.values()
     assert (after.session, after.agent, after.level) == ("s", "coder", before.level)
+
+
+def test_what_waits_behind_offered_messages_is_not_overtaken_after_a_restart() -> None:
+    world, _ = at_work()
+    for text in ("x" * OFFERED_CHARACTERS_MAX, "y" * OFFERED_CHARACTERS_MAX):
+        world.says("s", text, busy="steer")
+    world.restart_in_place()
+    world.says("s", "short", busy="steer")
+    effects = [each for step in world.steps for each in step.decision.effects]
+    assert [each.text[0] for each in effects if isinstance(each, SteerTurn)] == ["x"]

@@ -1,10 +1,11 @@
 """Time in which the host could not act is held against nobody; few steers are offered at a time."""
 
 from supervisor.core.decide import decide
-from supervisor.core.effects import KillWorker, SteerTurn
+from supervisor.core.effects import Decision, KillWorker, SteerTurn
 from supervisor.core.events import Steered, StoodStill, TextArrived, Ticked
 from supervisor.core.policy import Policy
 from supervisor.core.state import BusyMode
+from supervisor.core.turns import OFFERED_CHARACTERS_MAX
 from tests.journal.lives import Life
 from tests.memory_journal import MemoryJournal
 from tests.world import World
@@ -81,6 +82,28 @@ def test_a_turn_refused_after_a_standstill_has_not_waited_for_that_time() -> Non
     world.passes(2.0)
     world.cannot_ask("s/1")
     assert not world.witness.ended
+
+
+def offers(decision: Decision) -> list[str]:
+    return [effect.message for effect in decision.effects if isinstance(effect, SteerTurn)]
+
+
+def test_long_steers_are_offered_one_at_a_time_and_none_overtakes_them() -> None:
+    life = running_life()
+    half = "x" * (OFFERED_CHARACTERS_MAX // 2)
+    texts = {"first": half, "second": half + "x", "short": "and", "third": half}
+    assert [offers(life.say(name, text, BusyMode.STEER)) for name, text in texts.items()] == [
+        ["first"], [], [], [],
+    ]  # fmt: skip
+    who = life.who(life.busy_seat())
+    assert offers(life.tell(Steered(who, "s/1", 1, "first"))) == ["second", "short"]
+    assert offers(life.tell(Steered(who, "s/1", 1, "second"))) == ["third"]
+
+
+def test_a_message_longer_than_all_that_is_offered_is_offered_alone() -> None:
+    life = running_life()
+    assert offers(life.say("long", "x" * (OFFERED_CHARACTERS_MAX + 1), BusyMode.STEER)) == ["long"]
+    assert offers(life.say("short", "and", BusyMode.STEER)) == []
 
 
 def test_steers_are_offered_few_at_a_time_and_in_order() -> None:

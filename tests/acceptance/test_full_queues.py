@@ -1,0 +1,81 @@
+"""Queues that are really full: what cannot be sent is an event or comes later, and nothing is lost."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+
+from supervisor.workers.link import UNSENT_BYTES_MAX
+from tests import warm
+from tests.acceptance.sight import worker_of
+from tests.acceptance.test_messages import taken
+from tests.fake_model import FakeModel
+from tests.service import Listener, Service
+
+HOSTILE = "tests.acceptance.hostile_supervisor"
+# Characters of a message that is a large part of a queue.
+LONG = 1_000_000
+# The same for one that comes back in its answer, which has the same limit.
+ANSWERED = 900_000
+
+
+def steered(service: Service, model: FakeModel, count: int, characters: int) -> tuple[Listener, list[str]]:
+    """Messages for a worker that is stopped in the middle of its turn; and all that were said, by id."""
+    model.set_mode("silent", times=1)
+    sent = [service.say("demo", "hold").message]
+    listener = service.listen("demo")
+    model.wait(lambda requests: len(requests) == 1)
+    os.kill(worker_of(service, "demo"), signal.SIGSTOP)
+    for number in range(count):
+        text = f"{number} ".ljust(characters, "x")
+        sent.append(service.say("demo", text, busy="steer").message)
+    return listener, sent
+
+
+def test_b6_a_worker_whose_queue_is_full_is_an_event_and_nothing_is_lost(
+    make_service: Callable[..., Service], model: FakeModel
+) -> None:
+    """It is stopped, and ended for what it does not read, long before its pulse is missed."""
+    service = make_service(HOSTILE, workers='count = 1\npulse = "60s"')
+    listener, sent = steered(service, model, 10, 90_000)
+    listener.until(lambda: listener.of_type("attempt.lost"))
+    assert listener.of_type("attempt.lost")[0].fields["reason"] == "it does not read its frames"
+    # Whatever the next turns have taken together, none is missing and the order is kept.
+    listener.until(lambda: taken(listener.events) == sent)
+
+
+def test_b6_more_than_a_queue_holds_is_sent_as_the_worker_takes_it(
+    make_service: Callable[..., Service], model: FakeModel
+) -> None:
+    service = make_service(workers='count = 1\npulse = "4s"')
+    assert 14 * LONG > UNSENT_BYTES_MAX
+    listener, sent = steered(service, model, 14, LONG)
+    listener.until(lambda: taken(listener.events) == sent)
+    # The stopped one; those after it read what they are sent.
+    (lost,) = listener.of_type("attempt.lost")
+    assert "sign of life" in lost.fields["reason"]
+
+
+def test_b6_a_client_whose_queue_is_full_gets_every_event_once_when_it_reads_again(service: Service) -> None:
+    command = [sys.executable, "-m", "hermesctl", "--home", str(service.home), "tail", "demo", "--json"]
+    with warm.Popen[str](command, stdout=subprocess.PIPE, text=True) as tail:
+        assert tail.stdout is not None
+        try:
+            service.say("demo", "begin")
+            told = [json.loads(tail.stdout.readline())]
+            os.kill(tail.pid, signal.SIGSTOP)
+            # Each is in two events, and all in far more than its queue and the kernel hold.
+            for letter in "abcd":
+                service.say("demo", letter * ANSWERED, busy="queue")
+            listener = service.listen("demo")
+            listener.until(lambda: len(listener.of_type("turn.done")) == 5)
+            os.kill(tail.pid, signal.SIGCONT)
+            while told[-1].get("turn") != "demo/5" or told[-1]["type"] != "turn.done":
+                told.append(json.loads(tail.stdout.readline()))
+        finally:
+            tail.kill()
+    durable = [(event["seq"], event["type"]) for event in told if "seq" in event]
+    assert durable == [(event.seq, event.type) for event in listener.events][-len(durable) :]
+    assert len(durable) > 15
