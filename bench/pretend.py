@@ -136,13 +136,15 @@ class PretendProcesses:
 
 
 @contextlib.contextmanager
-def pretend_service(home: Path, seats: int, spares: int = 0) -> Iterator[tuple[Places, int]]:
+def pretend_service(
+    home: Path, seats: int, spares: int = 0, module: str = "bench.pretend"
+) -> Iterator[tuple[Places, int]]:
     """The supervisor in a process of its own; gives its places and pid once it can be spoken to."""
     home.mkdir(exist_ok=True)
     (home / "hermes.toml").write_text(SETTINGS.format(seats=seats, spares=spares))
     places = find_places(str(home))
     with (home / "supervisor.telemetry.log").open("wb") as log:
-        process = subprocess.Popen([sys.executable, "-m", "bench.pretend", str(home)], stdout=log, stderr=log)
+        process = subprocess.Popen([sys.executable, "-m", module, str(home)], stdout=log, stderr=log)
     try:
         until(lambda: is_listening(places.control))
         yield places, process.pid
@@ -151,7 +153,7 @@ def pretend_service(home: Path, seats: int, spares: int = 0) -> Iterator[tuple[P
         process.wait(DEADLINE_SECONDS)
 
 
-async def _live(home: str) -> None:
+async def live(home: str) -> None:
     places = find_places(home)
     make_private(places.state)
     journal = Journal.open(places.journal, places.lock)
@@ -159,4 +161,4 @@ async def _live(home: str) -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(_live(sys.argv[1]))
+    uvloop.run(live(sys.argv[1]))

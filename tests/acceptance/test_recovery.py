@@ -1,6 +1,5 @@
 """Whatever is killed and however often it comes back: nothing is lost, nothing is doubled, nothing haunts."""
 
-import itertools
 import json
 import os
 import signal
@@ -15,9 +14,7 @@ import pytest
 
 from hermesctl.client import Client
 from hermesctl.errors import NotRunning
-from ipc.codec import encode
-from ipc.messages import Accepted, Delta, Event, Finished, Hello, Noted, Respond, Submit
-from ipc.sockets import Wire
+from ipc.messages import Accepted, Delta, Event, Noted, Respond, Submit
 from tests.acceptance.sight import (
     alive,
     check_one_owner,
@@ -206,54 +203,39 @@ def test_d6_an_open_tool_call_is_given_back_as_unknown_and_not_repeated(
     assert "outcome unknown" in said_to(model, 1)
 
 
-def test_d7_what_other_processes_and_other_lives_say_changes_nothing(
+def noticed(listener: Listener, turn: str) -> int:
+    """How many notices of a turn were heard."""
+    return sum(isinstance(heard, Noted) and heard.turn == turn for heard in listener.heard)
+
+
+def test_d8_a_running_turn_has_one_notice_and_it_is_gone_with_its_turn(
     service: Service, model: FakeModel
 ) -> None:
-    listener = begin(service, SLOW)
-    restart(service)
-    again = service.listen("demo")
-    again.until(lambda: len(again.of_type("attempt.opened")) == 2)
-    # No process but the worker has a line to speak on: what forges its frames gets at most a client's socket.
-    sockets = [path for path in service.places.runtime.rglob("*") if path.is_socket()]
-    assert {str(path) for path in sockets} <= {service.places.control, service.places.services}
-    wire = Wire()
-    for path, identity in itertools.product(sockets, ("hermesctl-0", "worker-1", "1")):
-        stranger = wire.blocking(str(path), identity)
-        for number, message in enumerate(
-            [
-                Hello(1, 0, 1),
-                Delta("demo", "demo/1", 1, 0, "from the dead"),
-                Finished("demo/1", 1, "an echo"),
-                Finished("demo/1", 2, "a forgery"),
-            ],
-            start=1,
-        ):
-            stranger.send([number.to_bytes(8, "big"), encode(message)])
-    service.interrupt("demo")
-    ended = again.ending("demo/1")
-    wire.close()
-    assert ended.type == "turn.interrupted"
-    assert "from the dead" not in again.words
-    assert again.types() == [*listener.types(), "attempt.lost", "attempt.opened", "turn.interrupted"]
-
-
-def test_d8_a_notice_ends_with_its_turn(service: Service, model: FakeModel) -> None:
-    """Each turn is told to wait by the model and says so; none says it after its end."""
-    listener = service.listen("demo")
-    for number in range(1, 4):
-        service.say("demo", "[[429 retry_after=1]] go")
-        noted = len(listener.notes)
-        listener.until(lambda noted=noted: len(listener.notes) > noted)  # type: ignore[misc]
-        service.interrupt("demo")
-        listener.ending(f"demo/{number}")
-    service.say("demo", "well?")
-    listener.ending("demo/4")
-    ended: set[str] = set()
-    for heard in listener.heard:
-        if isinstance(heard, Event):
-            ended |= {heard.fields["turn"]} if heard.type in ENDINGS else set()
-        elif isinstance(heard, Delta | Noted):
-            assert heard.turn not in ended, f"{heard} after its end"
+    """Follow-ups interrupt turns that give notice: of a wait for the model, or of a tool's output."""
+    listener, other = service.listen("demo"), service.listen("demo")
+    ticks = shell("while :; do echo tick; sleep 0.1; done")
+    texts = ("[[429 retry_after=2]] first", "[[429 retry_after=2]] second", ticks)
+    for number, text in enumerate(texts, start=1):
+        service.say("demo", text)
+        listener.until(lambda number=number: noticed(listener, f"demo/{number}"))  # type: ignore[misc]
+    service.say("demo", "[[429 times=2]] fourth")
+    assert listener.ending("demo/4").type == other.ending("demo/4").type == "turn.done"
+    refused = [
+        str(request.messages[-1]["content"]).split()[-1]
+        for request in model.requests()
+        if request.mode == "429"
+    ]
+    for each in (listener, other):
+        # One for each request that was refused, and no other.
+        for number, word in ((1, "first"), (2, "second"), (4, "fourth")):
+            assert noticed(each, f"demo/{number}") == refused.count(word)
+        ended: set[str] = set()
+        for heard in each.heard:
+            if isinstance(heard, Event):
+                ended |= {heard.fields["turn"]} if heard.type in ENDINGS else set()
+            else:
+                assert heard.turn not in ended, f"{heard} after its end"
+    assert refused.count("fourth") == 2
 
 
 def test_d9_who_speaks_during_the_start_waits_outside_until_recovery_is_done(service: Service) -> None:
@@ -292,11 +274,22 @@ def start_process(service: Service) -> None:
 def test_d10_a_turn_cannot_end_its_host_and_a_resumed_one_knows_that_it_is(
     service: Service, model: FakeModel
 ) -> None:
+    """It aims at the supervisor, and at a process that stands for all others of its user, as this test."""
     assert service.process is not None
-    command = f"kill -9 {service.process.pid}; kill -9 {os.getpid()}; echo survived"
-    service.say("demo", shell(command))
-    listener = service.listen("demo")
-    assert listener.ending("demo/1").type == "turn.done"
+    supervisor = service.process.pid
+    # A group and a session of its own: what is sent to all of either reaches no other process.
+    with subprocess.Popen(["sleep", "300"], start_new_session=True) as other:
+        assert {os.getpgid(pid) for pid in (supervisor, other.pid)} == {supervisor, other.pid}
+        aims = (supervisor, other.pid, f"-{supervisor}", f"-{other.pid}")
+        command = "; ".join(f"kill -9 -- {aim} && echo hit" for aim in aims)
+        # The rest of its own group, and all that it can reach, unless that is more than itself.
+        service.say("demo", shell(f"{command}; kill -0 {other.pid} || kill -9 -1"))
+        listener = service.listen("demo")
+        listener.ending("demo/1")
+        assert other.poll() is None
+        other.kill()
+    results = [str(m["content"]) for request in model.requests() for m in request.messages]
+    assert not [result for result in results if "\nhit" in result]
     assert (service.process.poll(), service.status()["epoch"]) == (None, 1)
     service.say("demo", "[[slow interval=0.05 count=30]] again")
     listener.until(lambda: "word5" in listener.words)

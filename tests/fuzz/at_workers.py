@@ -17,7 +17,7 @@ from bench.pretend import line_of
 from hermesctl.client import Client
 from ipc.admin_messages import Reload
 from ipc.codec import Decoder, encode
-from ipc.messages import Accepted, Assign, FromWorker, Hello, Ready, Show, Submit, Table, ToWorker
+from ipc.messages import Accepted, Ack, Assign, FromWorker, Hello, Ready, Show, Submit, Table, ToWorker
 from ipc.places import Places
 from ipc.sockets import Wire
 from tests.fuzz.mutations import mutated
@@ -40,7 +40,7 @@ class Played:
 
     def __init__(self, wire: Wire, places: Places, seat: int, incarnation: int) -> None:
         self._socket = wire.blocking(line_of(places, incarnation), "worker")
-        self._number = 0
+        self._number = self._acknowledged = 0
         self._assign: Assign | None = None
         self.send(encode(Hello(1, seat, incarnation)))
         self.send(encode(Ready()))
@@ -51,10 +51,21 @@ class Played:
 
     def assigned(self, turn: str) -> Assign | None:
         """The latest Assign, once it is the one of this turn."""
-        while (parts := self._socket.receive(0)) is not None:
-            message = _decoder.decode(parts[0])
-            self._assign = message if isinstance(message, Assign) else self._assign
+        self._read()
         return self._assign if self._assign is not None and self._assign.turn == turn else None
+
+    def all_decided(self) -> bool:
+        """Whether every frame so far was decided: an acknowledgement follows the commit."""
+        self._read()
+        return self._acknowledged == self._number
+
+    def _read(self) -> None:
+        while (parts := self._socket.receive(0)) is not None:
+            match _decoder.decode(parts[0]):
+                case Assign() as assign:
+                    self._assign = assign
+                case Ack(frame=number):
+                    self._acknowledged = number
 
     def close(self) -> None:
         self._socket.close()
