@@ -1,11 +1,12 @@
 """Interrupts of real work: whatever a tool or a worker does, it is gone at once, and what it did is known."""
 
+import contextlib
 import os
 import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,13 @@ import pytest
 from ipc.messages import Event
 from tests.acceptance.sight import alive, calls, descendants, named, shell, sleeper, state_of, worker_of
 from tests.fake_model import FakeModel
-from tests.service import Listener, Service
+from tests.service import Listener, Service, settings_for
 from tests.waiting import until
 
 # From the word of a person to the next turn on a worker, on a machine that has other things to do.
 AT_ONCE_SECONDS = 1.0
+# Of a socket in /proc/net/unix, and in /proc/net/tcp.
+LISTENS, TCP_LISTENS = 0x10000, "0A"
 
 
 @pytest.fixture
@@ -190,37 +193,99 @@ def test_a16_the_next_turn_knows_what_was_said_and_done(
     assert len(set(made)) == 2
 
 
-def test_a17_the_doors_belong_to_their_user_alone(service: Service) -> None:
-    runtime = service.places.runtime
-    assert stat.S_IMODE(runtime.stat().st_mode) == 0o700
-    sockets = [path for path in runtime.rglob("*") if path.is_socket()]
-    assert Path(service.places.control) in sockets
-    assert {stat.S_IMODE(path.stat().st_mode) for path in sockets} == {0o600}
-
-
+# Prints what comes of a connection to each socket that is named.
 KNOCK = """
 import socket, sys
-with socket.socket(socket.AF_UNIX) as door:
-    try:
-        door.connect(sys.argv[1])
-        print("open")
-    except OSError as error:
-        print(type(error).__name__)
+for path in sys.argv[1:]:
+    with socket.socket(socket.AF_UNIX) as door:
+        try:
+            door.connect(path)
+            print("open")
+        except OSError as error:
+            print(type(error).__name__)
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can play another user")
-def test_a17_another_user_cannot_knock(service: Service, tmp_path: Path) -> None:
-    # Everything around the runtime folder is made passable: the folder and the socket alone must refuse.
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == os.geteuid() and folder != Path("/"):
-            folder.chmod(folder.stat().st_mode | stat.S_IXOTH)
-    service.home.chmod(0o711)
-    command = ["/usr/bin/env", "python3", "-c", KNOCK, service.places.control]
-    refused = subprocess.run(command, user=65534, group=65534, capture_output=True, text=True, timeout=30)
-    assert refused.stdout == "PermissionError\n", refused.stderr
-    own = subprocess.run(command, capture_output=True, text=True, timeout=30)
-    assert own.stdout == "open\n"
+def listening(pids: set[int]) -> set[str]:
+    """Every socket on which one of these processes listens: a path, an abstract name, or a TCP address."""
+    found: set[str] = set()
+    for pid in pids:
+        with contextlib.suppress(FileNotFoundError):  # it has ended meanwhile
+            found |= _listens(Path(f"/proc/{pid}"))
+    return found
+
+
+def _listens(process: Path) -> set[str]:
+    inodes, found = set(), set()
+    for descriptor in os.listdir(process / "fd"):
+        with contextlib.suppress(FileNotFoundError):
+            inodes.add(os.readlink(process / "fd" / descriptor).removeprefix("socket:[").removesuffix("]"))
+    for line in (process / "net/unix").read_text().splitlines()[1:]:
+        _, _, _, flags, _, _, inode, *name = line.split()
+        if inode in inodes and int(flags, 16) & LISTENS:
+            found.add(" ".join(name))
+    for kind in ("tcp", "tcp6"):
+        for line in (process / "net" / kind).read_text().splitlines()[1:]:
+            _, address, _, state, _, _, _, _, _, inode, *_ = line.split()
+            if inode in inodes and state == TCP_LISTENS:
+                found.add(address)
+    return found
+
+
+def open_doors(service: Service) -> list[str]:
+    """All but the ends of links to workers: each is connected already, holds one connection, has no name."""
+    assert service.process is not None
+    found = listening(descendants(service.process.pid))
+    link = str(service.places.runtime / "line.sock")
+    assert not Path(link).exists()
+    return sorted(found - {link})
+
+
+def check_refused(doors: list[str]) -> None:
+    """Another user is refused at every door, which our own user finds open."""
+    line = ["/usr/bin/env", "python3", "-c", KNOCK, *doors]
+    own = subprocess.run(line, capture_output=True, text=True, timeout=30)
+    assert own.stdout.split() == ["open"] * len(doors), own.stderr
+    if os.geteuid() == 0:  # only root can play another user
+        other = subprocess.run(line, user=65534, group=65534, capture_output=True, text=True, timeout=30)
+        assert other.stdout.split() == ["PermissionError"] * len(doors), other.stderr
+
+
+@pytest.fixture
+def at_a_long_path(tmp_path: Path, model: FakeModel, shared: Path) -> Iterator[Service]:
+    """Its sockets lie in a folder that every user can come near: that folder and they alone must refuse."""
+    settings = settings_for(model, workers="count = 2", sandbox=f'write = ["{shared}"]')
+    with Service(tmp_path / ("long" * 30), settings) as service:
+        assert service.home not in service.places.runtime.parents
+        yield service
+
+
+def test_a17_every_door_is_closed_to_others_while_draining_too(
+    at_a_long_path: Service, model: FakeModel, shared: Path
+) -> None:
+    """The agent of the running turn tries them itself, when the service drains."""
+    service, gate = at_a_long_path, shared / "open"
+    # Before, the zygote may still rehearse with a server of its own.
+    until(lambda: [row["state"] for row in service.show("workers")] == ["idle"] * 3)
+    doors = open_doors(service)
+    assert doors == sorted([service.places.control, service.places.services])
+    assert stat.S_IMODE(service.places.runtime.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(Path(door).stat().st_mode) for door in doors} == {0o600}
+    check_refused(doors)
+    knock = f"'{sys.executable}' -c '{KNOCK}' {' '.join(doors)}"
+    listener = begin(service, shell(f"until [ -e {gate} ]; do sleep 0.05; done; {knock}"))
+    assert service.hermesctl("drain").returncode == 0
+    assert service.status()["draining"]
+    assert open_doors(service) == doors
+    check_refused(doors)
+    gate.touch()
+    assert listener.ending("demo/1").type == "turn.done"
+    if "namespaces" in service.status()["cell"]:
+        (result,) = [m["content"] for m in model.requests()[-1].messages if m["role"] == "tool"]
+        assert result == "[exit status 0]\n" + "FileNotFoundError\n" * len(doors)
+    # It drains still, and nobody has had a part in it.
+    assert service.status()["draining"]
+    assert len(service.show("turns")) == 1
 
 
 def test_a17_an_agent_reaches_neither_the_doors_nor_the_secrets(
