@@ -17,7 +17,7 @@ from tests.acceptance.sight import named, shell, sleeper
 from tests.checker import check_history
 from tests.fake_model import FakeModel
 from tests.service import Listener, Service, settings_for
-from tests.stt_service.sounds import SAID, clip, file_of, picture_file, samples_of, silence
+from tests.stt_service.sounds import SAID, clip, file_of, samples_of, silence
 from tests.stt_service.wording import errors
 from tests.waiting import until
 from tests.weights import pulled
@@ -40,11 +40,11 @@ def service(spoken_to: Service, model: FakeModel) -> Service:
     return spoken_to
 
 
-def hearing(folder: Path, model: FakeModel, stt: str) -> Service:
+def hearing(folder: Path, model: FakeModel, stt: str, module: str = "supervisor") -> Service:
     home = folder / "home"
     home.mkdir()
     (home / "models").symlink_to(pulled("tiny.en"))
-    return Service(home, settings_for(model, workers="count = 2", stt=stt))
+    return Service(home, settings_for(model, workers="count = 2", stt=stt), module)
 
 
 def stt(service: Service) -> dict[str, Any]:
@@ -199,43 +199,6 @@ def test_c6_a_clip_without_words_interrupts_nobody_and_enters_no_history(
     assert not [text for text in asked(model) if "understood" in text or "microphone" in text]
     users = [each for each in model.requests()[-1].messages if each["role"] == "user"]
     assert len(users) == 2
-
-
-@pytest.mark.parametrize(
-    ("sound", "reason"),
-    [
-        (b"RIFF\x24\x00\x00\x00WAVEfmt nonsense", "cannot be read"),
-        (clip("young_man").read_bytes()[:200], ""),
-        (b"just a text", "text, not sound"),
-        (picture_file("mp4", "mpeg4"), "no sound"),
-    ],
-    ids=["corrupt", "truncated", "text", "video"],
-)
-def test_c7_files_that_are_no_speech_are_refused_by_name(service: Service, sound: bytes, reason: str) -> None:
-    restarts = stt(service)["restarts"]
-    path = service.home / "sound"
-    path.write_bytes(sound)
-    sent = service.hermesctl("send", "c7", "--audio", str(path))
-    assert sent.returncode == 4, (sent.stdout, sent.stderr)
-    assert "will not be answered" in sent.stderr
-    assert reason in sent.stderr
-    assert "hint:" in sent.stderr
-    assert stt(service)["restarts"] == restarts
-
-
-def test_c7_nothing_is_promised_for_what_cannot_be_a_clip(service: Service) -> None:
-    empty, huge = service.home / "empty", service.home / "huge"
-    empty.touch()
-    with huge.open("wb") as file:
-        file.truncate(26 * 1024 * 1024)
-    stored = set(service.places.clips.iterdir())
-    for path, said, code in ((empty, "empty", 5), (huge, "bytes", 5), (Path("/nowhere"), "not exist", 2)):
-        sent = service.hermesctl("send", "c7-door", "--audio", str(path))
-        assert (sent.returncode, said in sent.stderr) == (code, True), sent.stderr
-    assert set(service.places.clips.iterdir()) == stored
-    assert service.show("turns", session="c7-door") == []
-    both = service.hermesctl("send", "c7-door", "words", "--audio", str(empty))
-    assert both.returncode == 2
 
 
 def test_the_same_key_twice_is_one_clip(service: Service) -> None:

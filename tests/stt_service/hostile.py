@@ -15,7 +15,12 @@ from tests.stt_service.sounds import clicks, file_of, music, noise, picture_file
 # Words that are still there in a damaged copy of a clip.
 HEARD = "heard"
 NOTHING = "nothing was understood"
-_UNREADABLE = "cannot be read|no sound could be decoded|nothing was understood|holds no sound"
+# As FFmpeg calls the container of a file that is named otherwise here.
+_CONTAINERS = {"webm": "matroska", "mp4": "mov", "m4a": "mov", "id3": "mp3"}
+
+
+def _unreadable(kind: str) -> str:
+    return f"^the {_CONTAINERS.get(kind, kind)} file cannot be read: "
 
 
 @functools.cache
@@ -72,8 +77,8 @@ def _signs_and_garbage() -> Iterator[tuple[str, tuple[bytes, str]]]:
         "wav": b"RIFF\x00\x10\x00\x00WAVE",
     }
     for name, sign in signs.items():
-        yield f"{name} and chance", (sign + garbage, _UNREADABLE)
-        yield f"{name} alone", (sign, _UNREADABLE)
+        yield f"{name} and chance", (sign + garbage, _unreadable(name))
+        yield f"{name} alone", (sign, _unreadable(name))
 
 
 def wave(
@@ -98,15 +103,15 @@ def wave(
 def _lying_waves() -> Iterator[tuple[str, tuple[bytes, str]]]:
     yield "wav at 1 Hz", (wave(rate=1), "^the clip has 1 samples a second")
     yield "wav at 8 Hz", (wave(rate=8), "^the clip has 8 samples a second")
-    yield "wav at 0 Hz", (wave(rate=0), "samples a second|cannot be read")
-    yield "wav at 2 GHz", (wave(rate=2**31 - 1), "samples a second|cannot be read")
+    yield "wav at 0 Hz", (wave(rate=0), _unreadable("wav"))
+    yield "wav at 2 GHz", (wave(rate=2**31 - 1), "^the clip has 2,147,483,647 samples a second")
     yield "8 channels at 192 kHz", (wave(192_000, 8, 24), "^the clip has 192,000 samples a second")
-    yield "255 channels", (wave(channels=255), "^the clip has 255 channels|cannot be read")
-    yield "no channels", (wave(channels=0), "channels|cannot be read")
-    yield "no bits", (wave(bits=0), _UNREADABLE)
-    yield "an unknown codec", (wave(form=0x1234), _UNREADABLE)
-    yield "a wav that says 37 hours", (wave(size=2**32 - 2), f"says it lasts|{NOTHING}")
-    yield "a wav without data", (wave(size=0), _UNREADABLE)
+    yield "255 channels", (wave(channels=255), "^the clip has 255 channels")
+    yield "no channels", (wave(channels=0), "^the clip has 0 channels")
+    yield "no bits", (wave(bits=0), _unreadable("wav"))
+    yield "an unknown codec", (wave(form=0x1234), _unreadable("wav"))
+    yield "a wav that says 37 hours", (wave(size=2**32 - 2), f"^{NOTHING}")
+    yield "a wav without data", (wave(size=0), f"^{NOTHING}")
     yield "a flac that says 24 hours", (_flac_of(86_400), "^the clip says it lasts 86,400 s")
     long = file_of(silence(1200), "flac", rate=16_000)
     yield "a flac of twenty minutes", (long, "^the clip says it lasts 1,200 s")
@@ -126,15 +131,15 @@ def _damaged() -> Iterator[tuple[str, tuple[bytes, str]]]:
     for kind in ("ogg", "mp3", "webm", "flac", "wav", "aac"):
         whole = file_of(speech, kind)
         yield f"{kind}, its second half lost", (whole[: len(whole) // 2], HEARD)
-        yield f"{kind}, cut after 40 bytes", (whole[:40], _UNREADABLE)
+        yield f"{kind}, cut after 40 bytes", (whole[:40], _unreadable(kind))
     whole = file_of(speech, "m4a")
-    yield "m4a, its second half lost", (whole[: len(whole) // 2], _UNREADABLE)
+    yield "m4a, its second half lost", (whole[: len(whole) // 2], _unreadable("m4a"))
     chance = random.Random(5)
     for kind in ("ogg", "mp3", "flac", "webm", "m4a"):
         hurt = bytearray(file_of(speech, kind))
         for _ in range(20):
             hurt[chance.randrange(200, len(hurt))] ^= 0xFF
-        yield f"{kind} with twenty flipped bytes", (bytes(hurt), f"{HEARD}|{_UNREADABLE}")
+        yield f"{kind} with twenty flipped bytes", (bytes(hurt), f"{HEARD}|^{NOTHING}")
     mp3 = file_of(speech, "mp3")
     middle = len(mp3) // 3
     yield "mp3 with a hole of chance", (mp3[:middle] + chance.randbytes(4000) + mp3[middle + 4000 :], HEARD)
