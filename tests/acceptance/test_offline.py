@@ -73,7 +73,8 @@ def offline(tmp_path: Path, model: FakeModel) -> Iterator[Offline]:
     home = tmp_path / "home"
     home.mkdir()
     (home / "models").symlink_to(pulled("tiny.en"))
-    with Offline(home, settings_for(model, workers="count = 1", stt="echo = true")) as service:
+    service = Offline(home, settings_for(model, workers="count = 1", stt="echo = true"))
+    with service:
         yield service
 
 
