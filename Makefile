@@ -51,8 +51,8 @@ check: $(INSTALLED_DEV) ## what a change is tried with while it is made: lint, t
 rules: $(INSTALLED_DEV)
 	HERMES_SIMULATION_EXAMPLES=50 $(PYTEST) -q tests/core tests/simulation/test_simulation.py tests/test_house_rules.py tests/test_docs.py
 
-soak: $(INSTALLED_DEV) ## break the service at random for MINUTES=5, then check that nothing was lost
-	$(BIN)/python -m tests.soak --minutes $(MINUTES)
+soak: $(INSTALLED_DEV) ## break the service at random for MINUTES=5 (SEED=N repeats one), then check that nothing was lost
+	$(BIN)/python -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 # A sample per changed module, at a minute or more each: all faults of all modules would take days.
 mutants: $(INSTALLED_DEV) ## plant faults in the modules that changed since SINCE=, and show which go unnoticed

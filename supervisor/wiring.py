@@ -239,6 +239,8 @@ class Parts:
             environment=self._environment,
             services=self.services.rows,
             stale_frames=lambda: self.router.stale_frames,
+            links=lambda: self.router.link_count,
+            subscriptions=lambda: self.subscriptions.count,
             waits_for=self.shutdown.waits_for,
         )
         lifecycle = self._lifecycle

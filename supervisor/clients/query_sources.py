@@ -38,6 +38,8 @@ class Parts:
     environment: Mapping[str, str]
     services: Callable[[], Sequence[dict[str, Any]]]
     stale_frames: Callable[[], int]
+    links: Callable[[], int]
+    subscriptions: Callable[[], int]
     waits_for: Callable[[], str]
 
 
@@ -72,6 +74,8 @@ def make_views(parts: Parts) -> Views:
         journal=parts.places.journal,
         services=parts.services,
         stale_frames=parts.stale_frames,
+        links=parts.links,
+        subscriptions=parts.subscriptions,
         trouble=trouble,
     )
     return Views(

@@ -75,6 +75,10 @@ class Subscriptions:
         self._socket = socket
         self._streamed = streamed
 
+    @property
+    def count(self) -> int:
+        return sum(map(len, self._subscribers.values()))
+
     def has_room(self, identity: bytes) -> bool:
         """Return whether the client may have another subscription."""
         return len(self._subscribers.get(identity, ())) < FOLLOWS_MAX

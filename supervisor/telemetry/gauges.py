@@ -25,6 +25,8 @@ class Gauges:
         journal: Path,
         services: Callable[[], Sequence[Mapping[str, Any]]],
         stale_frames: Callable[[], int],
+        links: Callable[[], int],
+        subscriptions: Callable[[], int],
         trouble: Callable[[], object | None],
     ) -> None:
         """`stale_frames` are those that were dropped before a decision."""
@@ -34,6 +36,8 @@ class Gauges:
         self._journal = journal
         self._services = services
         self._stale_frames = stale_frames
+        self._links = links
+        self._subscriptions = subscriptions
         self._trouble = trouble
         self._families = self._make()
 
@@ -91,6 +95,9 @@ class Gauges:
             ),
             Read("hermes_journal_bytes", "gauge", "The journal and its log of writes.", self._journal_bytes),
             Read("hermes_journal_stuck", "gauge", "1 while the journal takes nothing.", self._stuck),
+            Read("hermes_timers", "gauge", "Deadlines in the heap.", lambda: len(state.deadlines)),
+            Read("hermes_links", "gauge", "Links to worker processes.", self._links),
+            Read("hermes_subscriptions", "gauge", "Subscriptions of all clients.", self._subscriptions),
             Read("hermes_memory_bytes", "gauge", "Resident memory of the supervisor alone.", _memory_bytes),
             Read(
                 "hermes_frames_stale_total",

@@ -114,6 +114,10 @@ class Router:
         self._frame_contained = contain.around("worker", self._frame_arrived, self._frame_failed)
         self._pulse_contained = contain.around("worker", self._pulse_arrived, self._frame_failed)
 
+    @property
+    def link_count(self) -> int:
+        return len(self._lines)
+
     def open(self, engine: FrameSink, known: LiveProcesses) -> None:
         self._engine = engine
         self._known = known

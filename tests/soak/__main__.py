@@ -3,6 +3,7 @@
 import argparse
 import random
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from tests.soak.soak import soak
@@ -16,4 +17,4 @@ if __name__ == "__main__":
     arguments = parser.parse_args()
     print(f"soaking for {arguments.minutes:g} minutes with seed {arguments.seed}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        print(soak(Path(folder), arguments.minutes * 60, arguments.seed))
+        print(soak(Path(folder), arguments.minutes * 60, arguments.seed, partial(print, flush=True)))
