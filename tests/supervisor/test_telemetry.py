@@ -234,6 +234,8 @@ def test_gauges_are_read_from_state_files_and_services(tmp_path: Path) -> None:
         journal=journal,
         services=lambda: services,
         stale_frames=lambda: 5,
+        links=lambda: 3,
+        subscriptions=lambda: 2,
         trouble=lambda: trouble[0] if trouble else None,
     )
 
@@ -247,6 +249,7 @@ def test_gauges_are_read_from_state_files_and_services(tmp_path: Path) -> None:
     state.workers = {0: Worker(0, state=WorkerState.IDLE), 1: Worker(1)}
     found = read()
     assert (found["starts_total"], found["frames_stale_total"], found["journal_bytes"]) == (4, 5, 5)
+    assert (found["links"], found["subscriptions"]) == (3, 2)
     assert (found["service_ready,stt"], found["service_ready,model"]) == (1, 0)
     assert (found["service_restarts_total,stt"], found["journal_stuck"]) == (2, 0)
     assert (found["seats,idle"], found["seats,resting"], found["seats,busy"]) == (1, 1, 0)
