@@ -19,7 +19,9 @@ from collections import Counter
 from collections.abc import Callable
 
 from ipc.channel import Budget, Channel, Receive
+from ipc.codec import encode
 from ipc.errors import PlaceError
+from ipc.messages import Answer
 from ipc.zmtp import Sent
 
 # Every client of this host, and as many again; a supervisor may open 1,024 descriptors or more.
@@ -79,6 +81,10 @@ class Server:
         """Sends to the peer whose identity is the first part; never blocks."""
         peer = self._known.get(parts[0])
         return Sent.GONE if peer is None else peer.channel.send(parts[1:])
+
+    def answer(self, identity: bytes, number: bytes, message: Answer) -> None:
+        """Answers the request of that number."""
+        self.send([identity, number, encode(message)])
 
     def close(self, flush_seconds: float = 0.0) -> None:
         """Drops every peer, after waiting at most `flush_seconds` for the kernel to accept unsent bytes."""

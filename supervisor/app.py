@@ -15,7 +15,7 @@ from ipc.messages import Refused
 from ipc.places import Places, remove_stand_in
 from ipc.server import Server
 from ipc.time_budgets import PROCESSES_END_SECONDS
-from supervisor.clients.control import Reply
+from supervisor.clients.changes import Reply
 from supervisor.clock import monotonic
 from supervisor.config.settings import Settings
 from supervisor.containment import Fault, trace_of

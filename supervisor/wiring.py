@@ -13,7 +13,8 @@ from ipc.codec import encode
 from ipc.messages import Noted
 from ipc.places import Places
 from supervisor.clients import query_sources
-from supervisor.clients.control import Control, Reply
+from supervisor.clients.changes import Changes, Reply
+from supervisor.clients.control import Control
 from supervisor.clients.interrupts import Interrupts
 from supervisor.clients.queries import in_short
 from supervisor.clients.subscriptions import Subscriptions
@@ -244,20 +245,26 @@ class Parts:
             waits_for=self.shutdown.waits_for,
         )
         lifecycle = self._lifecycle
-        self.control = Control(
-            care=self.upkeep.journal,
-            clip_fault=self.upkeep.clips.fault,
+        views = query_sources.make_views(sources)
+        changes = Changes(
             engine=self.engine,
             interrupts=self._interrupts,
             trouble=self._disk_space.trouble,
-            subscriptions=self.subscriptions,
-            views=query_sources.make_views(sources),
+            views=views,
+            clip_fault=self.upkeep.clips.fault,
             live=self.live,
-            reload=lifecycle.reload_asked,
             after_frames=self.router.after_frames,
             stop=lambda: lifecycle.end(0),
             hand_over=lifecycle.hand_over_asked,
             refused=self.metrics.refused.add,
+            contain=self.contain,
+        )
+        self.control = Control(
+            changes=changes,
+            subscriptions=self.subscriptions,
+            views=views,
+            care=self.upkeep.journal,
+            reload=lifecycle.reload_asked,
             contain=self.contain,
         )
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ipc import paging
 from supervisor import enrichment, entry
-from supervisor.clients import control, queries, subscriptions
+from supervisor.clients import changes, queries, subscriptions
 from supervisor.core.events import Finished
 from supervisor.core.state import session_of
 from supervisor.decider import Decider
@@ -78,7 +78,7 @@ def main() -> None:
 
     plant(queries.Views, "show", lambda self, request: request.session == "bad view")
     plant(queries.Views, "show", _break_a_callback)
-    plant(control.Control, "_submit", lambda self, request, *rest, **named: request.session == "bad request")
+    plant(changes.Changes, "_submit", lambda self, request, *rest, **named: request.session == "bad request")
     plant(paging, "done", lambda turns, note="": "bad answer" in note)
     plant(journal_care, "stats", lambda path: True)
     plant(enrichment.Lookup, "_wake", lambda self, name: name == "bad lookup")
