@@ -97,7 +97,10 @@ class PlayedWorkers:
         worker.send(encode(message))
 
     def send(self, body: bytes) -> None:
-        self._at_work()[0].send(body)
+        """Returns when the frame was read: a worker that is about to be killed for it says nothing more."""
+        worker, _ = self._at_work()
+        worker.send(body)
+        until(lambda: worker.all_decided() or not self._is_alive(worker))
 
     def send_changed(self, seed: int, count: int) -> None:
         whole = [frame(smallest(struct)) for struct in structs(FromWorker)]
@@ -146,6 +149,10 @@ class PlayedWorkers:
             self._said += 1
             self._client.ask(Submit(f"s{self._said}", "hello", "key"), Accepted)
         return None
+
+    def _is_alive(self, worker: Played) -> bool:
+        self._bury({row["incarnation"] for row in self._client.rows(Show("workers"))})
+        return worker in self._played.values()
 
     def _bury(self, alive: set[int]) -> None:
         for incarnation in self._played.keys() - alive:

@@ -29,7 +29,7 @@ from ipc.messages import (
     Unsubscribe,
 )
 from supervisor.clients import scaling
-from supervisor.clients.control import message_id
+from supervisor.clients.changes import message_id
 from tests.raw_client import RawClient
 from tests.supervisor.puppet_service import PuppetService
 from tests.waiting import until
