@@ -23,6 +23,7 @@ from supervisor.workers.link import (
     UNACKNOWLEDGED_BYTES_MAX,
     UNACKNOWLEDGED_FRAMES_MAX,
     UNSENT_BYTES_MAX,
+    LineFault,
 )
 from supervisor.workers.router import Router
 from tests.no_containment import uncontained
@@ -251,5 +252,64 @@ def test_h5_a_worker_that_waits_for_its_acknowledgements_may_say_any_number_of_f
                 stage.router.acknowledge()
             assert stage.reasons() == []
             await soon(lambda: [encode(wire.Ack(5000))] in stage.received)
+
+    asyncio.run(act())
+
+
+def test_h5_bytes_that_were_acknowledged_count_no_more(tmp_path: Path) -> None:
+    """Frames of a megabyte, each acknowledged: together they are more than may be on the way at once."""
+    content = b"x" * 1_000_000
+
+    async def act() -> None:
+        with Stage(tmp_path) as stage:
+            stage.play().send([b"", b""])
+            await soon(lambda: stage.router.stale_frames == 1)
+            line = stage.router._lines[WHO.incarnation]
+            for number in range(1, 2 * UNACKNOWLEDGED_BYTES_MAX // len(content)):
+                assert line.take([number.to_bytes(8), content]) is content
+                stage.router.all_taken()
+                stage.router.acknowledge()
+            assert line.acknowledged == line.received
+            assert line.take([b"too", b"many", b"parts"]) is None
+
+    asyncio.run(act())
+
+
+def test_h5_bytes_on_the_way_are_bounded(tmp_path: Path) -> None:
+    content = b"x" * 1_000_000
+
+    async def act() -> None:
+        with Stage(tmp_path) as stage:
+            stage.play()
+            line = stage.router._lines[WHO.incarnation]
+            most = UNACKNOWLEDGED_BYTES_MAX // len(content)
+            for number in range(1, most + 1):
+                line.take([number.to_bytes(8), content])
+            with pytest.raises(LineFault, match="did not wait"):
+                line.take([(most + 1).to_bytes(8), content])
+
+    asyncio.run(act())
+
+
+def test_only_frames_in_the_batch_are_acknowledged(tmp_path: Path) -> None:
+    """One that comes while the batch is being committed is safe with the next one."""
+
+    async def act() -> None:
+        with Stage(tmp_path) as stage:
+            worker = stage.play()
+            worker.send([(1).to_bytes(8), BEAT])
+            await soon(lambda: len(stage.posts.events) == 1)
+            stage.router.acknowledge()
+            stage.router.all_taken()
+            worker.send([(2).to_bytes(8), BEAT])
+            await soon(lambda: len(stage.posts.events) == 2)
+            stage.router.acknowledge()
+            await soon(lambda: stage.received)
+            assert stage.received == [[encode(wire.Ack(1))]]
+            stage.router.all_taken()
+            stage.router.acknowledge()
+            stage.router.acknowledge()
+            await soon(lambda: len(stage.received) == 2)
+            assert stage.received[1] == [encode(wire.Ack(2))]
 
     asyncio.run(act())

@@ -2,8 +2,11 @@
 
 import asyncio
 import math
+import os
 import sqlite3
 import stat
+from contextlib import closing
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 
@@ -162,3 +165,60 @@ def test_rows_that_contradict_each_other_are_found(tmp_path: Path) -> None:
         "1 sessions do not agree with their events",
         "1 messages were taken by turns that are not there",
     )
+
+
+def test_a_turn_that_ended_lately_stays_however_early_it_began(journal: Journal) -> None:
+    """The first two ended before the limit, one after it, and one at it."""
+    for number, ended_at in enumerate((5.0, 5.0, 20.0, 10.0), start=1):
+        *begun, failed = ended("s", number)
+        journal.commit_now([*begun, replace(failed, at=ended_at)])
+    pruning = Pruning(before=10.0)
+    asyncio.run(journal.prune(pruning))
+    assert pruning.removed["turns"] == 2
+    assert [journal.read.turn_story(f"s/{number}") is not None for number in range(1, 5)] == [
+        False, False, True, True
+    ]  # fmt: skip
+    assert seqs(journal, "s") == list(range(7, 13))
+
+
+def test_the_first_message_of_all_is_forgotten_too(journal: Journal) -> None:
+    journal.commit_now([accepted(1, "gone")])
+    journal.commit_now([MessageDropped(session="gone", at=1.0, seq=2, message="m_gone_1", by="test")])
+    journal.commit_now([accepted(2, "young", seq=1)])
+    journal.commit_now([MessageDropped(session="young", at=20.0, seq=2, message="m_young_2", by="test")])
+    pruning = Pruning(before=10.0)
+    asyncio.run(journal.prune(pruning))
+    assert pruning.removed["messages"] == 1
+    assert journal.read.message_story("m_gone_1") is None
+    assert journal.read.message_story("m_young_2") is not None
+
+
+def test_a_long_feed_is_forgotten_to_its_end(journal: Journal) -> None:
+    journal.commit_now([record for number in range(1, 301) for record in ended("s0", number)])
+    asyncio.run(journal.prune(Pruning(before=inf)))
+    assert seqs(journal, "s0") == []
+    assert journal.read.is_forgotten("s0")
+
+
+def test_a_backup_is_of_one_moment_private_and_one_file_without_free_pages(
+    tmp_path: Path, journal: Journal
+) -> None:
+    fill(journal, 1, 60)
+    asyncio.run(journal.prune(Pruning(before=50.0)))
+
+    def write_on() -> bool:
+        journal.commit_now([accepted(1, f"late{journal.transactions}")])
+        return False
+
+    before = os.umask(0o022)
+    try:
+        maintenance.backup(tmp_path / "journal.db", tmp_path / "copy.db", write_on)
+    finally:
+        os.umask(before)
+    copied = maintenance.stats(tmp_path / "copy.db")
+    assert stat.S_IMODE((tmp_path / "copy.db").stat().st_mode) == 0o600
+    assert (copied["rows"]["sessions"], copied["free_bytes"]) == (1, 0)
+    with closing(sqlite3.connect(tmp_path / "copy.db")) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    with pytest.raises(JournalError, match="cannot be written"):
+        maintenance.backup(tmp_path / "journal.db", tmp_path / "absent" / "copy.db", lambda: False)
