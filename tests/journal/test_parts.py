@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -198,7 +199,7 @@ def _session(**other: Any) -> State:
     waiting = Message("m_2", "text", BusyMode.QUEUE, 2.0, seq=4)
     turn = Turn("s/1", "s", (Message("m_1", "first", BusyMode.QUEUE, 1.0, seq=1),), 1.0)
     state = State(Policy(), epoch=1)
-    state.sessions["s"] = Session("s", seq=4, turns=1, turn=turn, waiting=[waiting])
+    state.sessions["s"] = Session("s", seq=4, turns=1, turn=turn, waiting=deque([waiting]))
     for name, value in other.items():
         setattr(state.sessions["s"], name, value)
     return state
@@ -212,9 +213,9 @@ def test_a_snapshot_differs_where_the_durable_part_does() -> None:
     assert snapshot["s"].turn.messages[0].id == "m_1"
     assert snapshot != durable(_session(seq=5))
     assert snapshot != durable(_session(turn=None))
-    assert snapshot != durable(_session(waiting=[]))
+    assert snapshot != durable(_session(waiting=deque()))
     # A session at rest may be in memory or not.
-    assert durable(_session(turn=None, waiting=[])) == {}
+    assert durable(_session(turn=None, waiting=deque())) == {}
 
 
 def test_reads_of_a_closed_file_are_named_errors(tmp_path: Path) -> None:

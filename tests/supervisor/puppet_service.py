@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -127,10 +127,16 @@ class PuppetService:
 
     def next_to(self, number: int) -> Answer:
         """What comes next under the number of a request."""
-        while True:
+        return self.next_to_each([number])[number]
+
+    def next_to_each(self, numbers: Sequence[int]) -> dict[int, Answer]:
+        """The same for several requests, in whatever order they are answered."""
+        found: dict[int, Answer] = {}
+        while len(found) < len(numbers):
             arrived = until(lambda: self.client.receive(_LOOK_SECONDS))
-            if arrived is not None and arrived[0] == number:
-                return arrived[1]
+            if arrived is not None and arrived[0] in numbers:
+                found.setdefault(*arrived)
+        return found
 
     def rows(self, what: Any, **narrowed: Any) -> list[dict[str, Any]]:
         return list(self.client.rows(Show(what, **narrowed)))

@@ -54,9 +54,9 @@ def test_a_turn_is_ended_and_answered_at_once_and_recorded_once(
         if is_behind:
             begin_commit(service)
         numbers = [service.client.post(Interrupt("s", "me")) for _ in range(2)]
-        for number in numbers:
-            killed = Killed("s/1", 1, True, 0.1, "puppets")
-            assert service.next_to(number) == Done(("s/1",), killed=(killed,), unwritten=NOT_BACK)
+        killed = Killed("s/1", 1, True, 0.1, "puppets")
+        done = Done(("s/1",), killed=(killed,), unwritten=NOT_BACK)
+        assert service.next_to_each(numbers) == {number: done for number in numbers}
         assert time.monotonic() - began < AT_ONCE_SECONDS
         assert service.rows("turns", session="s")[0]["state"] == "running"
     row = service.until_state("s/1", "interrupted")
