@@ -2,18 +2,20 @@
 
 import asyncio
 import resource
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from supervisor.core.policy import Policy
 from supervisor.journal.errors import JournalError, JournalFenced, JournalUnwritable
-from supervisor.journal.group_commit import CHECKPOINT_PAGES_IDLE, GROUP_COMMITS_MAX
+from supervisor.journal.group_commit import CHECKPOINT_PAGES_IDLE, GROUP_COMMITS_MAX, Commit
 from supervisor.journal.journal import Journal
 from tests.journal.lives import accepted
 from tests.memory_journal import MemoryJournal
+from tests.waiting import DEADLINE_SECONDS
 
 
 async def all_at_once(journal: Journal | MemoryJournal, sessions: int) -> list[BaseException | None]:
@@ -159,3 +161,19 @@ def test_every_commit_gets_an_outcome_when_the_journals_thread_breaks(journal: J
     assert all(journal.read.session_seq(f"s{each}") == 1 for each in written)
     assert journal.read.counts().get("waiting", 0) == len(written)
     journal.close()
+
+
+def test_a_stop_behind_commits_that_wait_lets_them_be_written_and_ends(
+    journal: Journal, tmp_path: Path
+) -> None:
+    """The stop sign is gathered together with the commits before it."""
+    outcomes: list[JournalError | None] = []
+    with closing(sqlite3.connect(tmp_path / "journal.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        for number in (1, 2, 3):
+            journal._group_commit.put(Commit([accepted(number)], outcomes.append, None))
+        journal._group_commit._queue.put(None)
+        other.execute("ROLLBACK")
+    journal._group_commit._thread.join(DEADLINE_SECONDS)
+    assert not journal._group_commit._thread.is_alive()
+    assert outcomes == [None, None, None]

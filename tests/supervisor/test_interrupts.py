@@ -8,17 +8,28 @@ from pathlib import Path
 import pytest
 
 from ipc.message_parts import Killed
-from ipc.messages import Accepted, Done, Interrupt, Refused, Submit
+from ipc.messages import Accepted, Done, Interrupt, Refused, Show, Submit
+from supervisor.clients.interrupts import Interrupts, Outcome
+from supervisor.core.events import InterruptAsked
+from supervisor.journal import journal
+from tests.supervisor import test_engine
 from tests.supervisor.puppet_service import PuppetService
+from tests.waiting import soon, until
 
-# While the commit is waited for; after SQLite's five seconds it has failed, and is begun again.
-UNWRITTEN = ("a commit of the journal has not come back", "the journal ")
+NOT_BACK = "a commit of the journal has not come back"
+# How long SQLite waits for a lock before a commit fails: in these tests it never does.
+BUSY_SECONDS = 600.0
 
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[PuppetService]:
-    with PuppetService(tmp_path / "home") as made:
+    with PuppetService(tmp_path / "home", prepare=wait_for_the_lock) as made:
         yield made
+
+
+def wait_for_the_lock() -> None:
+    assert hasattr(journal, "_BUSY_SECONDS")
+    journal._BUSY_SECONDS = BUSY_SECONDS
 
 
 @contextmanager
@@ -55,10 +66,15 @@ def test_a_turn_is_ended_and_answered_at_once_and_recorded_once(
             assert isinstance(answer, Done)
             assert answer.turns == ("s/1",)
             assert answer.killed == (Killed("s/1", 1, True, 0.1, "puppets"),)
-            assert answer.unwritten.startswith(UNWRITTEN)
+            assert answer.unwritten == NOT_BACK
         assert service.rows("turns", session="s")[0]["state"] == "running"
     row = service.until_state("s/1", "interrupted")
     assert row["ended_by"] == "me"
+    latest = service.client.post(Show("status"))
+    arrived = [until(lambda: service.client.receive(1.0))]
+    while arrived[-1] is not None and arrived[-1][0] != latest:
+        arrived.append(until(lambda: service.client.receive(1.0)))
+    assert not {each[0] for each in arrived if each is not None} & set(numbers), "answered twice"
     types = [event["type"] for event in service.rows("story", id="s/1") if "type" in event]
     assert types.count("turn.interrupted") == 1
 
@@ -90,5 +106,18 @@ def test_a_turn_that_waits_for_its_worker_is_not_ended_before_its_record(service
         answer = service.ask(Interrupt("s", "me"))
         assert isinstance(answer, Done)
         assert (answer.turns, answer.killed) == (("s/1",), ())
-        assert answer.unwritten.startswith(UNWRITTEN)
+        assert answer.unwritten == NOT_BACK
     service.until_state("s/1", "interrupted")
+
+
+def test_nothing_is_kept_of_an_interrupt_that_is_recorded(tmp_path: Path) -> None:
+    async def act(stage: test_engine.Stage) -> None:
+        told: list[Outcome] = []
+        interrupts = Interrupts(stage.engine, lambda incarnation: None, stage)
+        interrupts.ask(InterruptAsked("s", "me"), told.append)
+        await soon(lambda: told)
+        kept = (interrupts._unrecorded, interrupts._awaiting, interrupts._proofs)
+        assert kept == ({}, {}, {})
+        assert told[0].unwritten == ""
+
+    test_engine.play(tmp_path, act)

@@ -2,14 +2,17 @@
 
 import os
 import signal
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from ipc.admin_messages import Care, Reload, Scale, Stop
-from ipc.messages import Accepted, Done, Interrupt, Refused, Submit, Table
+from ipc.admin_messages import Care, Drain, Reload, Scale, Stop
+from ipc.messages import Accepted, Done, Interrupt, Queue, Refused, Submit, Table
 from ipc.places import is_listening
+from supervisor.journal import journal
 from tests.supervisor.puppet_service import SETTINGS, PuppetService
 from tests.waiting import until
 
@@ -121,3 +124,47 @@ def test_a_scale_is_not_overruled_by_another_change(service: PuppetService) -> N
     service.places.settings_file.write_text(SETTINGS.replace("nobody asks it", "another"))
     assert isinstance(service.ask(Reload()), Table)
     assert service.status()["seats"] == 4
+
+
+def fail_at_once() -> None:
+    """A commit waits for SQLite's lock for a moment only."""
+    assert hasattr(journal, "_BUSY_SECONDS")
+    journal._BUSY_SECONDS = 0.05
+
+
+def test_without_a_disk_only_what_needs_no_record_is_served(tmp_path: Path) -> None:
+    with PuppetService(tmp_path / "home", prepare=fail_at_once) as service:
+        say(service, "s", "say wait")
+        service.until_state("s/1", "running")
+        with closing(sqlite3.connect(service.places.journal, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            waiting = service.client.post(Submit("t", "finish", "k"))
+            until(lambda: service.status()["state"] == "stuck")
+            assert any(hint.startswith("nothing is accepted for ") for hint in service.status()["hints"])
+            for request in (Submit("u", "x", "k"), Queue("s", "clear"), Drain(), Scale(seats=3)):
+                refused = service.ask(request)
+                assert isinstance(refused, Refused), request
+                assert refused.retry_after_seconds == 5.0
+            assert service.ask(Queue("s")) == Table(())
+            interrupted = service.ask(Interrupt("s", "me"))
+            assert isinstance(interrupted, Done)
+            assert len(interrupted.killed) == 1
+            assert "database is locked" in interrupted.unwritten
+            assert service.ask(Interrupt("s", "me")) == interrupted
+            other.execute("ROLLBACK")
+        assert isinstance(service.next_to(waiting), Accepted)
+        until(lambda: service.status()["state"] == "ready")
+        service.until_state("s/1", "interrupted")
+        service.until_state("t/1", "done")
+
+
+def test_a_stop_without_a_disk_does_not_wait_for_it(tmp_path: Path) -> None:
+    with (
+        PuppetService(tmp_path / "home", prepare=fail_at_once) as service,
+        closing(sqlite3.connect(service.places.journal, isolation_level=None)) as other,
+    ):
+        other.execute("BEGIN IMMEDIATE")
+        service.client.post(Submit("t", "finish", "k"))
+        until(lambda: service.status()["state"] == "stuck")
+        assert service.ask(Stop()) == Done(note="stopping; what is in the journal stands")
+        until(service._has_ended)
