@@ -7,9 +7,13 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from ipc.service_messages import ServiceStart
 from ipc.stt_messages import Transcribed
 from ipc.zmtp import Sent
 from supervisor.services import Needed, RestartPolicy
+from supervisor.services.child import Child
 from tests.services.watching import PATIENCE_SECONDS, has_ended, pretend, running
 from tests.waiting import soon
 
@@ -317,3 +321,38 @@ def test_the_log_of_a_running_service_is_bounded_and_what_was_in_it_is_set_aside
             assert older.stat().st_size >= 5_000_000
 
     run(story())
+
+
+def test_a_log_that_is_large_at_a_start_is_set_aside_and_last_words_are_of_this_process() -> None:
+    async def story() -> None:
+        async with running(pretend("crash")) as watched:
+            await watched.seen("resting")
+            log = Path(watched.endpoint).parent / "logs" / "crash.log"
+            with log.open("ab") as opened:
+                opened.write(b"x" * 5_000_000 + b"\n")
+            older = log.with_suffix(".log.1")
+            await soon(older.exists)
+            assert log.stat().st_size < 1_000_000
+            failed = await watched.seen("failed")
+            assert "these are my last words" in failed.detail
+
+    run(story())
+
+
+def test_processes_that_have_ended_leave_no_descriptor_open() -> None:
+    async def story() -> None:
+        async with running(pretend("crash")) as watched:
+            await watched.seen("resting")
+            before = len(os.listdir("/proc/self/fd"))
+            await watched.seen("failed", times=3)
+            # At most one process runs at a time: it has a descriptor of its own.
+            assert len(os.listdir("/proc/self/fd")) <= before + 1
+
+    run(story())
+
+
+def test_orders_that_would_block_the_loop_are_refused(tmp_path: Path) -> None:
+    orders = ServiceStart("serve", 1, "endpoint", "identity", {"words": "x" * 70_000}, os.getpid())
+    with pytest.raises(ValueError, match="the orders of serve are"):
+        Child.start("tests.services.pretend_service", orders, tmp_path / "log", (), lambda status: None)
+    assert os.listdir(tmp_path) == []

@@ -70,6 +70,15 @@ def test_free_memory_is_what_the_host_can_give(host: Host) -> None:
     assert host.free_bytes() == 4 * _MIB
 
 
+def test_a_line_without_its_number_sets_no_limit(host: Host) -> None:
+    (host.proc / "meminfo").write_text("MemAvailable:\n")
+    host.write("a", "memory.stat", "inactive_file \n")
+    assert host.free_bytes() is None
+    host.write("a", "memory.max", f"{100 * _MIB}\n")
+    host.write("a", "memory.current", f"{90 * _MIB}\n")
+    assert host.free_bytes() == 10 * _MIB
+
+
 def test_a_group_may_end_sooner_and_its_cache_is_room(host: Host) -> None:
     (host.proc / "meminfo").write_text("MemAvailable: 999999 kB\n")
     host.write("a", "memory.max", f"{100 * _MIB}\n")
@@ -77,6 +86,9 @@ def test_a_group_may_end_sooner_and_its_cache_is_room(host: Host) -> None:
     assert host.free_bytes() == 10 * _MIB
     host.write("a", "memory.stat", f"anon 1\ninactive_file {30 * _MIB}\n")
     assert host.free_bytes() == 40 * _MIB
+    # A group over its limit has no room, and not less than none.
+    host.write("a", "memory.current", f"{150 * _MIB}\n")
+    assert host.free_bytes() == 0
     host.write("a", "memory.max", "max\n")
     assert host.free_bytes() == 999999 * 1024
 

@@ -6,10 +6,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from supervisor.clock import Clock
+from supervisor.core import effects, records
+from supervisor.core.reasons import EndReason, Reason
+from supervisor.core.state import TurnState, Verdict, Who
 from supervisor.telemetry.log import Log
 
 _WRITER = """
@@ -106,3 +110,55 @@ def test_lines_for_journald_have_a_priority_instead_of_a_time(
         "<4>turn.failed seq=2",
         '<3>journal.failed error="no room"',
     ]
+
+
+def test_a_decision_is_a_line_for_each_event_and_each_process_without_any_text() -> None:
+    written = io.StringIO()
+    writes: list[None] = []
+    log = Log(Clock(), written)
+    log.wrote = lambda: writes.append(None)
+    told: dict[str, Any] = {"session": "s", "at": 1.0}
+    stopped = Verdict(TurnState.INTERRUPTED, "m_2")
+    decision = effects.Decision(
+        (
+            records.MessageAccepted(
+                **told, seq=1, message="m_1", key="", kind="text", text="a secret", busy="queue"
+            ),
+            # Of no type: it is no event.
+            records.AttemptStopped(**told, seq=0, turn="s/1", attempt=1, verdict=stopped),
+        ),
+        (
+            effects.StartWorker(0, 7, "default"),
+            effects.AssignTurn(Who(1, 0, 7), "s", "s/1", 1, "default", ()),
+            effects.KillWorker(1, 8, Reason(EndReason.INTERRUPT)),
+        ),
+        None,
+    )
+    log.decided([decision])
+    assert [line.partition(" ")[2] for line in written.getvalue().splitlines()] == [
+        "message.accepted session=s seq=1 message=m_1 kind=text busy=queue",
+        "worker.started worker=0 incarnation=7 agent=default",
+        "worker.killed worker=1 incarnation=8 reason=interrupt why=interrupt",
+    ]
+    assert writes == [None]
+    # Nothing to tell is no write.
+    log.decided([effects.Decision((), (), None)])
+    assert writes == [None]
+
+
+def test_letters_of_all_languages_stay_readable_beside_blanks() -> None:
+    written = io.StringIO()
+    Log(Clock(), written).write("session.held", session="zwei Wörter")
+    assert 'session="zwei Wörter"' in written.getvalue()
+
+
+def test_a_stream_that_takes_nothing_does_not_stop_the_service() -> None:
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(28, "No space left on device")
+
+    writes: list[None] = []
+    log = Log(Clock(), Full())
+    log.wrote = lambda: writes.append(None)
+    log.write("session.held")
+    assert writes == []

@@ -1,6 +1,7 @@
 """Numbers and sentences about the service, each from the facts it is made of."""
 
 import asyncio
+import os
 import signal
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,10 +30,12 @@ from supervisor.core.state import (
 from supervisor.decider import Trouble
 from supervisor.telemetry import metrics as limits
 from supervisor.telemetry.gauges import Gauges
+from supervisor.telemetry.health import Health
 from supervisor.telemetry.lag import Lag
 from supervisor.telemetry.lateness import Lateness
 from supervisor.telemetry.metrics import Metrics
 from supervisor.telemetry.prometheus import Counter, Histogram, Read, rows, text
+from tests.no_containment import uncontained
 from tests.waiting import soon
 
 NOW = 1000.0
@@ -254,6 +257,8 @@ def test_gauges_are_read_from_state_files_and_services(tmp_path: Path) -> None:
     assert (found["service_restarts_total,stt"], found["journal_stuck"]) == (2, 0)
     assert (found["seats,idle"], found["seats,resting"], found["seats,busy"]) == (1, 1, 0)
     assert (found["model_ready"], found["model_unreachable_seconds"]) == (0, 0)
+    mapped, resident = map(int, Path("/proc/self/statm").read_text().split()[:2])
+    assert found["memory_bytes"] < (mapped + resident) / 2 * os.sysconf("SC_PAGE_SIZE")
     assert found["memory_bytes"] > 1_000_000
     (tmp_path / "journal-wal").write_bytes(b"123")
     trouble.append("full")
@@ -341,5 +346,31 @@ def test_a_stall_of_the_loop_is_measured() -> None:
         assert lag.worst() == (NOW, max(measured))
         assert lag.p99_seconds() == max(measured)
         assert all(seconds >= 0 for seconds in measured)
+
+    asyncio.run(act())
+
+
+def test_health_measures_from_its_opening_to_its_end() -> None:
+    posted: list[object] = []
+    measured: list[float] = []
+
+    async def act() -> None:
+        engine: Any = SimpleNamespace(
+            state=State(Policy()), post=posted.append, trouble=None, committing_since=None
+        )
+        down = [{"service": "stt", "down_seconds": 2.0, "state": "failed", "detail": "gone"}]
+        health = Health(engine, FixedClock(), lambda: down, measured.append, uncontained())
+        assert health.lag_ms() == 0.0
+        health.close()
+        health.open()
+        signal.sigtimedwait([], 0.4)
+        await soon(lambda: posted and measured)
+        assert isinstance(posted[0], events.HostRead)
+        assert health.lag_ms() == round(max(measured) * 1000, 1) >= 100
+        assert [row["what"] for row in health.late()] == ["service stt"]
+        health.close()
+        reading = health._gauges._reading
+        assert reading is not None
+        await soon(reading.done)
 
     asyncio.run(act())
