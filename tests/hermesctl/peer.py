@@ -69,13 +69,14 @@ class Peer:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_until_complete(self._bind())
+        # Told from within `run_forever`: a stop that comes before it would be lost.
+        self._loop.call_soon(self._opened.set)
         self._loop.run_forever()
         self._socket.close()
         self._loop.close()
 
     async def _bind(self) -> None:
         self._socket = Server(self.places.control, self._receive)
-        self._opened.set()
 
     def _receive(self, parts: list[bytes]) -> None:
         who, number, frame = parts

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ipc.errors import PlaceError
-from ipc.places import Places, find_places, is_listening, make_private
+from ipc.places import Places, credentials, find_places, is_listening, make_private, remove_stand_in
 from ipc.server import Server
 
 # Folders need not exist to be named; a short one, because long ones get a stand-in for their sockets.
@@ -139,3 +139,35 @@ def test_a_socket_file_without_a_process_is_not_listening(tmp_path: Path) -> Non
         assert is_listening(path)
     assert not is_listening(path)
     assert not is_listening(str(tmp_path / ("x" * 200)))
+
+
+def test_a_substitute_folder_among_temporary_files_is_removed_and_no_other(tmp_path: Path) -> None:
+    long = find_places(str(tmp_path / ("x" * 120)))
+    make_private(long.runtime)
+    (long.runtime / "folder").mkdir()
+    (long.runtime / "folder" / "file").touch()
+    remove_stand_in(long.runtime)
+    assert not long.runtime.exists()
+    remove_stand_in(long.runtime)
+    own = tmp_path / "run"
+    make_private(own)
+    remove_stand_in(own)
+    assert own.exists()
+
+
+def test_credentials_of_systemd_are_a_folder_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
+    assert credentials() == ()
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", "/run/credentials/x")
+    assert credentials() == (Path("/run/credentials/x"),)
+
+
+def test_a_folder_whose_name_is_no_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
+    with pytest.raises(PlaceError):
+        find_places(odd)
+    monkeypatch.delenv("HERMES_SUPERVISOR_HOME", raising=False)
+    monkeypatch.setattr("ipc.places.SYSTEM_UNIT", tmp_path / "no unit")
+    monkeypatch.setenv("XDG_STATE_HOME", odd)
+    with pytest.raises(PlaceError):
+        find_places(None)

@@ -179,6 +179,18 @@ def test_a_clip_is_measured_from_its_acceptance_and_a_text_is_not() -> None:
     assert counting.metrics.totals()["messages"] == 2
 
 
+def test_lost_attempts_tool_calls_and_questions_are_counted() -> None:
+    counting = Counting()
+    told: dict[str, Any] = {"turn": "s/1", "attempt": 1}
+    counting.record(records.AttemptLost, 1.0, **told, reason=Reason(EndReason.EXITED), losses=1)
+    for ok in (True, False, False):
+        counting.record(records.ToolCallFinished, 1.0, **told, call="c", name="shell", ok=ok, ms=1, result="")
+    counting.effect(effects.StartWorker(0, 1, "default"))
+    assert counting.values("hermes_attempts_lost_total") == {"": 1.0}
+    assert counting.values("hermes_tool_calls_total") == {",ok": 1.0, ",failed": 2.0}
+    assert counting.values("hermes_worker_starts_total") == {"": 1.0}
+
+
 def test_what_never_ends_is_forgotten_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "_BEGUN_MAX", 2)
     monkeypatch.setattr(limits, "_AWAITED_MAX", 2)
