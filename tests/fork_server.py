@@ -75,6 +75,8 @@ def _become(order: Order, descriptors: Sequence[int]) -> None:
     _place(descriptors, order.places)
     if order.new_session:
         os.setsid()
+    if order.takes_terminal:
+        os.close(os.open(os.ttyname(0), os.O_RDWR))
     os.chdir(order.folder)
     os.environ.clear()
     os.environ.update(order.environment)
@@ -94,11 +96,11 @@ def _preload() -> None:
     if sys.flags.safe_path:
         importlib.import_module("supervisor.entry")
     else:
-        import hermesctl.commands
+        import hermesctl
 
-        importlib.import_module("hermesctl.client")
-        for found in pkgutil.iter_modules(hermesctl.commands.__path__, "hermesctl.commands."):
-            importlib.import_module(found.name)
+        for found in pkgutil.walk_packages(hermesctl.__path__, "hermesctl."):
+            if not found.name.endswith("__main__"):
+                importlib.import_module(found.name)
     importlib.import_module("worker.worker_main")
     rehearsal = importlib.import_module("worker.warm_up")
     # Not on libuv's loop: libuv keeps a pipe for all loops of a process, and would not notice these forks.

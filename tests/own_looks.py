@@ -8,7 +8,7 @@ from pathlib import Path
 
 if __name__ == "__main__":
     own = Path("/proc/self")
-    parent = own.joinpath("stat").read_text().rpartition(")")[2].split()[1]
+    _, parent, _, _, terminal = own.joinpath("stat").read_text().rpartition(")")[2].split()[:5]
     looks = {
         "argv": sys.argv,
         "orig_argv": sys.orig_argv,
@@ -21,6 +21,7 @@ if __name__ == "__main__":
         "environ": sorted(own.joinpath("environ").read_text().split("\0")),
         "name": own.joinpath("comm").read_text(),
         "parent": int(parent),
+        "has_terminal": int(terminal) != 0,
         "leads_its_session": os.getsid(0) == os.getpid(),
         "threads": len(list(own.joinpath("task").iterdir())),
         "descriptors": sorted(int(each.name) for each in own.joinpath("fd").iterdir()),

@@ -1,7 +1,9 @@
 """A process of the fork server cannot be told from one that was executed, but by the time it took."""
 
+import contextlib
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import pytest
 from ipc import interpreter
 from tests import warm
 from tests.house_rules import ROOT
+from tests.waiting import DEADLINE_SECONDS
 
 Start = type[subprocess.Popen[str]]
 LINE = [sys.executable, "-m", "tests.own_looks"]
@@ -84,3 +87,20 @@ def test_a_fault_is_a_traceback_and_a_status() -> None:
 def test_what_is_no_text_is_executed() -> None:
     done = warm.run([*LINE, "0", os.fsdecode(b"\xff")], input="", cwd=ROOT)
     assert json.loads(done.stdout)["argv"][-1] == os.fsdecode(b"\xff")
+
+
+@pytest.mark.parametrize("options", [[], ["-B"]], ids=["forked", "executed"])
+def test_it_has_a_terminal_of_its_own(options: list[str]) -> None:
+    ours, theirs = pty.openpty()
+    line = [sys.executable, *options, "-m", "tests.own_looks", "0"]
+    with warm.InTerminal(line, theirs, env=dict(os.environ), cwd=ROOT) as process:
+        os.close(theirs)
+        os.write(ours, b"\x04")
+        written = b""
+        with contextlib.suppress(OSError):  # EIO: it has ended
+            while piece := os.read(ours, 65536):
+                written += piece
+        assert process.wait(DEADLINE_SECONDS) == 0
+    os.close(ours)
+    assert b'"has_terminal": true' in written
+    assert b'"leads_its_session": true' in written

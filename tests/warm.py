@@ -78,10 +78,13 @@ class Order(msgspec.Struct, frozen=True):
     folder: str
     places: tuple[int, ...]
     new_session: bool
+    takes_terminal: bool
 
 
 class Popen(subprocess.Popen[AnyStr]):
     """Starts a module of ours as a fork; whatever else is started is executed by the base class."""
+
+    takes_terminal = False
 
     def _start(self, start: tuple[str, ...], order: Order, descriptors: Sequence[int]) -> int | None:
         """The pid; None when it must be executed after all. `start` is the line up to the module."""
@@ -114,6 +117,7 @@ class Popen(subprocess.Popen[AnyStr]):
                 folder=folder,
                 places=(0, 1, 2, *pass_fds),
                 new_session=new_session,
+                takes_terminal=self.takes_terminal,
             )
             # The ends of its pipes; -1 where it shares ours.
             theirs = (pipes[0], pipes[3], pipes[5])
@@ -127,6 +131,23 @@ class Popen(subprocess.Popen[AnyStr]):
         self.pid = pid
         self._child_created = True
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+
+
+class InTerminal(Popen[bytes]):
+    """Starts a program whose standard input is its terminal: keys become signals for it alone.
+
+    The terminal that the leader of a new session opens first is its own.
+    """
+
+    takes_terminal = True
+    _OPENS_IT = "import os, sys; os.open(os.ttyname(0), os.O_RDWR); os.execvp(sys.argv[1], sys.argv[1:])"
+
+    def __init__(self, line: Sequence[str], terminal: int, env: Mapping[str, str], cwd: Path) -> None:
+        if not _start_of(tuple(line), env, str(cwd)):
+            line = [sys.executable, "-c", self._OPENS_IT, *line]
+        super().__init__(
+            line, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True, env=env, cwd=cwd
+        )
 
 
 def run(

@@ -4,7 +4,6 @@ import fcntl
 import os
 import pty
 import struct
-import subprocess
 import sys
 import termios
 import threading
@@ -13,11 +12,10 @@ from pathlib import Path
 
 import pyte
 
+from tests import warm
 from tests.hermesctl.hand import ROOT, environment
 from tests.waiting import DEADLINE_SECONDS, until
 
-# The first terminal that the leader of a new session opens is its own: keys become signals for it alone.
-_IN_THE_FOREGROUND = "import os, sys; os.open(os.ttyname(0), os.O_RDWR); os.execvp(sys.argv[1], sys.argv[1:])"
 CTRL_U, ENTER, ESCAPE, TAB = "\x15", "\r", "\x1b", "\t"
 KEYS = {
     "enter": "\r", "escape": "\x1b", "ctrl-c": "\x03", "ctrl-d": "\x04", "ctrl-o": "\x0f", "ctrl-r": "\x12",
@@ -46,15 +44,7 @@ class Terminal:
         # Parallel runs of tests export a size of their own, which would count for more than the terminal's.
         wanted = environment(TERM="xterm-256color", **more)
         surroundings = {name: value for name, value in wanted.items() if name not in ("COLUMNS", "LINES")}
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _IN_THE_FOREGROUND, *line],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
-            env=surroundings,
-            cwd=ROOT,
-        )
+        self._process = warm.InTerminal(line, theirs, env=surroundings, cwd=ROOT)
         os.close(theirs)
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
