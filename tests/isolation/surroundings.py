@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ipc import interpreter
+from tests import warm
 from tests.fake_model import FakeModel
 from tests.house_rules import ROOT
 from tests.service import Service, settings_for
@@ -97,7 +98,7 @@ class OwnedService(Service):
 
     def launch(self) -> None:
         with (self.home / "supervisor.log").open("ab") as log:
-            self.process = subprocess.Popen(
+            self.process = warm.Popen(
                 [*self.person.line, *interpreter.command("supervisor", "--home", str(self.home))],
                 stdout=log,
                 stderr=log,
@@ -107,12 +108,11 @@ class OwnedService(Service):
 
     def trial(self, *arguments: str, **variables: str) -> "Trial":
         """`doctor --isolation --json` of the same user, among targets."""
-        line = [*self.person.line, sys.executable, "-B", "-m", "hermesctl", "--home", str(self.home)]
+        options = ["-B"] if self.person.line else []
+        line = [*self.person.line, sys.executable, *options, "-m", "hermesctl", "--home", str(self.home)]
         with targets_in(Path(tempfile.mkdtemp(dir=self.home.parent)), self.person) as places:
-            done = subprocess.run(
+            done = warm.run(
                 [*line, "doctor", "--isolation", "--json", *arguments],
-                capture_output=True,
-                text=True,
                 timeout=_SECONDS,
                 cwd=ROOT,
                 env={**os.environ, **places, **variables},
