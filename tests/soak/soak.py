@@ -45,7 +45,7 @@ class Report:
     """What happened, for people."""
 
     seed: int
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=lambda: Counter(lives=1))
 
     def __str__(self) -> str:
         told = ", ".join(f"{what} {count}" for what, count in self.counts.items())
@@ -143,7 +143,7 @@ class _Storm:
         history = check_quiet(service.places.journal, self._sights)
         accepted = sum(len(sight.accepted) for sight in self._sights)
         assert accepted == len(history.messages), "a message is there that nobody was told of"
-        counts.update({"lives": weather.life, "connections": visits, **weather.counts})
+        counts.update({"lives": weather.life - 1, "connections": visits, **weather.counts})
         # The journal has those of all rounds.
         for what, count in history.counts().items():
             counts[what] = count
