@@ -122,7 +122,9 @@ def test_a_supervisor_that_streams_without_an_end_does_not_fill_the_memory(
     monkeypatch.setattr(limits, "_ASIDE_MAX", 3)
 
     def reply(peer: Peer, request: Request) -> list[Answer]:
-        return [Subscribed(1)] * 3 if isinstance(request, Subscribe) else [Done()]
+        # Three that are kept, then one too many.
+        again = len(peer.requests(Subscribe)) > 1
+        return [Subscribed(1)] * (1 if again else 3) if isinstance(request, Subscribe) else [Done()]
 
     with opened(tmp_path, reply) as peer:
         client = Client(peer.places)
@@ -214,6 +216,24 @@ def test_a_clip_is_stored_whole_and_private_or_not_at_all(tmp_path: Path) -> Non
     discard(places, name)
     discard(places, name)
     assert not stored.exists()
+
+
+def test_a_clip_is_on_the_disk_before_it_has_its_name_and_so_is_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = find_places(str(tmp_path / "home"))
+    (tmp_path / "sound").write_bytes(b"sound")
+    synced: list[tuple[str, list[str]]] = []
+    sync = os.fsync
+
+    def recorded(descriptor: int) -> None:
+        synced.append((os.readlink(f"/proc/self/fd/{descriptor}"), os.listdir(places.clips)))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", recorded)
+    name = store(places, str(tmp_path / "sound"))
+    part = f".{name}"
+    assert synced == [(str(places.clips / part), [part]), (str(places.clips), [name])]
 
 
 def test_events_are_acknowledged_after_a_hundred_or_after_a_while(
