@@ -1,7 +1,9 @@
 """The client half of hermesctl without a terminal: requests and answers, clips, cursors, Ctrl-C."""
 
+import io
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -303,3 +305,30 @@ def test_text_is_printed_once_whatever_the_stream_repeats_misses_or_loses(
     assert printed(_piece(0, "abc"), end="ab") == "abc\n"
     assert printed(end="") == ""
     assert printed(_piece(0, "line\n"), end="line\n") == "line\n"
+
+
+def test_a_remark_that_is_replaced_fits_its_line_and_is_erased_by_the_next_text(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        flushed = ""
+
+        def flush(self) -> None:
+            self.flushed = self.getvalue()
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "__stderr__", terminal)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    printer = AnswerPrinter()
+    printer.flash("thinking " * 20)
+    drawn = terminal.flushed.removeprefix("\r\x1b[K")
+    assert len(drawn) == 39
+    printer.take(_piece(0, "text"))
+    assert terminal.flushed.removeprefix(f"\r\x1b[K{drawn}") == "\r\x1b[K"
+    # Beside an unfinished line of the answer there is no room for one.
+    printer.flash("thinking")
+    assert terminal.flushed.endswith("\r\x1b[K")
+    printer.finish("text")
+    assert capsys.readouterr().out == "text\n"
