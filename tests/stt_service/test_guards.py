@@ -6,6 +6,7 @@ from stt_service.containers import sniff
 from stt_service.errors import CannotTranscribe
 from stt_service.transcript_checks import (
     fits,
+    is_doubtful,
     is_invented,
     overflows,
     repeats,
@@ -90,3 +91,44 @@ def test_containers_are_told_by_their_bytes_alone() -> None:
     assert sniff(b"\xff\xfb\x90\x00").name == "mp3"
     with pytest.raises(CannotTranscribe, match="a text"):
         sniff("ein Text mit Ümlauten".encode() * 40)
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        (b"RIFF\0\0\0\0WAVE", "wav"),
+        (b"RF64\0\0\0\0WAVE", "wav"),
+        (b"RIFF\0\0\0\0AVI ", None),
+        (b"    \0\0\0\0WAVE", None),
+        (b"\xff\xf1\x50\x80", "aac"),
+        (b"\xff\xfb\x90\x00", "mp3"),
+        # Too short, other bits, another layer, no rate.
+        (b"\xff\xfb\x90", None),
+        (b"\xfe\xfb\x90\x00", None),
+        (b"\xff\x1b\x90\x00", None),
+        (b"\xff\xfd\x90\x00", None),
+        (b"\xff\xfb\xf0\x00", None),
+        (b"\xff\xfb\x9c\x00", None),
+        (b"\xff\xeb\x90\x00", None),
+    ],
+)
+def test_sound_is_known_by_its_first_bytes_and_what_is_near_is_refused(
+    content: bytes, name: str | None
+) -> None:
+    if name is not None:
+        assert sniff(content).name == name
+    else:
+        with pytest.raises(CannotTranscribe):
+            sniff(content)
+
+
+def test_a_text_is_doubtful_when_it_repeats_itself_or_does_not_fit() -> None:
+    assert not is_doubtful(SAID["ask_not"], "en", 8.0)
+    assert is_doubtful("and then we go and then we go and then we go and then we go", "en", 6.0)
+    assert is_doubtful("And so my fellow", "en", 8.0)
+
+
+def test_a_second_beside_the_speech_is_granted() -> None:
+    # Seven words a second and less are said; in a tenth of a second nobody says four.
+    assert not overflows("no, yes", "en", 0.3)
+    assert not overflows("a, b, c, d", "en", 0.1)
