@@ -2,7 +2,7 @@
 
 import pytest
 
-from stt_service.containers import sniff
+from stt_service.containers import cut_short, sniff
 from stt_service.errors import CannotTranscribe
 from stt_service.transcript_checks import (
     fits,
@@ -132,3 +132,15 @@ def test_a_second_beside_the_speech_is_granted() -> None:
     # Seven words a second and less are said; in a tenth of a second nobody says four.
     assert not overflows("no, yes", "en", 0.3)
     assert not overflows("a, b, c, d", "en", 0.1)
+
+
+def test_a_container_that_ends_before_its_end_is_cautioned_about() -> None:
+    missing = ("the end of the file is missing",)
+    wav = b"RIFF" + (100).to_bytes(4, "little") + b"WAVE"
+    assert cut_short(wav) == missing
+    assert cut_short(wav.ljust(108, b"\0")) == ()
+    # A recorder that wrote into a pipe did not know the size.
+    assert cut_short(b"RIFF\xff\xff\xff\xffWAVE") == ()
+    assert cut_short(b"OggS\0\x02" + bytes(20)) == missing
+    assert cut_short(b"OggS\0\x02" + bytes(20) + b"OggS\0\x04") == ()
+    assert cut_short(b"fLaC") == ()
