@@ -249,8 +249,9 @@ def test_a_migration_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_budget_remembers_every_cut() -> None:
-    budget = Budget(10_000)
+    budget = Budget(10_000, by_shares=True)
     budget.take("x" * 20_000)
+    assert not budget.is_spent
     assert budget.was_cut
     budget.take("short")
     assert budget.was_cut

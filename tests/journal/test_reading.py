@@ -3,9 +3,10 @@
 import pytest
 
 from ipc.messages import TurnState
+from supervisor.core.events import Finished, TextStreamed
 from supervisor.journal.history import AttemptPast, ToolPast
 from supervisor.journal.journal import Journal
-from tests.journal.lives import accepted, listed
+from tests.journal.lives import Life, accepted, listed
 from tests.journal.test_round_trip import live_through_everything
 
 OPEN: tuple[TurnState, ...] = ("queued", "running")
@@ -115,3 +116,18 @@ def test_any_text_comes_back_as_it_was(journal: Journal, text: str) -> None:
     assert woken is not None
     assert woken.waiting[0].text == text
     assert journal.read.events_after("s", 0, 1)[0].fields["text"] == text
+
+
+def test_history_has_the_words_of_a_lost_attempt_without_tools(journal: Journal) -> None:
+    life = Life(journal)
+    life.ready(0)
+    life.ready(1)
+    life.say("m1", "first")
+    lost = life.busy_seat()
+    life.tell(TextStreamed(life.who(lost), "s/1", 1, "half an "))
+    life.died(lost)
+    again = life.busy_seat()
+    life.tell(Finished(life.who(again), "s/1", 2, "half an answer", 1, 1))
+    (turn,) = journal.read.history("s", 2, turns_max=10, bytes_max=10_000)
+    first, _ = turn.attempts
+    assert (first.text, first.cut, first.tools) == ("half an ", "lost", ())

@@ -2,15 +2,19 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from ipc import messages as wire
 from ipc.errors import PlaceError
 from supervisor.containment import Containment
 from supervisor.core.effects import AssignTurn, BindWorker, SteerTurn
 from supervisor.core.events import Event, Failed, WorkerReady, WorkerUnreachable
 from supervisor.core.state import Who
-from supervisor.workers.assignment import Assignment
+from supervisor.workers.assignment import Assignment, _endpoint
 
 WHO, OTHER = Who(1, 0, 7), Who(1, 1, 8)
 BIND = BindWorker(WHO, "s")
@@ -136,3 +140,23 @@ def test_an_exception_while_a_turn_is_handed_over_fails_it_and_keeps_the_worker(
         assert stage.contained == ["turn"]
 
     play(act)
+
+
+def test_nothing_is_kept_of_a_binding_that_failed() -> None:
+    async def act() -> None:
+        stage = Stage()
+        stage.assignment.bind(BIND)
+        stage.assignment.assign(ASSIGN)
+        stage.done("no such folder")
+        await asyncio.sleep(0)
+        assert stage.assignment._waiting == {}
+        assert stage.sent == []
+
+    play(act)
+
+
+def test_only_a_probe_is_told_that_its_endpoint_is_away() -> None:
+    found = wire.ModelEndpoint("http://127.0.0.1:9/v1", "m", "key")
+    assert _endpoint(found, ASSIGN) == found
+    assert _endpoint(found, replace(ASSIGN, away_since=1.0)) == msgspec.structs.replace(found, away=True)
+    assert _endpoint(None, ASSIGN) == wire.ModelEndpoint("", "")

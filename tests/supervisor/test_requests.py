@@ -165,6 +165,9 @@ def test_waiting_messages_are_listed_dropped_and_cleared(service: PuppetService)
     (session,) = [each for each in service.rows("sessions") if each["session"] == "queue"]
     assert session["waiting"] == 3
     assert service.status()["waiting"] == 3
+    summary, *told = service.rows("story", id=ids[0])
+    assert (summary["kind"], summary["state"]) == ("message", "waiting")
+    assert [(row["type"], row["message"]) for row in told] == [("message.accepted", ids[0])]
     assert isinstance(service.ask(Queue("queue", "drop", ids[1])), Done)
     assert [each["message"] for each in service.client.rows(Queue("queue"))] == [ids[0], ids[2]]
     assert isinstance(service.ask(Queue("queue", "clear")), Done)
