@@ -51,7 +51,8 @@ check: $(INSTALLED_DEV) ## what a change is tried with while it is made: lint, t
 rules: $(INSTALLED_DEV)
 	HERMES_SIMULATION_EXAMPLES=50 $(PYTEST) -q tests/core tests/simulation/test_simulation.py tests/test_house_rules.py tests/test_docs.py
 
-soak: $(INSTALLED_DEV) ## break the service at random for MINUTES=5 (SEED=N repeats one), then check that nothing was lost
+soak: $(INSTALLED_DEV) ## simulate, then break the service at random, MINUTES=5 each; SEED=… repeats a run
+	$(BIN)/python -m tests.simulation --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 	$(BIN)/python -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 # A sample per changed module, at a minute or more each: all faults of all modules would take days.

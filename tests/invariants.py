@@ -71,6 +71,8 @@ class Witness:
         self.questions: dict[str, str] = {}  # session -> the question it waits for
         self.cursors: Counter[tuple[str, str]] = Counter()  # session and name -> seq
         self.asked: Counter[str] = Counter()  # turn -> how many questions it has asked
+        self.losses: Counter[str] = Counter()  # turn -> how many attempts at it were lost
+        self.newest_at = 0.0  # of all events
 
     def fates(self) -> dict[str, str]:
         """How each accepted message has ended so far; those without an end are left out."""
@@ -89,6 +91,8 @@ class Witness:
             if record.seq:
                 self.seqs[record.session] += 1
                 assert record.seq == self.seqs[record.session], f"the feed has a gap or a repeat at {record}"
+                assert record.at >= self.newest_at, f"time runs backwards at {record}"
+                self.newest_at = record.at
             self._saw(record, processes)
 
     def _check_stops(self, records: list[Record]) -> None:
@@ -150,6 +154,9 @@ class Witness:
                     self._takes(record.session, record.turn, record.message)
             case _ if isinstance(record, _OF_AN_ATTEMPT):
                 assert record.session not in self.questions, f"while a human is waited for: {record}"
+                if isinstance(record, AttemptLost):
+                    assert record.losses - self.losses[record.turn] in (0, 1), f"losses are skipped: {record}"
+                    self.losses[record.turn] = record.losses
             case TurnDone() | TurnFailed() | TurnInterrupted():
                 withdrawn = self.questions.pop(record.session, None)
                 assert not (withdrawn and isinstance(record, TurnDone)), f"done while it asks: {record}"

@@ -45,12 +45,15 @@ from tests.invariants import (
     named,
 )
 from tests.memory_journal import MemoryJournal
+from tests.order_invariants import Queue, check_losses, check_timers
 from tests.pretend_processes import Process, is_stale
+from tests.twin_journals import TwinJournals
 
 # Small, so that what gathers needs several batches.
 _BATCH_MAX = 4
 # How a life begins in which no process of the one before is left.
 _SWEPT = events.Recovered()
+Journal = MemoryJournal | TwinJournals
 _E = TypeVar("_E", bound=events.Event)
 
 
@@ -70,9 +73,9 @@ class Clockwork:
     # Processes and clips that came to their end within the batch: its effects may be too late for them.
     _late: set[Who | str]
 
-    def __init__(self, policy: Policy | None = None) -> None:
+    def __init__(self, policy: Policy | None = None, journal: Journal | None = None) -> None:
         self.policy = policy or Policy()
-        self.journal = MemoryJournal()
+        self.journal = journal or MemoryJournal()
         self.now = 1000.0
         self.witness = Witness()
         self.steps: list[Step] = []
@@ -203,7 +206,11 @@ class Clockwork:
         before = repr(state) if is_old else ""
         if not is_old:
             self._make_true(event)
+        self._turns_queued.look(state)
         decision = decide(state, event, now)
+        self._turns_queued.check(state, decision)
+        check_losses(state, decision)
+        check_timers(state)
         if is_old:
             assert decision == Decision((), (), None), f"{event} is an echo, yet {decision}"
             assert repr(state) == before, f"{event} is an echo, yet the state changed"
@@ -301,6 +308,7 @@ class Clockwork:
         self._batch, self._answers, self._late = [], [], set()
         self._is_resting, self._is_committed = True, False
         self._queue = EventQueue(lambda: self.now)
+        self._turns_queued = Queue()
         self._decider = Decider(
             self.state,
             self._queue,

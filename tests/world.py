@@ -1,7 +1,8 @@
 """A world to tell stories in: sentences about people, workers and time, each an event or a few."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 from supervisor.core import events
@@ -232,20 +233,62 @@ class World(Clockwork):
         self.now += away
         self._begin_next_life([] if stuck is None else [self.process(stuck)])
 
-    def restart_in_place(self, away: float = 1.0) -> None:
-        """The image of the supervisor is replaced: workers with a running turn live on, the others do not."""
+    def crash_with_clock_set_back(self, seconds: float) -> None:
+        """The supervisor is killed, and the host's clock set back: its own begins with what was written."""
+        contents = (session.turn.content_at for session in self.state.sessions.values() if session.turn)
+        self.now = max(self.now - seconds, self.witness.newest_at, *contents)
+        self._begin_next_life()
+
+    def restart_in_place(self, away: float = 1.0, kept: Sequence[str] = ()) -> None:
+        """The image of the supervisor is replaced: workers with a running turn live on, the others do not.
+
+        `kept` says how each of them is found: right, silent, dead, with another turn (wrong) or none (idle).
+        """
+        recovered, staying = self._leave_image(away)
+        self._begin(recovered)
+        for who, how in zip_longest(staying, kept[: len(staying)], fillvalue="right"):
+            assert isinstance(who, Who)
+            self._is_found(self.processes[who], how)
+
+    def crash_during_handoff(self, away: float = 1.0, moment: str = "asked") -> None:
+        """The supervisor dies before the next image begins, or before that has committed or performed."""
+        if moment == "asked":
+            self.tell(events.HandOverAsked())
+            self.crash(away)
+            return
+        recovered, _ = self._leave_image(away)
+        if moment == "decided":
+            self.tell_then_crash_uncommitted(recovered)
+        else:
+            self.tell_then_crash_unperformed(recovered)
+
+    def _leave_image(self, away: float) -> tuple[events.Recovered, list[Who]]:
+        """What the next image is given, and who lives on."""
         self.tell(events.HandOverAsked())
         kept, incarnations = keepable(self.state), self.state.incarnations
-        staying = {Who(self.state.epoch, one.seat, one.incarnation) for one in kept}
+        staying = [Who(self.state.epoch, one.seat, one.incarnation) for one in kept]
         for process in self.processes.values():
             process.is_dead = process.is_dead or process.who not in staying
         self.stt.clear()
         self.now += away
         self._load()
-        self._begin(events.Recovered(kept, incarnations))
-        for who in staying:
-            job = self.processes[who].job
-            self.tell(events.WorkerKept(who, job.turn if job else "", job.attempt if job else 0))
+        return events.Recovered(kept, incarnations), staying
+
+    def _is_found(self, process: Process, how: str) -> None:
+        """By the next image of the supervisor; one that does not have its turn is killed at once."""
+        who, job = process.who, process.job
+        match how:
+            case "silent":
+                process.is_mute = True
+            case "dead":
+                self.dies(who.seat)
+            case "wrong":
+                self.tell(events.WorkerKept(who, "s/999", 1))
+            case "idle":
+                self.tell(events.WorkerKept(who, "", 0))
+            case _:
+                self.tell(events.WorkerKept(who, job.turn if job else "", job.attempt if job else 0))
+        assert how not in ("wrong", "idle") or not process.is_heard, f"{process} may go on"
 
     def stops(self) -> None:
         """The service is stopped in order; a crash is how the next life begins."""

@@ -47,6 +47,8 @@ _DIED = Reason(EndReason.EXITED, "words")
 MODELS = st.sampled_from([state.value for state in ModelState])
 # Short, just over each of the policy's limits, and long enough for everything to be overdue.
 SECONDS = st.sampled_from([0.1, 0.3, 1.0, 4.0, 6.0, 11.0, 31.0, 101.0])
+# How a kept worker is found after a restart in place.
+FOUND = st.sampled_from(["right", "silent", "dead", "wrong", "idle"])
 AGENTS = st.sampled_from([agent_of(""), agent_of("u:poet"), agent_of("t:poet,u:poet")])
 POLICIES = st.builds(
     Policy,
@@ -78,6 +80,7 @@ class Cruelty(People):
     @initialize(policy=POLICIES)
     def begin(self, policy: Policy) -> None:
         self.world = World(policy)
+        self.world.worker_ready()
 
     def teardown(self) -> None:
         if hasattr(self, "world"):
@@ -93,8 +96,29 @@ class Cruelty(People):
     def workers_get_ready(self) -> None:
         self.world.worker_ready()
 
+    # Three rules of many: without them most days would see no turn at all.
+    @rule(busy=BUSY)
+    def a_turn_can_begin_in_s(self, busy: str) -> None:
+        self._a_turn_can_begin("s", busy)
+
+    @rule(busy=BUSY)
+    def a_turn_can_begin_in_t(self, busy: str) -> None:
+        self._a_turn_can_begin("t", busy)
+
+    @rule(busy=BUSY)
+    def a_turn_can_begin_in_u(self, busy: str) -> None:
+        self._a_turn_can_begin("u", busy)
+
+    def _a_turn_can_begin(self, session: str, busy: str) -> None:
+        if self.world.model.state is not ModelState.READY:
+            self.world.model_is("ready")
+        self.world.undrains()
+        self.world.host_has(200)
+        self.world.says(session, "words", busy)
+        self.world.worker_ready()
+
     @precondition(lambda self: self._processes())
-    @rule(data=st.data(), all_dead=st.booleans())
+    @rule(data=st.data(), all_dead=st.sampled_from([True, True, True, False]))
     def dies(self, data: st.DataObject, all_dead: bool) -> None:
         process = data.draw(st.sampled_from(self._processes()))
         self.world.dies(process.who.seat, "words", all_dead)
@@ -224,8 +248,13 @@ class Cruelty(People):
     def model_changes(self, state: str) -> None:
         self.world.model_is(state, "no model", "wait")
 
-    @rule(seconds=SECONDS)
-    def crashes(self, seconds: float) -> None:
+    @rule(seconds=SECONDS, how=st.sampled_from(["crash", "stop", "clock set back"]))
+    def crashes(self, seconds: float, how: str) -> None:
+        if how == "clock set back":
+            self.world.crash_with_clock_set_back(seconds)
+            return
+        if how == "stop":
+            self.world.stops()
         self.world.crash(seconds)
 
     @precondition(lambda self: self._processes())
@@ -254,14 +283,21 @@ class Cruelty(People):
         [first], meanwhile = self._several(data, 1), self._several(data, count)
         self.world.tell_while_the_disk_is_full(first, seconds, meanwhile)
 
-    @rule(seconds=SECONDS)
-    def stops_and_starts(self, seconds: float) -> None:
-        self.world.stops()
-        self.world.crash(seconds)
+    @rule(seconds=SECONDS, session=SESSIONS, kept=st.tuples(FOUND, FOUND))
+    def restarts_in_place(self, seconds: float, session: str, kept: tuple[str, str]) -> None:
+        self._can_be_replaced(session)
+        self.world.restart_in_place(seconds, kept)
 
-    @rule(seconds=SECONDS)
-    def restarts_in_place(self, seconds: float) -> None:
-        self.world.restart_in_place(seconds)
+    @rule(seconds=SECONDS, session=SESSIONS, moment=st.sampled_from(["asked", "decided", "committed"]))
+    def crashes_during_a_handoff(self, seconds: float, session: str, moment: str) -> None:
+        self._can_be_replaced(session)
+        self.world.crash_during_handoff(seconds, moment)
+
+    def _can_be_replaced(self, session: str) -> None:
+        """It refuses while something of an ended worker is left. A handoff without a turn shows little."""
+        for seat in list(self.world.state.stuck):
+            self.world.dies(seat, "killed")
+        self._a_turn_can_begin(session, "queue")
 
     def _several(self, data: st.DataObject, count: int) -> list[Event]:
         """Things that may happen now, each true by itself; the first may make others impossible."""
@@ -273,8 +309,11 @@ class Cruelty(People):
     def _possible(self, session: str, busy: str) -> list[Event]:
         """A message has the same key until the world has moved on: the second one is known by it."""
         key = f"{session}-{len(self.world.steps)}"
+        turn = self.world.witness.open_turns.get(session, f"{session}/1")
         events: list[Event] = [
             TextArrived(session, key, key, "words", BusyMode(busy)),
+            TextArrived(session, f"{key}-late", f"{key}-late", "words", BusyMode(busy), expect_turn=turn),
+            InterruptAsked(session, "someone", expect_turn=turn),
             VoiceArrived(session, f"{key}-spoken", f"{key}-spoken", "clip", BusyMode(busy)),
             InterruptAsked(session, "someone"),
             DropAsked(session, None, "someone"),

@@ -9,7 +9,7 @@ from supervisor.core.decide import decide
 from supervisor.core.effects import Accepted, Decision, Done, Refused
 from supervisor.core.events import RenewalAsked, Transcribed
 from supervisor.core.records import MessageAccepted
-from supervisor.core.state import BusyMode
+from supervisor.core.state import BusyMode, session_of
 from tests.world import World
 
 SESSIONS = st.sampled_from(["s", "t", "u"])
@@ -47,6 +47,17 @@ class People(RuleBasedStateMachine):
         answer = self.world.steps[-1].decision.answer
         assert isinstance(answer, Accepted | Refused)
         assert isinstance(answer, Accepted) == (message in self.world.witness.accepted)
+
+    @rule(data=st.data(), session=SESSIONS, busy=BUSY)
+    def says_for_one_turn(self, data: st.DataObject, session: str, busy: str) -> None:
+        """Accepted only while that very turn is open: a late message must not touch another one."""
+        ended = [turn for turn in self.world.witness.ended if session_of(turn) == session]
+        running = self.world.witness.open_turns.get(session)
+        expect = data.draw(st.sampled_from([running or "s/77", *ended, "nonsense"]))
+        self.world.step()  # what is due anyway may end it
+        is_open = expect == self.world.witness.open_turns.get(session)
+        message = self.world.says(session, "words", busy, expect=expect)
+        assert is_open or message not in self.world.witness.accepted
 
     @precondition(lambda self: self.world.witness.accepted)
     @rule(data=st.data(), busy=BUSY)
