@@ -6,10 +6,12 @@ import hypothesis
 import pytest
 
 from tests import order, skips
+from tests.crash.deaths import Deaths
 
 
 def pytest_configure(config: pytest.Config) -> None:
     skips.watch(config)
+    config.pluginmanager.register(Deaths())
     # An example takes as long as the neighbours let it.
     hypothesis.settings.register_profile("any machine", deadline=None)
     hypothesis.settings.load_profile("any machine")

@@ -76,9 +76,15 @@ class Audience:
 
     def __init__(self, places: Places, plays: dict[str, Play]) -> None:
         self._places = places
-        self.roles = [Role(Sight(session), play) for session, play in plays.items()]
-        for role in self.roles:
+        self.roles: list[Role] = []
+        self.add(plays)
+
+    def add(self, plays: dict[str, Play]) -> None:
+        """Further plays, from the next life on."""
+        added = [Role(Sight(session), play) for session, play in plays.items()]
+        for role in added:
             role.go_on()
+        self.roles += added
 
     @property
     def sights(self) -> list[Sight]:

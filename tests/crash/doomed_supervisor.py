@@ -36,6 +36,8 @@ from tests.crash.scripted_processes import PuppetPool
 from worker.syscalls import die_with_parent
 
 SURVEY = "points.txt"
+# Where a life notes that it dies of its doom, and not of a test that has seen enough.
+MET = "met.txt"
 # What a life ends with when it passes a write that no point names.
 EXIT_UNNAMED = 97
 
@@ -44,7 +46,7 @@ class Doom:
     """Knows where this life ends."""
 
     def __init__(self, home: Path, point: str, when: str, count: int) -> None:
-        self._point, self._when, self._count = point, when, count
+        self._home, self._point, self._when, self._count = home, point, when, count
         self._passed: Counter[tuple[str, str]] = Counter()
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         self._survey = os.open(home / SURVEY, flags) if when == "survey" else None
@@ -61,6 +63,8 @@ class Doom:
         self._passed[point, when] += 1
         here = (point, when) == (self._point, self._when)
         if here and self._passed[point, when] == self._count:
+            with (self._home / MET).open("a") as met:
+                met.write(f"{point} {when}\n")
             os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ipc.places import find_places, make_private
 from tests.crash.audience import Audience
-from tests.crash.doomed_supervisor import SURVEY
+from tests.crash.doomed_supervisor import MET, SURVEY
 from tests.crash.scenarios import CLIPS
 
 PATIENCE_SECONDS = 20.0
@@ -103,6 +103,17 @@ class Home:
         finally:
             status = self.kill()
         return status
+
+    def dies(self, audience: Audience, point: str, when: str, count: int = 1) -> bool:
+        """One life that is to end at the point; whether it did."""
+        before = len(self.deaths())
+        assert self.live(audience, point, when, count) == -signal.SIGKILL, self.log()
+        return self.deaths()[before:] == [f"{point} {when}"]
+
+    def deaths(self) -> list[str]:
+        """Where lives have met their doom, in order."""
+        met = self.folder / MET
+        return met.read_text().splitlines() if met.exists() else []
 
     def log(self) -> str:
         return (self.folder / "supervisor.log").read_text()[-3000:]
