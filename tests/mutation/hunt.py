@@ -15,7 +15,7 @@ from tests.simulation.mutant import Mutant, source_of
 
 # A run with a fault may take so many times as long as one without, and at least so long.
 _TIMES_AS_LONG = 4
-_SECONDS_MIN = 30.0
+_SECONDS_MIN = 20.0
 _SECONDS_MAX = 600.0
 _NOTICED = (Outcome.KILLED, Outcome.TIMED_OUT)
 

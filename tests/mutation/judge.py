@@ -63,8 +63,10 @@ def judged(tests: list[str], seconds: float, output: str) -> dict[str, object]:
             os._exit(COULD_NOT_RUN)
     os.close(writing)
     watched = os.pidfd_open(child)
-    ended, _, _ = select.select([watched], [], [], seconds)
+    # No further order comes before the finding of this one: stdin is readable when the hunt has been ended.
+    ready, _, _ = select.select([watched, sys.stdin], [], [], seconds)
     os.close(watched)
+    ended = watched in ready
     if not ended:
         os.kill(child, signal.SIGKILL)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -2,6 +2,7 @@
 
 import subprocess
 import tomllib
+from functools import cache
 from pathlib import Path
 
 from tests.house_rules import PRODUCT, ROOT
@@ -13,13 +14,19 @@ _CORE = "supervisor.core"
 
 def registered_tests(module: str) -> list[str]:
     """Those of the module itself, else those of the innermost package that has some."""
-    registered: dict[str, list[str]] = tomllib.loads(REGISTRY.read_text())["tests"]
-    name = module
+    registered, name = _registered(), module
     while name:
         if name in registered:
             return registered[name]
         name = name.rpartition(".")[0]
     return []
+
+
+@cache
+def _registered() -> dict[str, list[str]]:
+    """Read once: the copies that are judged are made once, too."""
+    registered: dict[str, list[str]] = tomllib.loads(REGISTRY.read_text())["tests"]
+    return registered
 
 
 def modules_below(names: list[str]) -> list[str]:

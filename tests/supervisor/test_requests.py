@@ -105,6 +105,7 @@ def test_bounds_are_within(service: PuppetService) -> None:
 
 def test_the_same_key_is_the_same_message(service: PuppetService) -> None:
     first = service.ask(Submit("keys", "finish", "k"))
+    assert isinstance(first, Accepted)
     assert first == Accepted(message_id("keys", "k"), 1)
     service.until_state("keys/1", "done")
     again = service.ask(Submit("keys", "finish", "k"))
@@ -112,6 +113,9 @@ def test_the_same_key_is_the_same_message(service: PuppetService) -> None:
     assert (again.message, again.seq, again.again) == (message_id("keys", "k"), 1, True)
     assert isinstance(service.ask(Submit("keys", "another", "k")), Refused)
     assert [row["turn"] for row in service.rows("turns", session="keys")] == ["keys/1"]
+    of_message, of_turn = (service.rows("story", id=each)[0] for each in (first.message, "keys/1"))
+    assert (of_message["kind"], of_message["turn_state"]) == ("message", "done")
+    assert (of_turn["kind"], of_turn["id"]) == ("turn", "keys/1")
 
 
 def test_a_running_turn_is_shown_with_its_worker(service: PuppetService) -> None:
