@@ -42,7 +42,7 @@ class FixedClock(Clock):
 
 
 def late(state: State, engine: Any = None, lag: float = 0.0, services: Any = ()) -> list[tuple[Any, ...]]:
-    health = engine or SimpleNamespace(trouble=None, committing_since=None)
+    health = engine or SimpleNamespace(trouble=None, committing_since=None, waiting_since=None)
     worst = SimpleNamespace(worst=lambda: (NOW - 1, lag))
     lateness = Lateness(state=state, clock=FixedClock(), engine=health, lag=worst, services=lambda: services)
     return [(row["what"], row["seconds"], row["detail"]) for row in lateness.rows()]
@@ -51,7 +51,7 @@ def late(state: State, engine: Any = None, lag: float = 0.0, services: Any = ())
 def test_nothing_is_late_where_nothing_waits() -> None:
     state = State(Policy(), model=Model(since=NOW - 60.0))
     state.queued["s"] = Place(0, NOW - 60.0)
-    on_time = SimpleNamespace(trouble=None, committing_since=NOW - 1.0)
+    on_time = SimpleNamespace(trouble=None, committing_since=NOW - 1.0, waiting_since=None)
     assert late(state, on_time, 0.5, [{"service": "stt", "down_seconds": None}]) == []
 
 
@@ -63,7 +63,7 @@ def test_what_is_late_is_told_with_its_time_the_oldest_first() -> None:
     state.workers = {0: Worker(0, state=WorkerState.DYING, session="held", stuck_since=NOW - 30, words="D")}
     state.stuck = {0: None}
     services = [{"service": "stt", "down_seconds": 20.0, "state": "failed", "detail": "no weights"}]
-    engine = SimpleNamespace(trouble=None, committing_since=NOW - 2.0)
+    engine = SimpleNamespace(trouble=None, committing_since=NOW - 2.0, waiting_since=None)
     assert late(state, engine, 0.6, services) == [
         ("memory", 90.0, "memory is short"),
         ("model", 62.0, "it is not ready"),
@@ -77,7 +77,9 @@ def test_what_is_late_is_told_with_its_time_the_oldest_first() -> None:
 
 def test_a_trouble_of_the_journal_and_a_failed_model_are_named_by_their_own_words() -> None:
     state = State(Policy(), model=Model(ModelState.FAILED, "no key", "", NOW - 5.0))
-    engine = SimpleNamespace(trouble=Trouble("the disk is full", "", NOW - 3.0), committing_since=NOW - 9.0)
+    engine = SimpleNamespace(
+        trouble=Trouble("the disk is full", "", NOW - 3.0), committing_since=NOW - 9.0, waiting_since=None
+    )
     assert late(state, engine) == [("model", 5.0, "no key"), ("journal", 3.0, "the disk is full")]
 
 
@@ -122,7 +124,7 @@ def test_health_measures_from_its_opening_to_its_end() -> None:
 
     async def act() -> None:
         engine: Any = SimpleNamespace(
-            state=State(Policy()), post=posted.append, trouble=None, committing_since=None
+            state=State(Policy()), post=posted.append, trouble=None, committing_since=None, waiting_since=None
         )
         down = [{"service": "stt", "down_seconds": 2.0, "state": "failed", "detail": "gone"}]
         health = Health(engine, FixedClock(), lambda: down, measured.append, uncontained())

@@ -44,7 +44,7 @@ def test_a_worker_that_cannot_be_ended_is_shown_with_its_age(tmp_path: Path) -> 
         host=cast(Any, None),
     )
     (row,) = views.show(Show("workers")).rows
-    assert row["words"] == "killed, and still there after 100 s: it waits in the kernel"
+    assert row["words"] == "ended, and not proved gone after 100 s: it waits in the kernel"
     assert (row["process"], row["loop"], row["progress"]) == (None, None, None)
     assert (row["pid"], row["memory_bytes"], row["cpu_percent"], row["processes"]) == (None,) * 4
     journal.close()
