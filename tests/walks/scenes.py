@@ -70,6 +70,7 @@ def _assigned(service: Service, began: int) -> list[int]:
 _NEXT_SPARE = {
     "supervisor/core/supply.py:provide",
     "supervisor/processes/worker_processes.py:Processes.start",
+    "supervisor/processes/worker_processes.py:Processes._forked",
     "supervisor/processes/worker_processes.py:Processes._running",
     "worker/zygote.py:Zygote._start",
     "worker/worker_main.py:_run",
