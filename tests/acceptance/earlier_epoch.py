@@ -10,22 +10,22 @@ from dataclasses import replace
 import uvloop
 
 from bench.pretend import live
-from supervisor import wiring
 from supervisor.core.effects import AssignTurn
-from supervisor.workers.router import Router
+from supervisor.workers import router
+from supervisor.workers.link import Links
 
 SESSION = "earlier"
 
 
-class _Router(Router):
+class _Links(Links):
     def assign(self, effect: AssignTurn) -> None:
         super().assign(effect)
         if effect.session == SESSION:
-            link = self._lines[effect.who.incarnation]
+            link = self.of[effect.who.incarnation]
             link.who = replace(link.who, epoch=link.who.epoch - 1)
 
 
 if __name__ == "__main__":
-    assert hasattr(wiring, "Router")
-    wiring.Router = _Router
+    assert hasattr(router, "Links")
+    router.Links = _Links
     uvloop.run(live(sys.argv[1]))
