@@ -148,15 +148,15 @@ class Engine:
     async def _is_committed(self, records: Sequence[Record]) -> bool:
         """Return when the records are on disk; False when they cannot be written for good."""
         while True:
-            try:
-                await self._journal.commit(records)
-            except Exception as error:
-                found = self._passing(error)
-                if found is None:
-                    self._fatal(error)
-                    return False
-            else:
+            commit = self._journal.commit(records)
+            await asyncio.wait([commit])
+            error = commit.exception()
+            if error is None:
                 return True
+            found = self._passing(error)
+            if found is None:
+                self._fatal(error)
+                return False
             self._decider.refused(*found)
             self._tell_moved()  # the disk has answered, and a restart would find the same disk
             await asyncio.sleep(RETRY_SECONDS)
