@@ -27,13 +27,13 @@ def steered(service: Service, model: FakeModel, count: int, characters: int) -> 
     """Messages for a worker that is stopped in the middle of its turn; and all that were said, by id."""
     model.set_mode("silent", times=1)
     sent = [service.say("demo", "hold").message]
-    listener = service.listen("demo")
     model.wait(lambda requests: len(requests) == 1)
     os.kill(worker_of(service, "demo"), signal.SIGSTOP)
     for number in range(count):
         text = f"{number} ".ljust(characters, "x")
         sent.append(service.say("demo", text, busy="steer").message)
-    return listener, sent
+    # Not before: a subscriber that does not read meanwhile would be given up.
+    return service.listen("demo"), sent
 
 
 def test_b6_a_worker_whose_queue_is_full_is_an_event_and_nothing_is_lost(
