@@ -59,21 +59,13 @@ def test_b6_more_than_a_queue_holds_is_sent_as_the_worker_takes_it(
 
 
 def test_b6_a_client_whose_queue_is_full_gets_every_event_once_when_it_reads_again(service: Service) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "hermesctl",
-        "--home",
-        str(service.home),
-        "tail",
-        "demo",
-        "--wait",
-        "--json",
-    ]
-    with warm.Popen[str](command, stdout=subprocess.PIPE, text=True) as tail:
+    service.say("demo", "[[silent]] begin")
+    tailing = ["--home", str(service.home), "tail", "demo", "--after", "0", "--json"]
+    with warm.Popen[str](
+        [sys.executable, "-m", "hermesctl", *tailing], stdout=subprocess.PIPE, text=True
+    ) as tail:
         assert tail.stdout is not None
         try:
-            service.say("demo", "[[silent]] begin")
             told = [json.loads(tail.stdout.readline())]
             os.kill(tail.pid, signal.SIGSTOP)
             # All in far more than its queue and the kernel hold.
