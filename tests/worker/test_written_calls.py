@@ -9,7 +9,7 @@ import pytest
 
 from ipc.messages import AgentSpec, Finished, ToolFinished
 from tests.fake_model import FakeModel
-from tests.worker.peer import assign, worker
+from tests.worker.peer import Peer, assign, worker
 from worker.agents.written_calls import HeldText, written_calls
 from worker.model import ToolCall
 
@@ -87,22 +87,28 @@ def test_what_goes_on_for_ever_is_let_go() -> None:
     assert held.take("y") == "y"
 
 
-def test_a_written_call_is_run_and_not_shown(tmp_path: Path, fake: FakeModel) -> None:
-    written = '{"name": "shell", "arguments": {"command": "echo found"}}'
-    asked = assign(fake.base_url, f"[[normal text='{written}' times=1]] go")
-    asked = msgspec.structs.replace(asked, agent=AgentSpec("default", "builtin", {"tools": ["shell"]}))
+def answered(folder: Path, fake: FakeModel, text: str) -> tuple[Finished, Peer]:
+    """The end of a turn of a worker with the shell tool, and all that it sent."""
+    agent = AgentSpec("default", "builtin", {"tools": ["shell"]})
+    asked = msgspec.structs.replace(assign(fake.base_url, text), agent=agent)
 
-    async def scene() -> None:
-        async with worker(tmp_path) as peer:
+    async def scene() -> tuple[Finished, Peer]:
+        async with worker(folder) as peer:
             end = await peer.run(asked)
             assert isinstance(end, Finished)
-            # The fake model repeats the question; the call itself is nowhere in front of it.
-            assert end.text.startswith("You said: ")
-            (ran,) = peer.of(ToolFinished)
-            assert isinstance(ran, ToolFinished)
-            assert ran.result == "[exit status 0]\nfound\n"
+            return end, peer
 
-    asyncio.run(scene())
+    return asyncio.run(scene())
+
+
+def test_a_written_call_is_run_and_not_shown(tmp_path: Path, fake: FakeModel) -> None:
+    written = '{"name": "shell", "arguments": {"command": "echo found"}}'
+    end, peer = answered(tmp_path, fake, f"[[normal text='{written}' times=1]] go")
+    # The fake model repeats the question; the call itself is nowhere in front of it.
+    assert end.text.startswith("You said: ")
+    (ran,) = peer.of(ToolFinished)
+    assert isinstance(ran, ToolFinished)
+    assert ran.result == "[exit status 0]\nfound\n"
     back = fake.requests()[-1].messages
     assert [message["role"] for message in back[-2:]] == ["assistant", "tool"]
     assert back[-2]["tool_calls"][0]["function"]["name"] == "shell"
@@ -110,13 +116,5 @@ def test_a_written_call_is_run_and_not_shown(tmp_path: Path, fake: FakeModel) ->
 
 def test_json_that_is_no_call_is_the_answer(tmp_path: Path, fake: FakeModel) -> None:
     answer = '{"name": "Ada", "born": 1815}'
-    asked = assign(fake.base_url, f"[[normal text='{answer}']] who?")
-    asked = msgspec.structs.replace(asked, agent=AgentSpec("default", "builtin", {"tools": ["shell"]}))
-
-    async def scene() -> None:
-        async with worker(tmp_path) as peer:
-            end = await peer.run(asked)
-            assert isinstance(end, Finished)
-            assert end.text == answer == peer.spoken("s/1")
-
-    asyncio.run(scene())
+    end, peer = answered(tmp_path, fake, f"[[normal text='{answer}']] who?")
+    assert end.text == answer == peer.spoken("s/1")
