@@ -11,6 +11,7 @@ from hermesctl.weight_catalogue import find
 from ipc.messages import AgentSpec, ModelEndpoint
 from ipc.places import SYSTEM
 from ipc.service_messages import Sandbox
+from supervisor.config.agent_settings import Agent
 from supervisor.config.derived import sandboxes
 from supervisor.config.fields import AT_ONCE, NEW_WORKERS, keys_of
 from supervisor.config.key_remedies import handed_over_from, missing_variable
@@ -18,7 +19,6 @@ from supervisor.config.reload import changes
 from supervisor.config.settings import (
     DEFAULTS,
     TABLES,
-    Agent,
     SessionSettings,
     Settings,
     cautions,

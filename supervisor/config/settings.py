@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from ipc.cpus import seats_for
 from ipc.messages import AgentSpec, BusyMode, ModelEndpoint
+from supervisor.config.agent_settings import Agent, refuse_kinds_to_come
 from supervisor.config.fields import (
     AFTER_RESTART,
     DURATION,
@@ -23,25 +24,20 @@ from supervisor.config.fields import (
     URL,
     VARIABLE,
     at_least,
-    inner_table,
     key,
     maybe,
     one_of,
-    some_of,
     whole,
 )
 from supervisor.config.key_remedies import missing_variable
-from supervisor.config.sandbox_settings import AgentSandbox, Sandbox, refuse_useless_paths
+from supervisor.config.sandbox_settings import Sandbox, refuse_useless_paths
 from supervisor.config.toml_file import SettingsError, SettingsFile
 
 CellChoice = Literal["auto", "pidns", "cgroup", "sweep"]
 Resume = Literal["auto", "ask", "never"]
 SttEngine = Literal["faster-whisper", "openai", "off"]
 SttFallback = Literal["faster-whisper", "openai"]
-AgentKind = Literal["builtin"]
 LogFormat = Literal["logfmt", "json"]
-ToolName = Literal["shell", "read", "write", "edit", "fetch", "ask"]
-_KINDS_TO_COME = ("python", "acp", "hermes")
 
 # A key is one line of text; a larger file was named by mistake.
 _KEY_BYTES_MAX = 16 * 1024
@@ -141,18 +137,6 @@ class Logging:
 
 
 @dataclass(frozen=True)
-class Agent:
-    """[agents.NAME]: an agent. Keys beside `kind` are passed to it as options when they are given."""
-
-    kind: AgentKind = key("kind", one_of(AgentKind), "builtin")
-    system: str | None = key("system", maybe(TEXT))
-    tools: tuple[str, ...] = key("tools", some_of(ToolName), list(get_args(ToolName)))
-    fetch_private: bool = key("fetch_private", SWITCH, False)
-    history_characters_max: int | None = key("history_characters_max", maybe(whole(1000, 4_000_000)))
-    sandbox: AgentSandbox = inner_table("sandbox", AgentSandbox)
-
-
-@dataclass(frozen=True)
 class Override:
     """[sessions."PATTERN"]: overrides for the sessions whose name matches."""
 
@@ -229,6 +213,7 @@ def load(path: Path) -> Settings:
     """Return the settings in the file; the defaults where there is none. SettingsError has fault and hint."""
     source = SettingsFile.open(path)
     _refuse_what_is_to_come(source)
+    refuse_kinds_to_come(source)
     source.refuse_unknown_tables(tuple(TABLES))
     _refuse_contradictions(source)
     found: dict[str, Any] = {"file": source.path}
@@ -279,12 +264,6 @@ def _refuse_what_is_to_come(source: SettingsFile) -> None:
     if source.has("gateway"):
         hint = "remove the table; until there is one, hermesctl and the control socket are the way in"
         raise source.error(("gateway",), "names a gateway, and this version has none", hint)
-    agents = source.data.get("agents")
-    for name, agent in agents.items() if isinstance(agents, dict) else ():
-        kind = agent.get("kind") if isinstance(agent, dict) else None
-        if kind in _KINDS_TO_COME:
-            what = f'= "{kind}" is a kind of agent that this version does not have'
-            raise source.error(("agents", name, "kind"), what, 'write kind = "builtin", or remove the table')
 
 
 def _refuse_contradictions(source: SettingsFile) -> None:

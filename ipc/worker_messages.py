@@ -1,0 +1,189 @@
+"""Messages between a worker and the supervisor, one tagged union per direction."""
+
+from typing import Literal
+
+from ipc.bounds import Id, Name, Number, Sentence, Sentences, Status, Text, Word
+from ipc.message_parts import (
+    AgentSpec,
+    Message,
+    ModelEndpoint,
+    PastAttempt,
+    PastTurn,
+    ToolClass,
+    TurnMessage,
+    Usage,
+)
+
+# --- worker -> supervisor -----------------------------------------------------------------------------------
+
+
+class Hello(Message, frozen=True, tag="hello"):
+    """First frame of an incarnation: identifies it by the numbers it was forked with."""
+
+    epoch: Number
+    seat: Number
+    incarnation: Number
+
+
+class Ready(Message, frozen=True, tag="ready"):
+    """The worker can receive an Assign."""
+
+
+class Beat(Message, frozen=True, tag="beat"):
+    """The worker's event loop runs; sent on its own schedule, also between turns."""
+
+
+class Delta(Message, frozen=True, tag="d"):
+    """Text as it is streamed; clients get these bytes. `offset` counts over all attempts at the turn."""
+
+    session: Name
+    turn: Id
+    attempt: Number
+    offset: Number
+    text: Text
+
+
+class ToolStarted(Message, frozen=True, tag="tool"):
+    """Recorded before the tool runs: the worker waits for the acknowledgement of this frame."""
+
+    turn: Id
+    attempt: Number
+    call: Id
+    name: Name
+    summary: Sentence
+    arguments: Text
+    repeat: ToolClass
+    offset: Number = 0  # length of this attempt's text before the call
+    usage: Usage = Usage()  # tokens of the attempt until now
+
+
+class ToolFinished(Message, frozen=True, tag="toolend"):
+    """`exit` is the status of a command that exited, `signal` the name of the signal that ended it."""
+
+    turn: Id
+    attempt: Number
+    call: Id
+    ok: bool
+    ms: Number
+    result: Text
+    exit: Status | None = None
+    signal: Word = ""
+
+
+class Noted(Message, frozen=True, tag="note"):
+    """A transient note (a retry, output of the tool call `call`); it is not part of the history."""
+
+    turn: Id
+    attempt: Number
+    text: Sentence
+    call: Id = ""
+    replaces: bool = False  # a growing count: it replaces the previous note
+
+
+class Steered(Message, frozen=True, tag="steered"):
+    """The running agent has received a message that Steer delivered."""
+
+    turn: Id
+    attempt: Number
+    message: Id
+
+
+class Asked(Message, frozen=True, tag="asked"):
+    """Only a person can answer the open tool call `call`: the attempt ends and its seat becomes free.
+
+    The answer goes to a later attempt, as the result of that call.
+    """
+
+    turn: Id
+    attempt: Number
+    call: Id
+    kind: Literal["clarify", "approve"]
+    text: Sentence
+    choices: Sentences = ()
+
+
+class Kept(Message, frozen=True, tag="kept"):
+    """The answer to Resend, after all repeated frames: the running attempt; nothing by default."""
+
+    turn: Id = ""
+    attempt: Number = 0
+
+
+class Finished(Message, frozen=True, tag="done"):
+    """`finish` is why the model stopped: `stop` by itself, else `length`, `content_filter`, `refusal`, …"""
+
+    turn: Id
+    attempt: Number
+    text: Text
+    usage: Usage = Usage()
+    finish: Word = "stop"
+
+
+class Failed(Message, frozen=True, tag="failed"):
+    """The attempt ended without an answer. `again` is true when another attempt may succeed."""
+
+    turn: Id
+    attempt: Number
+    error: Sentence
+    hint: Sentence
+    again: bool = False
+    usage: Usage = Usage()  # tokens that it has used all the same
+    outage: bool = False  # the model could not be reached
+    wait_seconds: Number = 0  # the pause that its server asks for
+
+
+FromWorker = (
+    Hello
+    | Ready
+    | Beat
+    | Delta
+    | ToolStarted
+    | ToolFinished
+    | Noted
+    | Steered
+    | Asked
+    | Kept
+    | Finished
+    | Failed
+)
+
+
+# --- supervisor -> worker -----------------------------------------------------------------------------------
+
+
+class Assign(Message, frozen=True, tag="assign"):
+    """Answer these messages. `history` is the session so far; `tried` the earlier attempts at this turn."""
+
+    session: str
+    turn: str
+    attempt: int
+    messages: tuple[TurnMessage, ...]
+    agent: AgentSpec
+    model: ModelEndpoint
+    history: tuple[PastTurn, ...] = ()
+    tried: tuple[PastAttempt, ...] = ()
+    offset: int = 0  # length of their text: this attempt continues there
+
+
+class Ack(Message, frozen=True, tag="ack"):
+    """Every frame up to and including `frame` is safe: durable where required, delivered where transient."""
+
+    frame: int
+
+
+class Steer(Message, frozen=True, tag="steer"):
+    """A message for the running turn, to be delivered at its next tool boundary."""
+
+    turn: str
+    attempt: int
+    message: str
+    text: str
+
+
+class Resend(Message, frozen=True, tag="resend"):
+    """The supervisor's image was replaced: frames up to `after` are safe, the worker repeats later ones."""
+
+    after: int
+
+
+ToWorker = Assign | Ack | Steer | Resend
