@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from hermesctl.durable_files import sync_folder
 from hermesctl.errors import CommandError
 from hermesctl.exit_codes import Exit
 from ipc.places import Places, make_private
@@ -30,7 +31,7 @@ def store(places: Places, audio: str) -> str:
             _give_to_owner(copy, places.clips)
             os.fsync(copy.fileno())
         part.rename(places.clips / name)
-        _sync(places.clips)
+        sync_folder(places.clips)
     except OSError as error:
         raise CommandError(
             f"{audio} cannot be stored: {error.strerror}", "name a sound file", Exit.REFUSED
@@ -88,11 +89,3 @@ def _give_to_owner(copy: BinaryIO, folder: Path) -> None:
 
 def _privately(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

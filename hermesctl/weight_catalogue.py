@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal, Protocol
 
+from hermesctl.durable_files import sync_folder
 from hermesctl.errors import CommandError
 from hermesctl.exit_codes import Exit
 from hermesctl.parameters import quoted
@@ -239,7 +240,7 @@ def _install(weights: Weights, source: Source, staging: Path, folder: Path) -> N
     make_private(folder)
     for path, place in checked:
         path.replace(place)
-    _sync(folder)
+    sync_folder(folder)
 
 
 def _write_checked(file: WeightFile, parts: Iterator[IO[bytes]], path: Path) -> None:
@@ -304,11 +305,3 @@ def _disk_error(weights: Weights, error: OSError) -> CommandError:
         "check space and mode of the models folder, or choose another with --home; no partial file is left",
         Exit.REFUSED,
     )
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

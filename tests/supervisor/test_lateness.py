@@ -5,7 +5,7 @@ import signal
 from types import SimpleNamespace
 from typing import Any
 
-from supervisor.clock import Clock, time_of_day
+from supervisor.clock import time_of_day
 from supervisor.core import events
 from supervisor.core.policy import DEFAULT_AGENT, Policy
 from supervisor.core.state import (
@@ -29,16 +29,11 @@ from supervisor.telemetry.health import Health
 from supervisor.telemetry.lag import Lag
 from supervisor.telemetry.lateness import Lateness
 from tests.no_containment import uncontained
+from tests.supervisor.fixed_clock import NOW, FixedClock
 from tests.waiting import soon
 
-NOW = 1000.0
 PROOF = Proof(3, True, 5.0, "pidns")
 WHO = Who(1, 0, 1)
-
-
-class FixedClock(Clock):
-    def now(self) -> float:
-        return NOW
 
 
 def late(state: State, engine: Any = None, lag: float = 0.0, services: Any = ()) -> list[tuple[Any, ...]]:

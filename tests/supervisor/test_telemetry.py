@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from supervisor.clock import Clock
 from supervisor.core import effects, events, records
 from supervisor.core.policy import Policy
 from supervisor.core.reasons import EndReason, Reason
@@ -26,15 +25,10 @@ from supervisor.telemetry import metrics as limits
 from supervisor.telemetry.gauges import Gauges
 from supervisor.telemetry.metrics import Metrics
 from supervisor.telemetry.prometheus import Counter, Histogram, Read, rows, text
+from tests.supervisor.fixed_clock import NOW, FixedClock
 
-NOW = 1000.0
 PROOF = Proof(3, True, 5.0, "pidns")
 WHO = Who(1, 0, 1)
-
-
-class FixedClock(Clock):
-    def now(self) -> float:
-        return NOW
 
 
 # --- the text format

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from ipc.messages import AgentSpec, Finished, Noted, ToolFinished
+from tests.acceptance.sight import named
 from tests.fake_model import FakeModel
 from tests.waiting import soon
 from tests.worker.peer import Peer, assign, worker
@@ -49,18 +50,6 @@ async def said(tool: Watched, arguments: dict[str, Any]) -> str:
 
 def run(command: str, **more: Any) -> str:
     return shell(lambda tool: said(tool, {"command": command, **more}))[0]
-
-
-def named(mark: str) -> set[int]:
-    """Live processes that run under a name of the test's own."""
-    found = set()
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if (folder / "cmdline").read_bytes().startswith(mark.encode()):
-                found.add(int(folder.name))
-        except OSError:
-            continue
-    return found
 
 
 def _until(condition: str) -> str:
