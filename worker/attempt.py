@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 import time
 import traceback
 from collections import deque
@@ -22,10 +21,12 @@ from ipc.messages import (
     Noted,
     Steer,
     Steered,
+    ToolClass,
     ToolFinished,
     ToolStarted,
     Usage,
 )
+from worker import log
 from worker.errors import AgentError, AttemptError, HumanNeeded
 from worker.outbox import Outbox
 from worker.tools import Note, Report, Tool
@@ -63,6 +64,8 @@ class Attempt:
         self._usage = Usage()
         self._is_over = False
         self.has_left_processes = False
+        # Threads of the agent: no other attempt may share their process.
+        self.has_left_threads = False
 
     @property
     def text(self) -> str:
@@ -149,43 +152,48 @@ class Attempt:
         Several may run at once. Their frames have the order of the events.
         """
         arguments = _clean(arguments)
-        await self._begin(tool, call, arguments)
+        await self.begin_tool(tool.name, tool.repeat, call, arguments)
         began = time.monotonic()
         report = await _run(tool, arguments, partial(self.note, call=call))
-        ms = int((time.monotonic() - began) * 1000)
+        await self.end_tool(call, report, time.monotonic() - began)
+        return report
+
+    async def end_tool(self, call: str, report: Report, seconds: float) -> None:
+        """Records the result of a call that `begin_tool` recorded; its text is one of `result_text`."""
+        self._check_open()
         frame = ToolFinished(
             turn=self.assign.turn,
             attempt=self.assign.attempt,
             call=call,
             ok=report.ok,
-            ms=ms,
+            ms=int(seconds * 1000),
             result=report.text,
             exit=report.exit,
             signal=report.signal,
         )
         await self._outbox.send(frame)
-        return report
 
     async def ask(
         self, tool: Tool, call: str, arguments: str, text: str, choices: tuple[str, ...]
     ) -> NoReturn:
         """Ends the attempt with a question; a later attempt gets the answer as the result of this call."""
-        await self._begin(tool, call, _clean(arguments))
+        await self.begin_tool(tool.name, tool.repeat, call, arguments)
         raise HumanNeeded(call, _clean(text), tuple(map(_clean, choices)))
 
-    async def _begin(self, tool: Tool, call: str, arguments: str) -> None:
+    async def begin_tool(self, name: str, repeat: ToolClass, call: str, arguments: str) -> None:
         """Records the start of a tool, and waits until the record is durable."""
         self._check_open()
         self._flush()
+        arguments = _clean(arguments)
         frame = await self._outbox.send(
             ToolStarted(
                 turn=self.assign.turn,
                 attempt=self.assign.attempt,
                 call=call,
-                name=tool.name,
+                name=name,
                 summary=_summary(arguments),
                 arguments=arguments,
-                repeat=tool.repeat,
+                repeat=repeat,
                 offset=self._length,
                 usage=self._usage,
             )
@@ -199,6 +207,7 @@ class Attempt:
 
     async def take_steers(self) -> list[str]:
         """Returns the texts received since the last boundary, and reports each as delivered."""
+        self._check_open()
         texts: list[str] = []
         while self._steers:
             steer = self._steers.popleft()
@@ -266,12 +275,14 @@ async def _run(tool: Tool, arguments: str, note: Note) -> Report:
     except AttemptError:
         raise
     except Exception as error:
-        return Report(_shortened(_clean(f"error: {type(error).__name__}: {error}")), ok=False)
+        return Report(result_text(f"error: {type(error).__name__}: {error}"), ok=False)
     report = Report(given_back) if isinstance(given_back, str) else given_back
-    return replace(report, text=_shortened(_clean(report.text)))
+    return replace(report, text=result_text(report.text))
 
 
-def _shortened(text: str) -> str:
+def result_text(text: str) -> str:
+    """Returns the result of a tool as it can be recorded."""
+    text = _clean(text)
     if len(text) <= _RESULT_CHARACTERS_MAX:
         return text
     half = _RESULT_CHARACTERS_MAX // 2
@@ -290,6 +301,5 @@ def _clean(text: str) -> str:
 
 def _print_trace(error: Exception) -> None:
     """Prints the traceback without the exception's message, which may quote a person."""
-    print(
-        "".join(traceback.format_tb(error.__traceback__)), type(error).__name__, file=sys.stderr, flush=True
-    )
+    trace = "".join(traceback.format_tb(error.__traceback__))
+    print(trace, type(error).__name__, file=log.stream(), flush=True)
