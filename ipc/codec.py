@@ -11,7 +11,7 @@ import msgspec
 
 from ipc.errors import FrameTooLarge, Unreadable, Unwritable, WrongVersion
 
-VERSION = 4
+VERSION = 5
 # A frame holds at most one history or one tool result; their producers cut both far below this.
 FRAME_BYTES_MAX = 8 * 1024 * 1024
 

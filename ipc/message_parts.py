@@ -43,6 +43,27 @@ class AgentSpec(Part, frozen=True):
     options: dict[str, Any] = {}
 
 
+class ToolServer(Part, frozen=True):
+    """An MCP server of an agent: a program with its arguments, or an address.
+
+    `environment_from` and the values of `headers_from` are names of secrets in the Setup. `classes` are the
+    effects of repeated calls, by tool, where the settings overrule the server.
+    """
+
+    name: str
+    command: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
+    environment_from: tuple[str, ...] = ()
+    url: str = ""
+    headers: dict[str, str] = {}
+    headers_from: dict[str, str] = {}
+    classes: dict[str, ToolClass] = {}
+
+    def __repr__(self) -> str:
+        """Shows the name only: environment and headers can hold keys, and a repr ends up in logs."""
+        return f"ToolServer(name={self.name!r})"
+
+
 class ToolTrace(Part, frozen=True):
     """A tool call of an earlier attempt; `result` is None when its result is unknown."""
 

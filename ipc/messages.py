@@ -22,6 +22,7 @@ from ipc.message_parts import Part as Part
 from ipc.message_parts import PastAttempt as PastAttempt
 from ipc.message_parts import PastTurn as PastTurn
 from ipc.message_parts import ToolClass as ToolClass
+from ipc.message_parts import ToolServer as ToolServer
 from ipc.message_parts import ToolTrace as ToolTrace
 from ipc.message_parts import TurnMessage as TurnMessage
 from ipc.message_parts import Usage as Usage
@@ -38,6 +39,7 @@ from ipc.worker_messages import Kept as Kept
 from ipc.worker_messages import Noted as Noted
 from ipc.worker_messages import Ready as Ready
 from ipc.worker_messages import Resend as Resend
+from ipc.worker_messages import Setup as Setup
 from ipc.worker_messages import Steer as Steer
 from ipc.worker_messages import Steered as Steered
 from ipc.worker_messages import ToolFinished as ToolFinished

@@ -102,7 +102,8 @@ class Fork(Message, frozen=True, tag="fork"):
 
     So none of the three has to be found by a path in the cell. `frames` and `pulse` are the numbers of the
     channels' descriptors in the worker, which sets them when it receives the order. `tools_filter` is a
-    seccomp program for the tools of an agent that get no network.
+    seccomp program for the tools of an agent that get no network. With `has_setup` the worker waits for a
+    Setup before it is ready.
     """
 
     epoch: int
@@ -113,6 +114,7 @@ class Fork(Message, frozen=True, tag="fork"):
     tools_filter: bytes = b""
     frames: int = -1
     pulse: int = -1
+    has_setup: bool = False
 
 
 class Bind(Message, frozen=True, tag="bind"):

@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from msgspec import field
+
 from ipc.bounds import Id, Name, Number, Sentence, Sentences, Status, Text, Word
 from ipc.message_parts import (
     AgentSpec,
@@ -10,6 +12,7 @@ from ipc.message_parts import (
     PastAttempt,
     PastTurn,
     ToolClass,
+    ToolServer,
     TurnMessage,
     Usage,
 )
@@ -18,11 +21,15 @@ from ipc.message_parts import (
 
 
 class Hello(Message, frozen=True, tag="hello"):
-    """First frame of an incarnation: identifies it by the numbers it was forked with."""
+    """First frame of an incarnation: identifies it by the numbers it was forked with.
+
+    With `has_setup` it waits for a Setup, as its Fork has asked it to.
+    """
 
     epoch: Number
     seat: Number
     incarnation: Number
+    has_setup: bool = False
 
 
 class Ready(Message, frozen=True, tag="ready"):
@@ -165,6 +172,22 @@ class Assign(Message, frozen=True, tag="assign"):
     offset: int = 0  # length of their text: this attempt continues there
 
 
+class Setup(Message, frozen=True, tag="setup"):
+    """Set this agent up, then send the first Ready.
+
+    `secrets` are the values of the environment variables that the settings of the agent and of its servers
+    name; the servers refer to them by these names.
+    """
+
+    agent: AgentSpec
+    servers: tuple[ToolServer, ...] = ()
+    secrets: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """Leaves the secrets out: a repr ends up in logs."""
+        return f"Setup(agent={self.agent!r}, servers={self.servers!r})"
+
+
 class Ack(Message, frozen=True, tag="ack"):
     """Every frame up to and including `frame` is safe: durable where required, delivered where transient."""
 
@@ -186,4 +209,4 @@ class Resend(Message, frozen=True, tag="resend"):
     after: int
 
 
-ToWorker = Assign | Ack | Steer | Resend
+ToWorker = Setup | Assign | Ack | Steer | Resend

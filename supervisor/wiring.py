@@ -20,7 +20,7 @@ from supervisor.clients.queries import in_short
 from supervisor.clients.subscriptions import Subscriptions
 from supervisor.clock import Clock
 from supervisor.config.applying import Applying
-from supervisor.config.derived import limits, policy, prices, sandbox, worker_environment
+from supervisor.config.derived import has_setup, limits, policy, prices, sandbox, worker_environment
 from supervisor.config.live import Live
 from supervisor.config.reload import Reload
 from supervisor.config.settings import Settings, key_files, model_endpoint
@@ -48,6 +48,7 @@ from supervisor.telemetry.systemd_notify import Notifier, Watch
 from supervisor.upkeep import Upkeep
 from supervisor.workers.assignment import AssignBuilder, Assignment
 from supervisor.workers.router import Router
+from supervisor.workers.setup_builder import SetupBuilder
 from supervisor.workers.workspaces import Workspaces
 
 
@@ -128,6 +129,7 @@ class Parts:
         self.router = Router(
             subscriptions=self.subscriptions,
             build_assign=AssignBuilder(self.journal.read, self.live, lambda: self.model.endpoint),
+            build_setup=SetupBuilder(self.live, os.environ),
             contain=self.contain,
         )
         self.processes = make_processes(
@@ -136,6 +138,7 @@ class Parts:
             cell=settings.workers.cell,
             limits=limits(settings),
             sandbox=lambda agent: sandbox(self.live.settings, agent),
+            has_setup=lambda agent: has_setup(self.live.settings, agent),
             key_files=lambda: key_files(self.live.settings),
             environment=self._environment,
             report=self._queue.post,

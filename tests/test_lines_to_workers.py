@@ -81,7 +81,12 @@ class Stage:
 
     def __init__(self, folder: Path) -> None:
         self.posts = Posts()
-        self.router = Router(subscriptions=NoListeners(), build_assign=build_assign, contain=uncontained())
+        self.router = Router(
+            subscriptions=NoListeners(),
+            build_assign=build_assign,
+            build_setup=lambda agent: wire.Setup(wire.AgentSpec(agent, "builtin")),
+            contain=uncontained(),
+        )
         self.router.open(self.posts, OneWorker())
         (frames, self.frames), (pulse, self.pulse) = (connected_pair(str(folder)) for _ in range(2))
         self.router.connected(WHO.seat, WHO.incarnation, frames, pulse)
@@ -165,6 +170,25 @@ def test_words_keep_their_place_before_and_after_a_tool(tmp_path: Path) -> None:
         event.text if isinstance(event, events.TextStreamed) else type(event).__name__ for event in spoken
     ]
     assert said == ["I look around. ", "ToolStarted", "There it is."]
+
+
+@pytest.mark.parametrize("has_setup", [True, False])
+def test_a_worker_that_waits_for_its_setup_gets_that_of_its_agent(tmp_path: Path, has_setup: bool) -> None:
+    async def act() -> None:
+        with Stage(tmp_path) as stage:
+            found = Worker(WHO.seat, WHO.incarnation, WorkerState.STARTING, agent="coder")
+            stage.posts.state.workers[WHO.seat] = found
+            worker = stage.play()
+            hello = wire.Hello(WHO.epoch, WHO.seat, WHO.incarnation, has_setup)
+            worker.send([(1).to_bytes(8), encode(hello)])
+            await soon(lambda: stage.posts.events)
+            stage.router.all_taken()
+            stage.router.acknowledge()
+            setup = encode(wire.Setup(wire.AgentSpec("coder", "builtin")))
+            await soon(lambda: [encode(wire.Ack(1))] in stage.received)
+            assert ([setup] in stage.received) == has_setup
+
+    asyncio.run(act())
 
 
 def numbered(first: int, count: int, body: bytes) -> bytes:

@@ -113,7 +113,7 @@ class Attempt:
                 raise
             await self._fail("the agent cancelled itself", "send the message again", True)
         except Exception as error:
-            _print_trace(error)
+            print_trace(error)
             name = type(error).__name__
             await self._fail(f"the agent broke ({name})", "the worker's log says where: hermesctl logs")
         else:
@@ -299,7 +299,7 @@ def _clean(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def _print_trace(error: Exception) -> None:
+def print_trace(error: BaseException) -> None:
     """Prints the traceback without the exception's message, which may quote a person."""
     trace = "".join(traceback.format_tb(error.__traceback__))
     print(trace, type(error).__name__, file=log.stream(), flush=True)

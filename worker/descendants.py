@@ -1,5 +1,7 @@
 """Descendants of a worker's commands, daemons included: all of them end with the attempt.
 
+Residents and the processes below them are the exception (residents.py).
+
 A child keeps its pid until it is reaped, and only this process reaps it: no other process can be hit.
 """
 
@@ -8,7 +10,7 @@ import os
 import signal
 from pathlib import Path
 
-from worker import syscalls
+from worker import residents, syscalls
 
 # Killed processes are gone in milliseconds, half a gigabyte of memory takes a tenth of a second; after this
 # time a process forks faster than it is killed, and the whole cell has to end.
@@ -36,15 +38,15 @@ def let_go(pid: int) -> None:
 def reap() -> None:
     """Reaps the ended orphans: until then each of them counts as a process."""
     if syscalls.adopts_orphans():
-        for pid in children() - _claimed:
+        for pid in children() - _claimed - residents.pids():
             _is_gone(pid)
 
 
 async def end_all() -> bool:
-    """Kills all remaining descendants; returns false when that takes too long."""
+    """Kills all remaining descendants but residents; returns false when that takes too long."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _END_SECONDS_MAX
-    while left := [pid for pid in children() if not _is_gone(pid)]:
+    while left := [pid for pid in children() - residents.pids() if not _is_gone(pid)]:
         if loop.time() > deadline:
             return False
         for pid in left:

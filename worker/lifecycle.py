@@ -1,4 +1,4 @@
-"""The lifecycle of a worker: Hello, Ready, one Assign at a time; beats of the loop, pulses of a thread."""
+"""The lifecycle of a worker: Hello, set-up, Ready, one Assign at a time; beats, and pulses of a thread."""
 
 import asyncio
 import os
@@ -6,12 +6,12 @@ import threading
 
 from ipc.codec import Decoder
 from ipc.errors import WireError
-from ipc.messages import Ack, Assign, Beat, Hello, Kept, Ready, Resend, Steer, ToWorker
+from ipc.messages import Ack, Assign, Beat, Hello, Kept, Ready, Resend, Setup, Steer, ToWorker
 from ipc.service_messages import Fork
 from ipc.sockets import Wire
 from ipc.zmtp import Sent
 from worker import descendants
-from worker.agents import find_agent
+from worker.agent_setup import Agents
 from worker.attempt import Attempt
 from worker.cell import go_home
 from worker.log import log
@@ -32,7 +32,8 @@ class Lifecycle:
     def __init__(self, fork: Fork) -> None:
         self._fork = fork
         self._wire = Wire()
-        self._model = Model()
+        self._agents = Agents(Model())
+        self._setting_up: asyncio.Task[None] | None = None
         self._end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._echo_begun = threading.Event()
         self._attempt: Attempt | None = None
@@ -44,14 +45,26 @@ class Lifecycle:
         """Runs until it is killed, or until the protocol is violated; returns the exit status."""
         fork = self._fork
         descendants.take_in()
-        self._outbox.post(Hello(fork.epoch, fork.seat, fork.incarnation))
-        self._outbox.post(Ready())
+        self._outbox.post(Hello(fork.epoch, fork.seat, fork.incarnation, fork.has_setup))
+        if not fork.has_setup:
+            self._ready()
         # A thread that runs C code only: it answers however long an agent holds the interpreter lock.
         echo = (fork.pulse, self._echo_begun.set)
         threading.Thread(target=self._wire.echo, args=echo, name="echo", daemon=True).start()
-        log("worker.ready", seat=fork.seat, incarnation=fork.incarnation, pid=os.getpid())
         self._beat()
         return await self._end
+
+    def _ready(self) -> None:
+        """Sends the first Ready."""
+        self._outbox.post(Ready())
+        log("worker.ready", seat=self._fork.seat, incarnation=self._fork.incarnation, pid=os.getpid())
+
+    def _set_up(self, setup: Setup) -> None:
+        if not self._fork.has_setup or self._setting_up is not None:
+            self._finish(EXIT_PROTOCOL, "worker.set_up_unasked")
+            return
+        self._setting_up = asyncio.create_task(self._agents.set_up(setup))
+        self._setting_up.add_done_callback(lambda _: self._ready())
 
     def _beat(self) -> None:
         self._outbox.post_fleeting(Beat())
@@ -72,6 +85,8 @@ class Lifecycle:
         match message:
             case Ack(frame=frame):
                 self._outbox.acknowledge(frame)
+            case Setup():
+                self._set_up(message)
             case Assign():
                 self._assign(message)
             case Steer(turn=turn, attempt=attempt):
@@ -99,10 +114,7 @@ class Lifecycle:
         self._running.add_done_callback(self._served)
 
     async def _serve(self, attempt: Attempt) -> None:
-        await attempt.run(
-            lambda attempt: find_agent(attempt.assign.agent, self._model).answer(attempt),
-            descendants.end_all,
-        )
+        await attempt.run(self._answer, descendants.end_all)
         log("attempt.ended", turn=attempt.assign.turn, attempt=attempt.assign.attempt)
         if attempt.has_left_processes:
             # The cell ends with its worker, and the next turn finds another one.
@@ -112,6 +124,10 @@ class Lifecycle:
         # Free before Ready is sent: the next Assign may follow at once.
         self._attempt = None
         self._outbox.post(Ready())
+
+    async def _answer(self, attempt: Attempt) -> str:
+        agent = await self._agents.agent(attempt.assign.agent)
+        return await agent.answer(attempt)
 
     def _served(self, running: asyncio.Task[None]) -> None:
         if running.cancelled():

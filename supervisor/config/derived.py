@@ -61,6 +61,12 @@ def sandboxes(settings: Settings) -> dict[str, Sandbox]:
     return {agent: sandbox(settings, agent) for agent in settings.agents}
 
 
+def has_setup(settings: Settings, agent: str) -> bool:
+    """Return whether workers of this agent are set up before they are ready."""
+    found = settings.agents.get(agent)
+    return found is not None and found.kind != "builtin"
+
+
 def worker_environment(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of workers: without secrets and without variables that name code to load.
 

@@ -46,6 +46,7 @@ class Worker:
     spawner: Spawner
     memory_bytes_max: int
     sandbox: Sandbox
+    has_setup: bool = False
     phase: Phase = Phase.WAITING
     held: Held | None = None
     pid: int = 0
@@ -72,6 +73,7 @@ class Worker:
             log_path=str(self.log),
             cell=self.spawner.spec(self.incarnation, self.sandbox),
             tools_filter=tools_filter() if self.sandbox.network == "none" else b"",
+            has_setup=self.has_setup,
         )
 
     def hand_over(self) -> HandedWorker | None:

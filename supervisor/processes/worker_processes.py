@@ -66,6 +66,7 @@ class Processes:
         report: Report,
         connected: Connected,
         sandbox: Callable[[str], Sandbox] = lambda _: Sandbox(),
+        has_setup: Callable[[str], bool] = lambda _: False,
         key_files: Callable[[], tuple[Path, ...]] = tuple,
         program: Program | None = None,
         environment: Mapping[str, str] | None = None,
@@ -78,6 +79,7 @@ class Processes:
         self._user = agent_user.choose(places.state, cell)
         self._limits = limits
         self._sandbox = sandbox
+        self._has_setup = has_setup
         self._report = report
         self._check = partial(check, places.runtime, places.logs)
         self._connected = connected
@@ -126,7 +128,8 @@ class Processes:
     def start(self, seat: int, incarnation: int, agent: str = DEFAULT_AGENT) -> None:
         """Never blocks. WorkerStarted is reported, or WorkerDied when it cannot start."""
         log, memory = self._places.logs / f"worker-{seat}.log", self._limits.memory_bytes_max
-        worker = Worker(seat, incarnation, log, monotonic(), self._spawner, memory, self._sandbox(agent))
+        wanted = (self._sandbox(agent), self._has_setup(agent))
+        worker = Worker(seat, incarnation, log, monotonic(), self._spawner, memory, *wanted)
         self._workers[incarnation] = worker
         self._waiting.append(worker)
         self._ask()

