@@ -1,6 +1,7 @@
 """The text that the service prints when it was started in a terminal."""
 
 import sys
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -8,7 +9,9 @@ from ipc.places import Places
 from supervisor.config.settings import Settings
 
 
+@cache
 def own_version() -> str:
+    """Return the version of the package; its metadata are parsed once, `status` is asked often."""
     try:
         return version("hermes-supervisor")
     except PackageNotFoundError:

@@ -1,18 +1,20 @@
 """Schema migrations: numbered scripts, applied in order, each in one transaction with its number."""
 
 import sqlite3
+from functools import cache
 from importlib import resources
 
 from supervisor.journal.errors import JournalTooNew
 
 
-def steps() -> list[tuple[int, str]]:
-    """Return every migration as (number, script), in order and without a gap."""
+@cache
+def steps() -> tuple[tuple[int, str], ...]:
+    """Return every migration as (number, script), in order and without a gap; the files are read once."""
     folder = resources.files("supervisor.journal") / "schema"
     files = sorted(
         (each for each in folder.iterdir() if each.name.endswith(".sql")), key=lambda each: each.name
     )
-    return [(int(each.name.partition("_")[0]), each.read_text(encoding="utf-8")) for each in files]
+    return tuple((int(each.name.partition("_")[0]), each.read_text(encoding="utf-8")) for each in files)
 
 
 def newest() -> int:
