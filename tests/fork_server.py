@@ -16,6 +16,7 @@ further zygote, and every service, is executed as usual.
 
 import asyncio
 import atexit
+import contextlib
 import ctypes
 import fcntl
 import gc
@@ -37,6 +38,7 @@ from typing import NoReturn
 
 import msgspec
 
+from supervisor.journal import migrate
 from supervisor.processes import zygote_client
 from tests.warm import DESCRIPTORS_MAX, ISOLATED, ORDER_BYTES_MAX, Order, Popen
 from worker import syscalls
@@ -95,6 +97,10 @@ def _preload() -> None:
     """Imports for the programs that are started isolated, as this process was, or by hand."""
     if sys.flags.safe_path:
         importlib.import_module("supervisor.entry")
+        # What a supervisor imports and reads later, at its start.
+        with contextlib.suppress(ImportError, OSError, RuntimeError):
+            importlib.import_module("pyseccomp")
+        migrate.steps()
     else:
         import hermesctl
 

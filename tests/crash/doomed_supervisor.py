@@ -6,6 +6,7 @@ begins in milliseconds. With `when` of `survey` nobody dies, and the points pass
 """
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -198,6 +199,11 @@ def live(home: Path, point: str, when: str, count: int) -> None:
 def main() -> None:
     # Whoever runs the tests may be killed too, and nothing of this may outlive it.
     die_with_parent(signal.SIGKILL)
+    # Computed once for all lives.
+    points.every_point()
+    # A collection in a life would write to, and so copy, the memory that all lives share.
+    gc.collect()
+    gc.freeze()
     for line in sys.stdin:
         order = json.loads(line)
         child = os.fork()

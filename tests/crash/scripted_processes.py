@@ -115,15 +115,15 @@ class PuppetPool:
 class Puppet:
     """One worker, without an agent."""
 
-    # For all puppets of this process: those that linger wait for it.
+    # For all puppets of this process. Those that linger wait for the first; to make the second takes long.
     _rung = asyncio.Event()
+    _decoder: Decoder[ToWorker] = Decoder(ToWorker)
 
     pulse: socket.socket
 
     def __init__(self, wire: Wire, line: int, hello: Hello, die: Callable[[], None]) -> None:
         self._hello = hello
         self._die = die
-        self._decoder: Decoder[ToWorker] = Decoder(ToWorker)
         self._socket = wire.line(line, self._receive)
         self._outbox = Outbox(self._socket.send, failed=lambda sent: None)
         self._steers: asyncio.Queue[Steer] = asyncio.Queue()
