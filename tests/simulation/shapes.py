@@ -14,7 +14,7 @@ import ast
 import builtins
 import string
 from collections.abc import Iterator
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 
 _WITH_HEADER = (ast.If, ast.While, ast.For, ast.With)
@@ -97,12 +97,13 @@ def shape_of(node: ast.stmt | ast.expr) -> Shape | None:
 
 
 def _header(node: ast.stmt | ast.expr) -> ast.stmt | ast.expr:
-    copied = deepcopy(node)
-    if isinstance(copied, _WITH_HEADER):
-        copied.body = [ast.Expr(ast.Constant(...))]
-    if isinstance(copied, ast.If | ast.While | ast.For):
-        copied.orelse = []
-    return copied
+    """A copy, made without the body: that may be most of a function."""
+    header = copy(node)
+    if isinstance(header, _WITH_HEADER):
+        header.body = [ast.Expr(ast.Constant(...))]
+    if isinstance(header, ast.If | ast.While | ast.For):
+        header.orelse = []
+    return deepcopy(header)
 
 
 def canonical(text: str) -> str:

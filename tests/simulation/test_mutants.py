@@ -67,10 +67,14 @@ def test_the_rules_as_they_are_stay_green() -> None:
     assert _unnoticed(["nothing"]) == "nothing\n"
 
 
+@cache
+def _unparsed(module: str) -> str:
+    return ast.unparse(ast.parse(source_of(module)))
+
+
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_the_guard_is_where_the_mutant_says(mutant: Mutant) -> None:
-    source = source_of(mutant.module)
-    assert ast.unparse(mutant.applied_to(source)) != ast.unparse(ast.parse(source))
+    assert ast.unparse(mutant.applied_to(source_of(mutant.module))) != _unparsed(mutant.module)
 
 
 def test_a_mutant_has_one_name() -> None:
