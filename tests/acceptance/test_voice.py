@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,7 @@ def at_work(service: Service, session: str) -> tuple[Listener, str]:
     return service.listen(session), mark
 
 
+@cache
 def long_clip() -> bytes:
     """Longer than what is understood in one go, so that its progress is told."""
     parts = [part for name in SAID for part in (samples_of(name), silence(0.7))]

@@ -15,7 +15,8 @@ from tests.weights import pulled
 
 
 def spec(**options: Any) -> ServiceSpec:
-    options = {"models": str(pulled("tiny.en")), "model": "tiny.en", **options}
+    # One thread: several test processes share the CPUs, and threads that wait for each other spin meanwhile.
+    options = {"models": str(pulled("tiny.en")), "model": "tiny.en", "threads": 1, **options}
     return ServiceSpec(
         "stt",
         "stt_service",

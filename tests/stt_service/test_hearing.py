@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ def run(story: Coroutine[Any, Any, None]) -> None:
     asyncio.run(story)
 
 
+@cache
 def minute() -> bytes:
     """About a minute of speech by two speakers, as one file."""
     pause = silence(0.7)
