@@ -1,8 +1,10 @@
 """The worker, which spins in C with the interpreter lock held on SIGUSR1, and stops its loop on SIGUSR2.
 
+On SIGWINCH it keeps the interpreter lock as well, in a call that takes no processor time and does not return.
 A mark tells that it does.
 """
 
+import ctypes
 import itertools
 import os
 import signal
@@ -20,6 +22,13 @@ def _spin(number: int, frame: FrameType | None) -> None:
     sum(itertools.repeat(0))
 
 
+def _keep_interpreter(number: int, frame: FrameType | None) -> None:
+    """A call through PyDLL keeps the lock; signals interrupt a sleep."""
+    _mark()
+    while True:
+        ctypes.PyDLL(None).sleep(600)
+
+
 def _stand_still(number: int, frame: FrameType | None) -> None:
     """The loop's thread waits; others, such as the one that answers pulses, go on."""
     _mark()
@@ -31,4 +40,5 @@ def _mark() -> None:
 
 
 signal.signal(signal.SIGUSR1, _spin)
+signal.signal(signal.SIGWINCH, _keep_interpreter)
 signal.signal(signal.SIGUSR2, _stand_still)

@@ -119,32 +119,32 @@ def test_e5_each_kind_of_life_has_its_own_limit_and_its_own_word(
         turns='silence = "20s"\nattempts_max = 1',
         sandbox=f'write = ["{shared}"]',
     )
-    sessions = ("stopped", "spinning")
+    sessions = ("stopped", "keeping")
     for session in sessions:
         service.say(session, "[[silent]] wait")
     model.wait(lambda requests: len(requests) == 2)
-    stopped_pid, spinning_pid = (worker_of(service, session) for session in sessions)
+    stopped_pid, keeping_pid = (worker_of(service, session) for session in sessions)
     (idle,) = until(lambda: [row for row in service.show("workers") if row["state"] == "idle"])
     table = service.hermesctl("workers")
     assert all(word in table.stdout for word in ("PROCESS", "LOOP", "PROGRESS")), table
     begin(shared / MARK, idle["pid"], signal.SIGUSR2)
-    begin(shared / MARK, spinning_pid, signal.SIGUSR1)
+    begin(shared / MARK, keeping_pid, signal.SIGWINCH)
     os.kill(stopped_pid, signal.SIGSTOP)
 
     def beyond_the_limit_of_a_process() -> list[dict[str, Any]]:
-        rows = [_rows(service)[pid] for pid in (spinning_pid, idle["pid"])]
+        rows = [_rows(service)[pid] for pid in (keeping_pid, idle["pid"])]
         return rows if min(row["loop"] for row in rows) > 6 else []
 
-    spinning, standing = until(beyond_the_limit_of_a_process)
-    assert (spinning["state"], standing["state"]) == ("busy", "idle")
-    assert max(spinning["process"], standing["process"]) < 5
-    assert spinning["progress"] >= spinning["loop"] - 2
+    keeping, standing = until(beyond_the_limit_of_a_process)
+    assert (keeping["state"], standing["state"]) == ("busy", "idle")
+    assert max(keeping["process"], standing["process"]) < 5
+    assert keeping["progress"] >= keeping["loop"] - 2
     assert reason_of_failure(service, "stopped") == "its process gave no sign of life for 5 s"
 
     until(lambda: idle["pid"] not in _rows(service))
     assert "its loop stood still for 20 s" in service.log()
-    assert reason_of_failure(service, "spinning") == "no progress for 20 s"
-    assert not alive([stopped_pid, spinning_pid, idle["pid"]])
+    assert reason_of_failure(service, "keeping") == "no progress for 20 s"
+    assert not alive([stopped_pid, keeping_pid, idle["pid"]])
 
 
 def reason_of_failure(service: Service, session: str) -> str:
