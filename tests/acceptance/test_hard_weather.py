@@ -5,7 +5,6 @@ import os
 import resource
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -14,7 +13,9 @@ import pytest
 
 from hermesctl.client import Client
 from hermesctl.errors import CommandError
+from ipc import interpreter
 from ipc.messages import Accepted, Submit
+from tests import warm
 from tests.fake_model import FakeModel
 from tests.service import ENDINGS, Service, settings_for
 from tests.waiting import until
@@ -140,8 +141,7 @@ def test_d15_waiting_for_room_is_held_against_no_worker(
 
 
 def run(home: Path) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "supervisor", "--home", str(home)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return warm.run(interpreter.command("supervisor", "--home", str(home)), timeout=60)
 
 
 def test_d15_a_damaged_page_is_named_at_start_and_repaired_by_the_command_it_names(service: Service) -> None:

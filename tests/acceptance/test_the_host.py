@@ -3,13 +3,13 @@
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from ipc import interpreter
+from tests import warm
 from tests.acceptance.sight import alive, descendants
 from tests.fake_model import FakeModel
 from tests.service import Service, settings_for
@@ -53,8 +53,7 @@ def test_a_killed_supervisor_leaves_no_process_behind(service: Service) -> None:
 
 def test_d14_a_second_supervisor_is_refused_with_the_pid_of_the_first(service: Service) -> None:
     assert service.process is not None
-    command = [sys.executable, "-m", "supervisor", "--home", str(service.home)]
-    second = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    second = warm.run(interpreter.command("supervisor", "--home", str(service.home)), timeout=30)
     assert second.returncode == 75
     assert str(service.process.pid) in second.stderr
     assert service.hermesctl("send", "demo", "hello").returncode == 0
@@ -62,8 +61,7 @@ def test_d14_a_second_supervisor_is_refused_with_the_pid_of_the_first(service: S
 
 def test_a_wrong_key_in_the_settings_is_named_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "hermes.toml").write_text("[workers]\nper_cpus = 2\n")
-    command = [sys.executable, "-m", "supervisor", "--home", str(tmp_path)]
-    refused = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    refused = warm.run(interpreter.command("supervisor", "--home", str(tmp_path)), timeout=30)
     assert refused.returncode == 78
     assert "per_cpus" in refused.stderr
     assert "per_cpu" in refused.stderr
@@ -97,8 +95,7 @@ def test_an_unreachable_model_is_named(tmp_path: Path) -> None:
 def test_a_missing_key_variable_stops_the_start_with_its_remedy(tmp_path: Path, model: FakeModel) -> None:
     settings = settings_for(model).replace("[model]", '[model]\napi_key_env = "HERMES_TEST_NO_SUCH_KEY"')
     (tmp_path / "hermes.toml").write_text(settings)
-    command = [sys.executable, "-m", "supervisor", "--home", str(tmp_path)]
-    refused = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    refused = warm.run(interpreter.command("supervisor", "--home", str(tmp_path)), timeout=30)
     assert refused.returncode == 78
     assert "HERMES_TEST_NO_SUCH_KEY" in refused.stderr
 
