@@ -102,7 +102,13 @@ _ENGINE = {
     "supervisor/enrichment.py": ("core",),
     "supervisor/performer.py": ("core", "decider"),
 }
-_CATCHES_ALL = ("worker/attempt.py", "hermesctl/main.py", "supervisor/containment.py")
+_CATCHES_ALL = (
+    "worker/attempt.py",
+    "worker/agents/agent_entry.py",
+    "worker/agents/python.py",
+    "hermesctl/main.py",
+    "supervisor/containment.py",
+)
 _BANNED_WORDS = frozenset(
     ["util", "utils", "helper", "helpers", "manager", "managers", "base", "bases", "mixin", "mixins"]
 )

@@ -19,6 +19,7 @@ from worker.model import Model
 from worker.outbox import Outbox
 
 BEAT_SECONDS = 1.0
+EXIT_OK = 0
 # As in sysexits.h: an internal error, and a peer that violates the protocol.
 EXIT_BUG = 70
 EXIT_PROTOCOL = 76
@@ -119,6 +120,11 @@ class Lifecycle:
         if attempt.has_left_processes:
             # The cell ends with its worker, and the next turn finds another one.
             self._finish(EXIT_BUG, "attempt.left_processes", turn=attempt.assign.turn)
+            return
+        if attempt.has_left_threads:
+            # They may act at any time: the session's next turn gets another process.
+            await self._outbox.emptied()
+            self._finish(EXIT_OK, "attempt.left_threads", turn=attempt.assign.turn)
             return
         await self._outbox.room()
         # Free before Ready is sent: the next Assign may follow at once.

@@ -61,6 +61,10 @@ class Outbox:
         while self._waiting and self._waiting[0][0] <= frame:
             await self._movement()
 
+    async def emptied(self) -> None:
+        """Waits until every frame so far is acknowledged."""
+        await self.acknowledged(self._number)
+
     def acknowledge(self, frame: int) -> None:
         while self._waiting and self._waiting[0][0] <= frame:
             self._bytes -= len(self._waiting.popleft()[1])

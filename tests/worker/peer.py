@@ -131,6 +131,10 @@ class Peer:
     def send_bytes(self, content: bytes) -> None:
         assert self._frames.send([content]) is Sent.SENT
 
+    def acknowledge(self) -> None:
+        """All that has come, whatever `acknowledges` says."""
+        self.send(Ack(self.numbers[-1]))
+
     def ping(self, content: bytes) -> Sent:
         return self._pulse.send([content])
 

@@ -7,6 +7,7 @@ from ipc.isolation import KIND
 from ipc.messages import AgentSpec, Setup
 from worker.agents.builtin import Builtin
 from worker.agents.isolation_trial import Isolation
+from worker.agents.python import Python
 from worker.attempt import Attempt
 from worker.errors import AgentError
 from worker.model import Model
@@ -29,7 +30,7 @@ class SetUpAgent(Agent, Protocol):
         """Starts what lives as long as the worker (worker/residents.py); raises AttemptError if it cannot."""
 
 
-_KINDS: dict[str, Callable[[AgentSpec, Model], Agent]] = {"builtin": Builtin}
+_KINDS: dict[str, Callable[[AgentSpec, Model], Agent]] = {"builtin": Builtin, "python": Python}
 # For the sessions of `hermesctl doctor --isolation`; no settings name it.
 _HIDDEN: dict[str, Callable[[AgentSpec, Model], Agent]] = {KIND: Isolation}
 

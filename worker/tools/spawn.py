@@ -15,12 +15,20 @@ from contextlib import contextmanager
 from worker import syscalls
 
 _filtered: ThreadPoolExecutor | None = None
+_program = b""
 
 
 def restrict(program: bytes) -> None:
     """Starts tools under this seccomp filter from now on. Call it once."""
-    global _filtered
+    global _filtered, _program
+    _program = program
     _filtered = ThreadPoolExecutor(1, "tools", syscalls.filter_calls, (program,))
+
+
+def restrict_this_thread() -> None:
+    """Puts the calling thread, and all that it starts, under the filter: it runs an agent's own code."""
+    if _program:
+        syscalls.filter_calls(_program)
 
 
 def start(
