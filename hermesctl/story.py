@@ -80,7 +80,8 @@ def _done(event: _Fields) -> str:
     usage = event.get("usage") or {}
     remark = f"; {why}" if (why := finish(event)) else ""
     spent = counted(usage.get("output_tokens", 0), "token")
-    return f"turn {event.get('turn')} was answered ({spent}{remark}){_said(event)}"
+    model = f" by {event['model']}" if event.get("model") else ""
+    return f"turn {event.get('turn')} was answered{model} ({spent}{remark}){_said(event)}"
 
 
 def _interrupted(event: _Fields) -> str:

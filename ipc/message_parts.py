@@ -23,12 +23,15 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ModelEndpoint(Part, frozen=True):
-    """The address of the language model. An endpoint that is `away` is tried once, to see if it is back."""
+    """The address of a language model. An endpoint that is `away` is tried once, to see if it is back."""
 
     base_url: str
     name: str
     api_key: str = ""
     away: bool = False
+    id: str = ""  # under which the supervisor knows its outages
+    price_in: float = 0.0  # of a million tokens
+    price_out: float = 0.0
 
     def __repr__(self) -> str:
         """Leaves the key out: a repr ends up in logs."""

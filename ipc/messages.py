@@ -36,6 +36,7 @@ from ipc.worker_messages import Finished as Finished
 from ipc.worker_messages import FromWorker as FromWorker
 from ipc.worker_messages import Hello as Hello
 from ipc.worker_messages import Kept as Kept
+from ipc.worker_messages import ModelAway as ModelAway
 from ipc.worker_messages import Noted as Noted
 from ipc.worker_messages import Ready as Ready
 from ipc.worker_messages import Resend as Resend

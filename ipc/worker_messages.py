@@ -124,6 +124,7 @@ class Finished(Message, frozen=True, tag="done"):
     text: Text
     usage: Usage = Usage()
     finish: Word = "stop"
+    model: Name = ""  # that gave the last reply
 
 
 class Failed(Message, frozen=True, tag="failed"):
@@ -137,6 +138,18 @@ class Failed(Message, frozen=True, tag="failed"):
     usage: Usage = Usage()  # tokens that it has used all the same
     outage: bool = False  # the model could not be reached
     wait_seconds: Number = 0  # the pause that its server asks for
+    endpoint: Sentence = ""  # of the model that could not be reached: its id in the Assign
+
+
+class ModelAway(Message, frozen=True, tag="away"):
+    """A model could not be reached, and the attempt goes on with the next one of its agent."""
+
+    turn: Id
+    attempt: Number
+    endpoint: Sentence
+    error: Sentence
+    hint: Sentence
+    wait_seconds: Number = 0
 
 
 FromWorker = (
@@ -152,6 +165,7 @@ FromWorker = (
     | Kept
     | Finished
     | Failed
+    | ModelAway
 )
 
 
@@ -167,6 +181,7 @@ class Assign(Message, frozen=True, tag="assign"):
     messages: tuple[TurnMessage, ...]
     agent: AgentSpec
     model: ModelEndpoint
+    fallback: tuple[ModelEndpoint, ...] = ()  # asked in this order when `model` cannot answer
     history: tuple[PastTurn, ...] = ()
     tried: tuple[PastAttempt, ...] = ()
     offset: int = 0  # length of their text: this attempt continues there

@@ -23,7 +23,7 @@ from supervisor.config.applying import Applying
 from supervisor.config.derived import has_setup, limits, policy, prices, sandbox, worker_environment
 from supervisor.config.live import Live
 from supervisor.config.reload import Reload
-from supervisor.config.settings import Settings, key_files, model_endpoint
+from supervisor.config.settings import Settings, key_files, model_endpoint, named_endpoints
 from supervisor.containment import Containment
 from supervisor.engine import Engine
 from supervisor.event_queue import EventQueue
@@ -92,7 +92,8 @@ class Parts:
         self.clock = Clock(not_before=max((read.newest_at(), *contents)))
         self._queue = EventQueue(self.clock.now)
         self.log = Log(self.clock, form=lambda: self.live.settings.log.format)
-        self.model = ModelSource(model_endpoint(settings), self.places.models, self._queue.post, model_key)
+        endpoints = model_endpoint(settings), named_endpoints(settings)
+        self.model = ModelSource(*endpoints, self.places.models, self._queue.post, model_key)
         self.metrics = Metrics(self.clock, lambda: self.model.name, lambda: prices(self.live.settings))
         self.contain = Containment(self.log, self.clock.now, self.metrics.contained.add)
         self.notifier = Notifier()
@@ -128,7 +129,7 @@ class Parts:
         self._environment = worker_environment(settings, os.environ)
         self.router = Router(
             subscriptions=self.subscriptions,
-            build_assign=AssignBuilder(self.journal.read, self.live, lambda: self.model.endpoint),
+            build_assign=AssignBuilder(self.journal.read, self.live, self.model.of),
             build_setup=SetupBuilder(self.live, os.environ),
             contain=self.contain,
         )

@@ -242,9 +242,13 @@ class Clockwork:
         """Only the probe of an endpoint that is away asks it."""
         for effect in decision.effects:
             if isinstance(effect, AssignTurn):
-                outage = self.state.outages.get(self.state.policy.endpoint_of(effect.agent))
-                assert (outage is None) == (effect.away_since is None), f"{effect}, {outage}"
-                if outage is not None:
+                outages, endpoints = self.state.outages, self.state.policy.endpoints_of(effect.agent)
+                assert effect.away == tuple(each for each in endpoints if each in outages), f"{effect}"
+                asked = next((each for each in endpoints if each not in effect.away), None)
+                assert asked or effect.probe, f"{effect} has no endpoint to ask"
+                if effect.probe:
+                    outage = outages[effect.probe]
+                    assert asked is None or endpoints.index(effect.probe) < endpoints.index(asked)
                     assert outage.probe == (effect.turn, effect.attempt), f"{effect}, {outage}"
                     assert outage.probe_at <= self.now, f"{effect} is early: {outage}"
 

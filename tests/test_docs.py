@@ -121,6 +121,7 @@ def test_every_setting_is_documented_with_its_default() -> None:
         (HEADINGS.get(table, f"[{table}]"), name): _toml(key.default)
         for table, struct in TABLES.items()
         for name, (_, key) in keys_of(struct).items()
+        if table != "models"  # "the keys of [model]"
     }
     assert written == known
 

@@ -248,7 +248,8 @@ def test_the_embedded_model_needs_no_endpoint() -> None:
 
 
 def test_an_endpoint_may_have_no_key(tmp_path: Path) -> None:
-    assert model_endpoint(_load(tmp_path, MODEL)) == ModelEndpoint("http://127.0.0.1:8000/v1", "m", "")
+    url = "http://127.0.0.1:8000/v1"
+    assert model_endpoint(_load(tmp_path, MODEL)) == ModelEndpoint(url, "m", "", id=url)
 
 
 def test_the_key_comes_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

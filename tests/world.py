@@ -97,11 +97,11 @@ class World(Clockwork):
         self.tell(events.PolicyChanged(replace(self.state.policy, agent_of=self.policy.agent_of)))
 
     def endpoints_are(self, endpoints: str) -> None:
-        """The settings are read again, and agents ask other endpoints; written as `agent:endpoint,…`."""
+        """The settings are read again, and agents ask other endpoints: `agent:endpoint+fallback,…`."""
         known = dict(each.split(":") for each in endpoints.split(",") if each)
-        endpoint_of = lambda agent: known.get(agent, "model")  # noqa: E731
-        self.policy = replace(self.policy, endpoint_of=endpoint_of)
-        self.tell(events.PolicyChanged(replace(self.state.policy, endpoint_of=endpoint_of)))
+        endpoints_of = lambda agent: tuple(known.get(agent, "model").split("+"))  # noqa: E731
+        self.policy = replace(self.policy, endpoints_of=endpoints_of)
+        self.tell(events.PolicyChanged(replace(self.state.policy, endpoints_of=endpoints_of)))
 
     def settings_are(self, **settings: Any) -> None:
         """The settings are read again, and the policy has other values."""
@@ -212,12 +212,19 @@ class World(Clockwork):
         who, attempt = self._at_work(turn)
         self.tell(events.Failed(who, turn, attempt, error, "try later", again, read, written))
 
-    def cannot_ask(self, turn: str, error: str = "nothing answers", asked: int = 0) -> None:
+    def cannot_ask(
+        self, turn: str, error: str = "nothing answers", asked: int = 0, endpoint: str = ""
+    ) -> None:
         """The attempt does not reach its model, which asks to be left alone for so many seconds."""
         who, attempt = self._at_work(turn)
-        self.tell(
-            events.Failed(who, turn, attempt, error, "look at it", False, outage=True, wait_seconds=asked)
-        )
+        failed = events.Failed(who, turn, attempt, error, "look at it", False, outage=True)
+        self.tell(replace(failed, wait_seconds=asked, endpoint=endpoint))
+
+    def passes_over(self, turn: str, endpoint: str, asked: int = 0) -> None:
+        """The attempt does not reach one of its models, and asks the next one."""
+        who, attempt = self._at_work(turn)
+        told = (endpoint, "nothing answers", "look at it", asked)
+        self.tell(events.ModelAway(who, turn, attempt, *told))
 
     # --- the house and the time -----------------------------------------------------------------------------
 

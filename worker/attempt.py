@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn
 
-from ipc.bounds import TEXT_CHARACTERS_MAX, sentence
+from ipc.bounds import NAME_CHARACTERS_MAX, TEXT_CHARACTERS_MAX, sentence
 from ipc.errors import WireError
 from ipc.messages import (
     Asked,
@@ -18,6 +18,7 @@ from ipc.messages import (
     Delta,
     Failed,
     Finished,
+    ModelAway,
     Noted,
     Steer,
     Steered,
@@ -27,7 +28,7 @@ from ipc.messages import (
     Usage,
 )
 from worker import log
-from worker.errors import AgentError, AttemptError, HumanNeeded
+from worker.errors import AgentError, AttemptError, HumanNeeded, ModelError
 from worker.outbox import Outbox
 from worker.tools import Note, Report, Tool
 
@@ -62,6 +63,7 @@ class Attempt:
         self._pending_length = 0
         self._steers: deque[Steer] = deque()
         self._usage = Usage()
+        self._model = ""  # that gave the last reply
         self._is_over = False
         self.has_left_processes = False
         # Threads of the agent: no other attempt may share their process.
@@ -104,7 +106,7 @@ class Attempt:
             )
         except AttemptError as error:
             waiting = error.wait_seconds if error.outage else None
-            await self._fail(error.error, error.hint, error.again, waiting)
+            await self._fail(error.error, error.hint, error.again, waiting, getattr(error, "endpoint", ""))
         except WireError:
             raise
         except asyncio.CancelledError:
@@ -119,7 +121,7 @@ class Attempt:
         else:
             self._end()
             turn, attempt = self.assign.turn, self.assign.attempt
-            await self._outbox.send(Finished(turn, attempt, self.text, self._usage, finish))
+            await self._outbox.send(Finished(turn, attempt, self.text, self._usage, finish, self._model))
 
     async def stream(self, text: str) -> None:
         """Streams text. The text of one iteration of the loop is sent as one Delta."""
@@ -134,11 +136,18 @@ class Attempt:
             self._check_open()
             self._send_text(text[start : start + _DELTA_CHARACTERS_MAX])
 
-    def spend(self, usage: Usage) -> None:
-        """Adds the tokens of a reply, however the attempt ends."""
+    def spend(self, usage: Usage, model: str = "") -> None:
+        """Adds the tokens of a reply of that model, however the attempt ends."""
+        self._model = model[:NAME_CHARACTERS_MAX]
         self._usage = Usage(
             self._usage.input_tokens + usage.input_tokens, self._usage.output_tokens + usage.output_tokens
         )
+
+    async def model_away(self, error: ModelError) -> None:
+        """Reports that a model could not be reached; the attempt goes on with another one."""
+        self._check_open()
+        told = sentence(error.endpoint), sentence(error.error), sentence(error.hint), error.wait_seconds
+        await self._outbox.send(ModelAway(self.assign.turn, self.assign.attempt, *told))
 
     def note(self, text: str, *, call: str = "", replaces: bool = False) -> None:
         """Sends a transient note; it is not part of the history."""
@@ -235,9 +244,14 @@ class Attempt:
             self._outbox.post(Delta(assign.session, assign.turn, assign.attempt, offset, text))
 
     async def _fail(
-        self, error: str, hint: str, again: bool = False, outage_seconds: int | None = None
+        self,
+        error: str,
+        hint: str,
+        again: bool = False,
+        outage_seconds: int | None = None,
+        endpoint: str = "",
     ) -> None:
-        """`outage_seconds`: the model could not be reached, and its server asks for that pause."""
+        """`outage_seconds`: the model at `endpoint` could not be reached, and asks for that pause."""
         self._end()
         frame = Failed(
             turn=self.assign.turn,
@@ -248,6 +262,7 @@ class Attempt:
             usage=self._usage,
             outage=outage_seconds is not None,
             wait_seconds=outage_seconds or 0,
+            endpoint=sentence(endpoint) if outage_seconds is not None else "",
         )
         await self._outbox.send(frame)
 

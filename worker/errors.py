@@ -31,7 +31,10 @@ class AgentError(AttemptError):
 
 
 class ModelError(AttemptError):
-    """The language model did not answer."""
+    """The language model did not answer; with `falls_back` the next model of the agent is asked instead."""
+
+    falls_back = False
+    endpoint = ""  # of an outage
 
 
 class ContextOverflow(ModelError):

@@ -9,7 +9,7 @@ import logging
 import math
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import openai
@@ -66,24 +66,31 @@ class Model:
         tools: Sequence[ChatMessage],
         on_text: OnText,
         noted: Noted,
+        has_fallback: bool = False,
     ) -> Reply:
-        """Streams one answer: text goes to `on_text`, retries and progress to `noted`; raises ModelError."""
+        """Streams one answer: text goes to `on_text`, retries and progress to `noted`; raises ModelError.
+
+        With `has_fallback` a fault that another model may not have is tried less often, and marked so.
+        """
         faults.check(endpoint)
         client = await self._client_for(endpoint)
-        tries_max = 1 if endpoint.away else self._limits.tries_max
-        for number in range(1, tries_max + 1):
+        tries_most = 1 if endpoint.away else self._limits.tries_max
+        for number in range(1, tries_most + 1):
             assembly = Assembly(self._limits.characters_max)
             try:
                 return await self._once(client, endpoint, messages, tools, assembly, on_text, noted)
             except (openai.OpenAIError, Misbehaviour, TimeoutError) as error:
                 fault = self._fault(error, endpoint)
+            falls_back = has_fallback and fault.fallback_tries > 0 and not assembly.text
+            fault.error.falls_back, fault.error.endpoint = falls_back, endpoint.id
+            tries_max = min(tries_most, fault.fallback_tries) if falls_back else tries_most
             if not fault.transient:
                 raise fault.error
             if assembly.text:
                 fault.error.again = True
                 raise fault.error
             wait = self._wait_seconds(number, fault)
-            if number == tries_max or wait > self._limits.wait_seconds_max:
+            if number >= tries_max or wait > self._limits.wait_seconds_max:
                 fault.error.outage, fault.error.wait_seconds = True, math.ceil(fault.wait_seconds or 0)
                 raise fault.error
             tries = f"{number + 1} of {tries_max}"
@@ -195,7 +202,7 @@ def _status_fault(error: openai.APIStatusError, endpoint: ModelEndpoint) -> Faul
     is_json = "json" in error.response.headers.get("content-type", "")
     complaint = read_complaint(error.body, is_json=is_json)
     fault = faults.of_status(error.status_code, complaint, endpoint)
-    return Fault(fault.error, fault.transient, _asked_seconds(error.response.headers.get("retry-after", "0")))
+    return replace(fault, wait_seconds=_asked_seconds(error.response.headers.get("retry-after", "0")))
 
 
 def _asked_seconds(retry_after: str) -> float:

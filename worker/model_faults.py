@@ -15,6 +15,8 @@ from worker.errors import ContextOverflow, ModelError
 from worker.model_complaint import Complaint
 
 _CHECK_URL = "check [model] base_url in hermes.toml; it usually ends in /v1"
+# Values of `fallback_tries`; more tries than there are mean after the last one.
+NEVER, AT_ONCE, AFTER_ONE_RETRY, AFTER_ALL_RETRIES = 0, 1, 2, 99
 _CODE = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 
 
@@ -22,12 +24,14 @@ _CODE = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 class Fault:
     """An error as people see it.
 
-    `wait_seconds` is the pause that the server asks for, `transient` allows a retry.
+    `wait_seconds` is the pause that the server asks for, `transient` allows a retry. After `fallback_tries`
+    the next model of the agent is asked, if there is one: 1 is at once, 2 after one retry, 0 never.
     """
 
     error: ModelError
     transient: bool = False
     wait_seconds: float | None = None
+    fallback_tries: int = 0
 
 
 class Misbehaviour(Exception):
@@ -75,13 +79,14 @@ def of_status(status: int, complaint: Complaint, endpoint: ModelEndpoint) -> Fau
         return too_long(endpoint, f"HTTP {status}", complaint)
     if status == 429 and word != "insufficient_quota":
         error = f"the model server at {place} refused for now: too many requests (HTTP 429)"
-        return Fault(
-            ModelError(error, "wait a little, or lower [workers] per_cpu in hermes.toml"), transient=True
-        )
+        hint = "wait a little, or lower [workers] per_cpu in hermes.toml"
+        return Fault(ModelError(error, hint), transient=True, fallback_tries=AFTER_ONE_RETRY)
     if status in (408, 409) or status >= 500:
         return server_error(endpoint, f"HTTP {status}")
     error, hint = _lasting(status, word, complaint, endpoint)
-    return Fault(ModelError(_quoting(error, complaint, endpoint), hint))
+    # A key or an account that is refused, and a model that does not exist: another model may do.
+    tries = AT_ONCE if status in (401, 403, 404, 429) else NEVER
+    return Fault(ModelError(_quoting(error, complaint, endpoint), hint), fallback_tries=tries)
 
 
 def _lasting(status: int, word: str, complaint: Complaint, endpoint: ModelEndpoint) -> tuple[str, str]:
@@ -110,7 +115,7 @@ def _quoting(error: str, complaint: Complaint, endpoint: ModelEndpoint) -> str:
 def too_long(endpoint: ModelEndpoint, where: str, complaint: Complaint) -> Fault:
     error = _quoting(f"the conversation is longer than the model can read ({where})", complaint, endpoint)
     hint = "start a new session, or send less at a time; [model] name in hermes.toml chooses another model"
-    return Fault(ContextOverflow(error, hint))
+    return Fault(ContextOverflow(error, hint), fallback_tries=AT_ONCE)
 
 
 def of_connection(error: BaseException, endpoint: ModelEndpoint) -> Fault:
@@ -135,20 +140,21 @@ def of_connection(error: BaseException, endpoint: ModelEndpoint) -> Fault:
 
 def server_error(endpoint: ModelEndpoint, where: str) -> Fault:
     error = f"the model server at {shown(endpoint)} had an error of its own ({where})"
-    return Fault(ModelError(error, "look at the model server's log, then send the message again"), True)
+    hint = "look at the model server's log, then send the message again"
+    return Fault(ModelError(error, hint), transient=True, fallback_tries=AFTER_ONE_RETRY)
 
 
 def cut(endpoint: ModelEndpoint) -> Fault:
     error = f"the model server at {shown(endpoint)} closed the connection before the answer was complete"
-    return Fault(
-        ModelError(error, "send the message again; look at the model server's log if it stays"), True
-    )
+    hint = "send the message again; look at the model server's log if it stays"
+    return Fault(ModelError(error, hint), transient=True, fallback_tries=AFTER_ALL_RETRIES)
 
 
 def stalled(endpoint: ModelEndpoint, stall_seconds: float) -> Fault:
     """Not transient: the wait was long already, another attempt at the turn is the next step."""
     error = f"the model server at {shown(endpoint)} sent nothing for {stall_seconds:g} seconds"
-    return Fault(ModelError(error, "check that the model server is not stuck or overloaded", again=True))
+    hint = "check that the model server is not stuck or overloaded"
+    return Fault(ModelError(error, hint, again=True), fallback_tries=AT_ONCE)
 
 
 def garbage(endpoint: ModelEndpoint) -> Fault:
@@ -230,7 +236,7 @@ def _wrong_key(status: int, endpoint: ModelEndpoint) -> tuple[str, str]:
 
 def _unreachable(error: str) -> Fault:
     hint = "check [model] base_url in hermes.toml, and that the model server runs and can be reached"
-    return Fault(ModelError(error, hint), transient=True)
+    return Fault(ModelError(error, hint), transient=True, fallback_tries=AFTER_ALL_RETRIES)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

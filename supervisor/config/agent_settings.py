@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from supervisor.config.fields import SWITCH, TEXT, inner_table, key, maybe, one_of, some_of, whole
+from supervisor.config.fields import NAMES, SWITCH, TEXT, inner_table, key, maybe, one_of, some_of, whole
 from supervisor.config.sandbox_settings import AgentSandbox
 from supervisor.config.toml_file import SettingsFile
 
@@ -17,6 +17,8 @@ class Agent:
     """[agents.NAME]: an agent. Keys beside `kind` are passed to it as options when they are given."""
 
     kind: AgentKind = key("kind", one_of(AgentKind), "builtin")
+    model: str | None = key("model", maybe(TEXT))
+    fallback: tuple[str, ...] = key("fallback", NAMES, [])
     system: str | None = key("system", maybe(TEXT))
     tools: tuple[str, ...] = key("tools", some_of(ToolName), list(get_args(ToolName)))
     fetch_private: bool = key("fetch_private", SWITCH, False)

@@ -48,7 +48,7 @@ class Applying:
             wanted = replace(wanted, busy_seats=self._engine.state.policy.busy_seats)
         # First: turns that continue because the model changed use the endpoint of the new policy.
         self._engine.post(events.PolicyChanged(wanted))
-        self._model.change(new.endpoint)
+        self._model.change(new.endpoint, new.named)
         if self._model.spec is not spec:
             self._services.change(MODEL, self._model.spec)
         if new.stt != self._stt:

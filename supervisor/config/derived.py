@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from ipc.interpreter import without_code
 from ipc.isolation import tried_agent
 from ipc.service_messages import Sandbox
-from supervisor.config.settings import Settings
+from supervisor.config.model_settings import models_of
+from supervisor.config.settings import Settings, endpoint_id
 from supervisor.core.policy import Policy
 from supervisor.processes.cells import Limits
 
@@ -18,7 +19,9 @@ def policy(settings: Settings) -> Policy:
     turns = settings.turns
     return Policy(
         agent_of=lambda session: tried_agent(session) or settings.for_session(session).agent,
-        endpoint_of=lambda agent: settings.model.base_url if settings.model else "embedded",
+        endpoints_of=lambda agent: tuple(
+            endpoint_id(settings, name) for name in models_of(settings.agents.get(agent))
+        ),
         busy_seats=settings.workers.seats,
         spares=settings.workers.spares,
         turns_per_worker_max=settings.workers.turns_max,
@@ -90,5 +93,5 @@ def visible_keys(settings: Settings, environment: Mapping[str, str]) -> tuple[st
 
 def key_variables(settings: Settings) -> set[str]:
     """Return the environment variables that hold keys, according to the settings."""
-    names = (settings.stt.api_key_env, settings.model.api_key_env if settings.model else None)
-    return {name for name in names if name is not None}
+    holders = (settings.stt, settings.model, *settings.models.values())
+    return {holder.api_key_env for holder in holders if holder and holder.api_key_env is not None}

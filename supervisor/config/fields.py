@@ -159,6 +159,12 @@ def _read_text(value: object) -> str:
     return value
 
 
+def _read_names(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ValueError
+    return tuple(map(_read_text, value))
+
+
 def _read_paths(value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise ValueError
@@ -228,6 +234,7 @@ POSITIVE = Reading("a number above 0 and at most 1000, such as 2 or 0.5", _read_
 PRICE = Reading("a number from 0 to 1000000: what a million tokens cost", _read_price)
 SWITCH = Reading("true or false", _read_switch)
 TEXT = Reading("a text in quotes", _read_text)
+NAMES = Reading('a list of names such as ["small", "other"], or []', _read_names)
 DURATION = Reading('a duration such as "90s", "30m" or "1h30m", or a number of seconds', _read_duration)
 SIZE = Reading('a size such as "512MB" or "1GiB", or a number of bytes', _read_size)
 URL = Reading('an address such as "http://127.0.0.1:8000/v1", without name and password', _read_url)

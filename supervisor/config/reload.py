@@ -11,7 +11,7 @@ from ipc.errors import PlaceError
 from ipc.paging import listed, page
 from supervisor.config.fields import AFTER_RESTART, AT_ONCE, NEW_SERVICE, NEW_WORKERS, keys_of, tables_of
 from supervisor.config.live import Live
-from supervisor.config.settings import NAMED, TABLES, Settings, load, model_endpoint
+from supervisor.config.settings import NAMED, TABLES, Settings, load, model_endpoint, named_endpoints
 from supervisor.config.toml_file import SettingsError
 from supervisor.containment import Containment, Fault
 from supervisor.services.service_spec import ServiceSpec
@@ -45,13 +45,15 @@ class Reading:
 
     settings: Settings
     endpoint: wire.ModelEndpoint | None
+    named: Mapping[str, wire.ModelEndpoint]
     stt: ServiceSpec | None
 
 
 def read(path: Path, models: Path) -> Reading:
     """SettingsError has the same fault and hint as at a start."""
     settings = load(path)
-    return Reading(settings, model_endpoint(settings), stt_spec.stt_service(settings, models))
+    stt = stt_spec.stt_service(settings, models)
+    return Reading(settings, model_endpoint(settings), named_endpoints(settings), stt)
 
 
 def changes(old: Settings, new: Settings) -> list[Change]:

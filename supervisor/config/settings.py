@@ -17,7 +17,6 @@ from supervisor.config.fields import (
     NEW_SERVICE,
     NEW_WORKERS,
     POSITIVE,
-    PRICE,
     SIZE,
     SWITCH,
     TEXT,
@@ -30,6 +29,14 @@ from supervisor.config.fields import (
     whole,
 )
 from supervisor.config.key_remedies import missing_variable
+from supervisor.config.model_settings import (
+    DEFAULT_MODEL,
+    EMBEDDED,
+    Model,
+    models_of,
+    refuse_incomplete_models,
+    refuse_unknown_models,
+)
 from supervisor.config.sandbox_settings import Sandbox, refuse_useless_paths
 from supervisor.config.toml_file import SettingsError, SettingsFile
 
@@ -45,18 +52,6 @@ _KEY_BYTES_MAX = 16 * 1024
 _CREDENTIALS = "CREDENTIALS_DIRECTORY"
 _KEY_REFUSED = "holds a secret, which does not belong in this file"
 _KEY_REMEDY = 'remove it, and write api_key_env = "OPENAI_API_KEY" or api_key_file = "/path/to/key" instead'
-
-
-@dataclass(frozen=True)
-class Model:
-    """[model]: an OpenAI-compatible endpoint; without this table the embedded model answers."""
-
-    base_url: str = key("base_url", URL)
-    name: str = key("name", TEXT)
-    api_key_env: str | None = key("api_key_env", maybe(VARIABLE))
-    api_key_file: str | None = key("api_key_file", maybe(TEXT))
-    price_in: float = key("price_in", PRICE, 0)
-    price_out: float = key("price_out", PRICE, 0)
 
 
 @dataclass(frozen=True)
@@ -157,6 +152,7 @@ class Settings:
     """All of hermes.toml, read and checked. Holds no secret: keys are fetched by `model_endpoint`."""
 
     model: Model | None = None
+    models: Mapping[str, Model] = field(default_factory=dict)
     workers: Workers = Workers()
     turns: Turns = Turns()
     stt: Stt = Stt()
@@ -182,7 +178,9 @@ class Settings:
             return None
         options = {option: value for option, value in asdict(found).items() if value is not None}
         del options["sandbox"]  # for the cell only
-        if self.model is None:
+        del options["fallback"]  # the endpoints themselves travel beside it
+        options.pop("model", None)
+        if self.model is None and set(models_of(found)) == {DEFAULT_MODEL}:
             # The embedded model calls no tools, and their descriptions would confuse it.
             del options["tools"]
         return AgentSpec(name, options.pop("kind"), options)
@@ -202,11 +200,12 @@ TABLES: dict[str, type[Any]] = {
     "journal": Keeping,
     "log": Logging,
     "sandbox": Sandbox,
+    "models": Model,
     "agents": Agent,
     "sessions": Override,
 }
-# Tables of tables: [agents.NAME] and [sessions."PATTERN"].
-NAMED = ("agents", "sessions")
+# Tables of tables: [models.NAME], [agents.NAME] and [sessions."PATTERN"].
+NAMED = ("models", "agents", "sessions")
 
 
 def load(path: Path) -> Settings:
@@ -222,6 +221,7 @@ def load(path: Path) -> Settings:
             found[name] = source.read_named(name, table) if name in NAMED else source.read(table, name)
     found["agents"] = {"default": Agent()} | found.get("agents", {})
     _refuse_strangers(source, found["agents"], found.get("sessions", {}))
+    refuse_unknown_models(source, found["agents"], found.get("models", {}))
     _refuse_unknown_languages(source, found.get("stt", Stt()))
     own = {name: agent.sandbox for name, agent in found["agents"].items()}
     refuse_useless_paths(source, found.get("sandbox", Sandbox()), own)
@@ -231,9 +231,30 @@ def load(path: Path) -> Settings:
 def model_endpoint(settings: Settings) -> ModelEndpoint | None:
     """Return the address of the model, with its key; None for the embedded model."""
     model = settings.model
-    if model is None:
-        return None
-    return ModelEndpoint(model.base_url, model.name, _api_key(settings, "model", model))
+    return _endpoint(settings, "model", model, model.base_url) if model else None
+
+
+def named_endpoints(settings: Settings) -> dict[str, ModelEndpoint]:
+    """Return the endpoints of [models.NAME], with their keys, by name."""
+    return {
+        name: _endpoint(settings, f"models.{name}", model, endpoint_id(settings, name))
+        for name, model in settings.models.items()
+    }
+
+
+def endpoint_id(settings: Settings, name: str) -> str:
+    """Return the name under which the outage of a model is known: two models of one server have two."""
+    if name in settings.models:
+        model = settings.models[name]
+        return f"{model.name} at {model.base_url}"
+    return settings.model.base_url if settings.model else EMBEDDED
+
+
+def _endpoint(settings: Settings, table: str, model: Model, known_as: str) -> ModelEndpoint:
+    api_key = _api_key(settings, table, model)
+    return ModelEndpoint(
+        model.base_url, model.name, api_key, id=known_as, price_in=model.price_in, price_out=model.price_out
+    )
 
 
 def stt_api_key(settings: Settings) -> str:
@@ -243,7 +264,8 @@ def stt_api_key(settings: Settings) -> str:
 
 def cautions(settings: Settings) -> tuple[str, ...]:
     """Return sentences about settings that work but are better changed."""
-    holders = [holder for holder in (settings.model, settings.stt) if holder is not None]
+    found = (settings.model, *settings.models.values(), settings.stt)
+    holders = [holder for holder in found if holder is not None]
     paths = [_key_path(settings, holder.api_key_file) for holder in holders if holder.api_key_file]
     return tuple(
         f"the key file {path} can be read by every user of this machine: run `chmod 600 {path}`"
@@ -268,15 +290,15 @@ def _refuse_what_is_to_come(source: SettingsFile) -> None:
 
 def _refuse_contradictions(source: SettingsFile) -> None:
     """Refuse faults that no single key shows: keys that exclude each other, misplaced and missing ones."""
-    for table in ("model", "stt"):
-        if source.has(table, "api_key"):
-            raise source.error((table, "api_key"), _KEY_REFUSED, _KEY_REMEDY)
-    for first, second in (
-        (("workers", "per_cpu"), "count"),
-        (("model", "api_key_env"), "api_key_file"),
-        (("stt", "api_key_env"), "api_key_file"),
-    ):
-        if source.has(*first) and source.has(first[0], second):
+    models = source.data.get("models")
+    named = [("models", name) for name in models] if isinstance(models, dict) else []
+    with_keys: list[tuple[str, ...]] = [("model",), ("stt",), *named]
+    for table in with_keys:
+        if source.has(*table, "api_key"):
+            raise source.error((*table, "api_key"), _KEY_REFUSED, _KEY_REMEDY)
+    choices = [((*table, "api_key_env"), "api_key_file") for table in with_keys]
+    for first, second in [(("workers", "per_cpu"), "count"), *choices]:
+        if source.has(*first) and source.has(*first[:-1], second):
             raise source.error(first, f"and {second} are both given", "keep one of the two")
     stt = source.data.get("stt")
     if (
@@ -287,13 +309,7 @@ def _refuse_contradictions(source: SettingsFile) -> None:
         raise source.error(
             ("stt",), "asks a server and has no base_url", 'add base_url = "http://127.0.0.1:8000/v1"'
         )
-    for wanted, example in (("base_url", "http://127.0.0.1:8000/v1"), ("name", "gpt-4o-mini")):
-        if source.has("model") and not source.has("model", wanted):
-            raise source.error(
-                ("model",),
-                f"has no {wanted}",
-                f'add {wanted} = "{example}", or remove the whole table to use the embedded model',
-            )
+    refuse_incomplete_models(source)
 
 
 def _refuse_strangers(
@@ -323,6 +339,7 @@ def _refuse_unknown_languages(source: SettingsFile, stt: Stt) -> None:
 def key_files(settings: Settings) -> tuple[Path, ...]:
     """Return the files with secrets, except systemd's credentials: settings whose names end in `_file`."""
     tables = [table for table in vars(settings).values() if is_dataclass(table)]
+    tables += settings.models.values()
     names = [(table, each.name) for table in tables for each in fields(table) if each.name.endswith("_file")]
     values = [value for table, name in names if (value := getattr(table, name)) is not None]
     return tuple(_key_path(settings, value) for value in values if not value.startswith(f"${_CREDENTIALS}/"))

@@ -41,6 +41,7 @@ from supervisor.core.events import (
     HandOverAsked,
     HostRead,
     InterruptAsked,
+    ModelAway,
     ModelChanged,
     Noted,
     NotTranscribed,
@@ -110,6 +111,8 @@ def _handle(draft: Draft, event: Event) -> None:
     match event:
         case Failed() if event.outage:
             outages.refused(draft, event)
+        case ModelAway():
+            outages.passed_over(draft, event)
         case TextStreamed() | ToolStarted() | ToolFinished() | Noted() | Steered() | Finished() | Failed():
             outages.received(draft, event)
             turns.frame(draft, event)

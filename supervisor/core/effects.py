@@ -45,8 +45,9 @@ class AssignTurn:
     agent: str
     messages: tuple[Message, ...]
     offset: int = 0  # characters of earlier attempts: its text continues there
-    # Set when the attempt probes an endpoint that has been away since then.
-    away_since: float | None = None
+    # Of its agent's endpoints: those that are away, and the one of them that it probes.
+    away: tuple[str, ...] = ()
+    probe: str = ""
 
 
 @dataclass(frozen=True, slots=True)

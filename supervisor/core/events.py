@@ -259,14 +259,12 @@ class Finished:
     input_tokens: int
     output_tokens: int
     finish: str = "stop"
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The attempt failed; `again` says that another attempt could succeed.
-
-    With `outage` its model endpoint was unavailable and asks for a pause of `wait_seconds`.
-    """
+    """`again`: another attempt could succeed. `outage`: `endpoint` is away, for `wait_seconds` or more."""
 
     who: Who
     turn: str
@@ -277,6 +275,20 @@ class Failed:
     input_tokens: int = 0
     output_tokens: int = 0
     outage: bool = False
+    wait_seconds: int = 0
+    endpoint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAway:
+    """An endpoint of the running attempt was unavailable; the attempt goes on with the next one."""
+
+    who: Who
+    turn: str
+    attempt: int
+    endpoint: str
+    error: str
+    hint: str
     wait_seconds: int = 0
 
 
@@ -306,10 +318,7 @@ class PolicyChanged:
 
 @dataclass(frozen=True, slots=True)
 class RenewalAsked:
-    """The settings of these agents' workers have changed: running workers are to be replaced.
-
-    None means all agents.
-    """
+    """The settings of these agents' workers, None for all, have changed: running workers are replaced."""
 
     agents: frozenset[str] | None = None
 
@@ -374,6 +383,7 @@ Event = (
     | WorkerKept
     | WorkerUnreachable
     | Frame
+    | ModelAway
     | ModelChanged
     | DrainAsked
     | UndrainAsked

@@ -6,6 +6,10 @@ for a pause (`Failed.outage`). The attempt is put back without counting against 
 endpoint is placed until its next probe is due. The probe is an ordinary attempt at the first turn in the
 queue that can be placed; its worker sends one request and does not repeat it. The others wait.
 
+An agent may have several endpoints, in the order of their use. An attempt that finds one away reports it
+(`ModelAway`) and goes on with the next. Later attempts skip it, and one at a time probes it: so turns wait
+only while all endpoints of their agent are away, for the one that went away last.
+
     state       left by                                           to
     up          a refused attempt                                 away
     away        the probe is due, and a turn can be placed        probing
@@ -13,6 +17,9 @@ queue that can be placed; its worker sends one request and does not repeat it. T
     probing     the probe ends in another way, without an answer  away, the next probe at once
     probing     any other frame of the probe: it has an answer    up
     any         a reload, or the embedded model changes           up
+
+An attempt probes at most one endpoint, the first that is due and has none before it that is up: an answer
+then comes from the probe, or after the report that it is still away.
 
 - Only the probe brings an endpoint up. An attempt that was answered before the outage may stream for minutes
   while its server refuses every new request.
@@ -29,7 +36,7 @@ from collections.abc import Iterator
 
 from supervisor.core import backoff, turns
 from supervisor.core.decision import Draft
-from supervisor.core.events import Failed, Frame
+from supervisor.core.events import Failed, Frame, ModelAway
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import Attempt, Outage, Session, State, Turn, session_of
 from supervisor.core.timers import OutageDue
@@ -48,7 +55,7 @@ def refused(draft: Draft, event: Failed) -> None:
     if found is None:
         return
     session, turn, attempt = found
-    outage = _declare(draft, turn, attempt, event)
+    _declare(draft, turn, attempt, event)
     turns.give_back(draft, event.who)
     since = _refused_since(turn)
     if since is None:
@@ -61,18 +68,29 @@ def refused(draft: Draft, event: Failed) -> None:
     turns.leave(draft, session, turn, Reason(EndReason.MODEL_AWAY, event.error))
     turns.pause(draft, turn)
     until = draft.now + backoff.seconds(turn.refusals, turn.id, draft.state.policy.rest_seconds_max)
-    if outage is not None:
-        _look_by(draft, _endpoint(draft.state, turn), outage, since + limit)
-        until = max(until, outage.probe_at)
+    endpoint = _holding(draft.state, turn.agent)
+    if endpoint:
+        _look_by(draft, endpoint, draft.state.outages[endpoint], since + limit)
+        until = max(until, _next_probe_at(draft.state, turn.agent))
     backoff.rest(draft, session, turn, until + _GRACE_SECONDS)
 
 
-def _declare(draft: Draft, turn: Turn, attempt: Attempt, event: Failed) -> Outage | None:
-    """Update the outage of the endpoint; None when other settings have replaced it meanwhile."""
+def passed_over(draft: Draft, event: ModelAway) -> None:
+    """The attempt could not reach one of its endpoints, and goes on with the next one."""
+    found = turns.running(draft.state, event.who, event.turn, event.attempt)
+    if found is not None:
+        _, turn, attempt = found
+        attempt.progress_at = draft.now
+        _declare(draft, turn, attempt, event)
+
+
+def _declare(draft: Draft, turn: Turn, attempt: Attempt, event: Failed | ModelAway) -> None:
+    """Update the outage of the endpoint, unless other settings have replaced it meanwhile."""
     state, now = draft.state, draft.now
-    endpoint = _endpoint(state, turn)
-    if attempt.endpoint not in ("", endpoint):
-        return None
+    endpoints = state.policy.endpoints_of(turn.agent)
+    endpoint = event.endpoint or attempt.endpoint or next(iter(endpoints), "")
+    if endpoint not in endpoints:
+        return
     outage = state.outages.get(endpoint)
     if outage is None:
         limit_at = now + state.policy.outage_seconds_max
@@ -81,15 +99,14 @@ def _declare(draft: Draft, turn: Turn, attempt: Attempt, event: Failed) -> Outag
     elif outage.probe != (event.turn, event.attempt):
         # Begun before the outage was known: it adds nothing, but a server may ask for a longer pause.
         _probe_at(draft, endpoint, outage, max(outage.probe_at, now + _asked(event)))
-        return outage
+        return
     outage.failures += 1
     outage.error, outage.hint, outage.probe = event.error, event.hint, None
     delay = backoff.seconds(outage.failures, turn.id, state.policy.rest_seconds_max)
     _probe_at(draft, endpoint, outage, now + max(delay, _asked(event)))
-    return outage
 
 
-def _asked(event: Failed) -> float:
+def _asked(event: Failed | ModelAway) -> float:
     return min(event.wait_seconds, _ASKED_SECONDS_MAX)
 
 
@@ -105,19 +122,30 @@ def _look_by(draft: Draft, endpoint: str, outage: Outage, at: float) -> None:
 
 
 def may_begin(state: State, agent: str, now: float) -> bool:
-    """Return whether a turn of this agent may be placed: its endpoint is up, or due to be probed."""
-    outage = state.outages.get(state.policy.endpoint_of(agent)) if state.outages else None
+    """Return whether a turn of this agent may be placed: an endpoint is up, or due to be probed."""
+    if not state.outages:
+        return True
+    endpoints = state.policy.endpoints_of(agent)
+    return not endpoints or any(_may_try(state, endpoint, now) for endpoint in endpoints)
+
+
+def _may_try(state: State, endpoint: str, now: float) -> bool:
+    outage = state.outages.get(endpoint)
     return outage is None or (now >= outage.probe_at and not _is_probing(state, outage))
 
 
-def begun(draft: Draft, turn: Turn) -> float | None:
-    """A turn is being placed: if its endpoint is away, its attempt is the probe. Return since when."""
+def begun(draft: Draft, turn: Turn) -> tuple[tuple[str, ...], str]:
+    """A turn is being placed. Return its endpoints that are away, and the one that its attempt probes."""
     state = draft.state
-    outage = state.outages.get(_endpoint(state, turn)) if state.outages else None
-    if outage is None:
-        return None
-    outage.probe = turn.id, turn.attempts + 1
-    return outage.since
+    if not state.outages:
+        return (), ""
+    endpoints = state.policy.endpoints_of(turn.agent)
+    away = tuple(endpoint for endpoint in endpoints if endpoint in state.outages)
+    first = next((endpoint for endpoint in endpoints if _may_try(state, endpoint, draft.now)), "")
+    if first not in state.outages:
+        return away, ""
+    state.outages[first].probe = turn.id, turn.attempts + 1
+    return away, first
 
 
 def received(draft: Draft, event: Frame) -> None:
@@ -126,12 +154,12 @@ def received(draft: Draft, event: Frame) -> None:
     if not state.outages or (isinstance(event, Failed) and event.again):
         return
     found = turns.running(state, event.who, event.turn, event.attempt)
-    endpoint = _endpoint(state, found[1]) if found else ""
-    outage = state.outages.get(endpoint)
-    if outage is not None and outage.probe == (event.turn, event.attempt):
-        del state.outages[endpoint]
-        # A delta alone places no turn: this timer does.
-        draft.remind(draft.now, OutageDue(endpoint))
+    for endpoint in state.policy.endpoints_of(found[1].agent) if found else ():
+        outage = state.outages.get(endpoint)
+        if outage is not None and outage.probe == (event.turn, event.attempt):
+            del state.outages[endpoint]
+            # A delta alone places no turn: this timer does.
+            draft.remind(draft.now, OutageDue(endpoint))
 
 
 def forget(draft: Draft) -> None:
@@ -182,20 +210,19 @@ def waiting(state: State, endpoint: str) -> Iterator[tuple[Session, Turn]]:
     """Yield the turns that wait for an endpoint, queued ones first."""
     for name in (*state.queued, *state.resting):
         turn = state.sessions[name].turn
-        if turn is not None and _endpoint(state, turn) == endpoint:
+        if turn is not None and _holding(state, turn.agent) == endpoint:
             yield state.sessions[name], turn
 
 
 def of_turn(state: State, turn: Turn) -> Outage | None:
     """Return the outage that a turn waits for, if it does."""
     waits = turn.attempt is None and turn.question is None
-    return state.outages.get(_endpoint(state, turn)) if waits else None
+    return state.outages.get(_holding(state, turn.agent)) if waits else None
 
 
 def note(state: State, session: str, now: float) -> str:
     """Return what the sender of a message should know when its model cannot be reached."""
-    policy = state.policy
-    outage = state.outages.get(policy.endpoint_of(policy.agent_of(session))) if state.outages else None
+    outage = state.outages.get(_holding(state, state.policy.agent_of(session)))
     if outage is None:
         return ""
     told = f"model unreachable for {now - outage.since:.0f} s: {outage.error}"
@@ -218,5 +245,14 @@ def _is_probing(state: State, outage: Outage) -> bool:
     return (turn.id, attempt.number) == outage.probe
 
 
-def _endpoint(state: State, turn: Turn) -> str:
-    return state.policy.endpoint_of(turn.agent)
+def _holding(state: State, agent: str) -> str:
+    """Return the endpoint for which turns of this agent wait: the last to go away; "" if one is up."""
+    endpoints = state.policy.endpoints_of(agent) if state.outages else ()
+    if not all(endpoint in state.outages for endpoint in endpoints):
+        return ""
+    return max(endpoints, key=lambda endpoint: state.outages[endpoint].since, default="")
+
+
+def _next_probe_at(state: State, agent: str) -> float:
+    """Return when the first of the agent's endpoints, which are all away, may be probed."""
+    return min(state.outages[endpoint].probe_at for endpoint in state.policy.endpoints_of(agent))

@@ -118,21 +118,20 @@ def place(draft: Draft) -> None:
         assert session.turn is not None
         if not session.turn.has_begun:
             _join(draft, session, session.turn)
-        away_since = outages.begun(draft, session.turn)
-        open_attempt(draft, session, session.turn, worker, away_since)
+        open_attempt(draft, session, session.turn, worker, *outages.begun(draft, session.turn))
 
 
 def open_attempt(
-    draft: Draft, session: Session, turn: Turn, worker: Worker, away_since: float | None = None
+    draft: Draft, session: Session, turn: Turn, worker: Worker, away: tuple[str, ...] = (), probe: str = ""
 ) -> None:
     """Give the turn to an idle worker of its agent: the session's own, or one that has no session yet.
 
-    With `away_since` the attempt is the probe of an endpoint that has been away since then.
+    `away` are its agent's endpoints that are away; it tries one of them, the `probe`, or none.
     """
     turn.attempts += 1
     number, who = turn.attempts, pool.fence(draft.state, worker)
     turn.attempt = Attempt(number, who, draft.now, worker.level)
-    turn.attempt.endpoint = draft.state.policy.endpoint_of(turn.agent)
+    turn.attempt.endpoint = next(iter(draft.state.policy.endpoints_of(turn.agent)), "")
     if worker.session is None:
         _bind(draft, worker, session.name)
     worker.state, worker.turn = WorkerState.BUSY, turn.id
@@ -141,7 +140,7 @@ def open_attempt(
         session, AttemptOpened, turn=turn.id, attempt=number, who=who, pid=worker.pid, level=worker.level
     )
     assigned = (who, session.name, turn.id, number, turn.agent, turn.messages)
-    draft.perform(AssignTurn(*assigned, len(turn.earlier_text), away_since))
+    draft.perform(AssignTurn(*assigned, len(turn.earlier_text), away, probe))
     for message in turns.with_words(session.waiting):
         turns.steer(draft, turn, message)
     turns.watch(draft, session, turn)

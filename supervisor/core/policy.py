@@ -13,8 +13,8 @@ def _default_agent(session: str) -> str:
     return DEFAULT_AGENT
 
 
-def _default_endpoint(agent: str) -> str:
-    return DEFAULT_ENDPOINT
+def _default_endpoints(agent: str) -> tuple[str, ...]:
+    return (DEFAULT_ENDPOINT,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class Policy:
 
     # The agent of a session's next turn: a pure function of the session's name.
     agent_of: Callable[[str], str] = _default_agent
-    # The model endpoint of an agent: a pure function of the agent's name.
-    endpoint_of: Callable[[str], str] = _default_endpoint
+    # The model endpoints of an agent, in the order of their use: a pure function of the agent's name.
+    endpoints_of: Callable[[str], tuple[str, ...]] = _default_endpoints
     busy_seats: int = 2
     spares: int = 1
     turns_per_worker_max: int = 200

@@ -288,10 +288,11 @@ class TurnDone(Record):
     output_tokens: int
     finish: str = "stop"  # why the model ended its answer
     earlier_length: int = 0  # characters of the text that come from earlier attempts
+    model: str = ""  # that gave the last reply
 
     def fields(self) -> dict[str, Any]:
-        told = {"turn": self.turn, "text": self.text, "usage": _usage(self)}
-        return told | {"finish": self.finish}
+        told = {"turn": self.turn, "text": self.text, "usage": _usage(self), "finish": self.finish}
+        return told | ({"model": self.model} if self.model else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -221,6 +221,7 @@ def _finished(draft: Draft, session: Session, turn: Turn, event: Finished) -> No
         text=text,
         finish=event.finish,
         earlier_length=len(turn.earlier_text),
+        model=event.model,
         **turn.spent,
     )
     _leave(draft, session)

@@ -1,10 +1,11 @@
-"""The model of turns: an endpoint of the settings, or the embedded one while it is ready."""
+"""The models of turns: endpoints of the settings, and the embedded one while it is ready."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from ipc.messages import ModelEndpoint
+from supervisor.config.model_settings import DEFAULT_MODEL, EMBEDDED
 from supervisor.core import events
 from supervisor.core.state import ModelState
 from supervisor.llm.embedded import EmbeddedModel, embedded_model
@@ -12,7 +13,6 @@ from supervisor.services.service import ServiceChanged
 from supervisor.services.service_spec import ServiceSpec
 
 NAME = "model"
-_EMBEDDED = "embedded"
 
 
 class ModelSource:
@@ -21,17 +21,22 @@ class ModelSource:
     def __init__(
         self,
         endpoint: ModelEndpoint | None,
+        named: Mapping[str, ModelEndpoint],
         models: Path,
         post: Callable[[events.Event], None],
         key: str = "",
     ) -> None:
-        """`key` opens an embedded model that an earlier image of this process left running."""
+        """`key` opens an embedded model that an earlier image of this process left running.
+
+        `endpoint` is that of [model], `named` are those of [models.NAME].
+        """
         self._models = models
         self._key = key
         self._post = post
         self._state = ModelState.WAITING
         self._embedded: EmbeddedModel | None = None
         self.endpoint: ModelEndpoint | None = None
+        self._named = dict(named)
         self._take(endpoint)
 
     @property
@@ -41,20 +46,26 @@ class ModelSource:
 
     @property
     def name(self) -> str:
-        return self.endpoint.name if self.endpoint else _EMBEDDED
+        return self.endpoint.name if self.endpoint else EMBEDDED
 
     def describe(self) -> str:
         if self._embedded:
             return f"embedded {self._embedded.name} (a demonstration), {self._state.value}"
         return f"{self.endpoint.name} at {self.endpoint.base_url}" if self.endpoint else self._state.value
 
+    def of(self, names: Iterable[str]) -> tuple[ModelEndpoint, ...]:
+        """Return the endpoints of these models; an embedded model that is not ready has none."""
+        found = (self.endpoint if name == DEFAULT_MODEL else self._named.get(name) for name in names)
+        return tuple(endpoint for endpoint in found if endpoint is not None)
+
     def open(self) -> None:
         """Tell the core what is known at the start."""
         if self.endpoint is not None:
             self._change(events.ModelChanged(ModelState.READY))
 
-    def change(self, endpoint: ModelEndpoint | None) -> None:
-        """Use another endpoint, or the embedded model; running turns keep the one they have."""
+    def change(self, endpoint: ModelEndpoint | None, named: Mapping[str, ModelEndpoint]) -> None:
+        """Use other endpoints, or the embedded model; running turns keep the ones they have."""
+        self._named = dict(named)
         was_embedded = self._embedded is not None
         if endpoint is None and was_embedded:
             return
@@ -67,7 +78,7 @@ class ModelSource:
         if embedded is None:
             return
         if changed.state == "ready":
-            self.endpoint = ModelEndpoint(changed.address, embedded.name, embedded.api_key)
+            self.endpoint = ModelEndpoint(changed.address, embedded.name, embedded.api_key, id=EMBEDDED)
             self._change(events.ModelChanged(ModelState.READY))
             print("the embedded model is ready", file=sys.stderr, flush=True)
         elif changed.state in ("failed", "waiting"):

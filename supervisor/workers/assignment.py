@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from ipc import messages as wire
 from ipc.errors import PlaceError
 from supervisor.config.live import Live
+from supervisor.config.model_settings import models_of
 from supervisor.containment import Containment, Fault
 from supervisor.core.effects import AssignTurn, BindWorker, SteerTurn
 from supervisor.core.events import Event, Failed, WorkerReady, WorkerUnreachable
@@ -43,6 +44,8 @@ HISTORY_TURNS_MAX = 200
 
 _TOOL_CLASSES: dict[str, wire.ToolClass] = {"pure": "pure", "idempotent": "idempotent", "unsafe": "unsafe"}
 
+# The endpoints of models by their names in the settings; those that can be asked now.
+Endpoints = Callable[[Sequence[str]], tuple[wire.ModelEndpoint, ...]]
 # Mounts a workspace in the cell of an incarnation, then reports the fault, "" if there is none.
 Bind = Callable[[int, Path, Callable[[str], None]], None]
 
@@ -135,16 +138,17 @@ class Past(Protocol):
 
 
 class AssignBuilder:
-    """Makes the Assign of a turn. `endpoint` is read at that moment: the embedded model may have moved."""
+    """Makes the Assign of a turn. `endpoints` are read at that moment: the embedded model may have moved."""
 
-    def __init__(self, past: Past, live: Live, endpoint: Callable[[], wire.ModelEndpoint | None]) -> None:
+    def __init__(self, past: Past, live: Live, endpoints: Endpoints) -> None:
         self._past = past
         self._live = live
-        self._endpoint = endpoint
+        self._endpoints = endpoints
 
     def __call__(self, effect: AssignTurn) -> wire.Assign:
         settings = self._live.settings
         number = int(effect.turn.rpartition("/")[2])
+        models = _models(self._endpoints(models_of(settings.agents.get(effect.agent))), effect)
         return wire.Assign(
             session=effect.session,
             turn=effect.turn,
@@ -153,7 +157,8 @@ class AssignBuilder:
             agent=isolation_sessions.spec(settings, effect.session)
             or settings.agent(effect.agent)
             or wire.AgentSpec(effect.agent, "builtin"),
-            model=_endpoint(self._endpoint(), effect),
+            model=models[0],
+            fallback=models[1:],
             history=self._history(effect.session, number),
             tried=self._tried(effect),
             offset=effect.offset,
@@ -171,9 +176,11 @@ class AssignBuilder:
         return tuple(map(_attempt, self._past.tried(effect.turn, effect.attempt, TRIED_BYTES_MAX)))
 
 
-def _endpoint(found: wire.ModelEndpoint | None, effect: AssignTurn) -> wire.ModelEndpoint:
-    endpoint = found or wire.ModelEndpoint("", "")
-    return replace(endpoint, away=True) if effect.away_since is not None else endpoint
+def _models(found: tuple[wire.ModelEndpoint, ...], effect: AssignTurn) -> tuple[wire.ModelEndpoint, ...]:
+    """Return the endpoints that the attempt may ask: of those that are away only the one it probes."""
+    asked = [each for each in found if each.id not in effect.away or each.id == effect.probe]
+    models = [replace(each, away=True) if each.id == effect.probe else each for each in asked]
+    return tuple(models) or (wire.ModelEndpoint("", ""),)
 
 
 def _messages(effect: AssignTurn) -> tuple[wire.TurnMessage, ...]:

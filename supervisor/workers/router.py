@@ -53,6 +53,7 @@ _SAME_WORDS: dict[type[wire.FromWorker], Callable[..., events.Event]] = {
     wire.Asked: events.Asked,
     wire.Finished: events.Finished,
     wire.Failed: events.Failed,
+    wire.ModelAway: events.ModelAway,
 }
 
 

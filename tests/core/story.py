@@ -41,7 +41,7 @@ _PROCESSES = (
     "beats",
     "unreachable",
 )
-_FRAMES = ("speaks", "begins_tool", "ends_tool", "notes", "takes_in", "asks")
+_FRAMES = ("speaks", "begins_tool", "ends_tool", "notes", "takes_in", "asks", "passes_over")
 _ENDINGS = ("finishes", "fails", "cannot_ask")
 _HOUSE = ("model_is", "crash", "restart_in_place", "stops", "passes", "scales", "host_has")
 _SETTINGS = ("agents_are", "endpoints_are")

@@ -119,7 +119,7 @@ def test_an_older_turn_is_told_whole_or_not_at_all(journal: Journal) -> None:
 def brief(journal: Journal, *texts: str, turn: int = 1, attempt: int = 1) -> Assign:
     messages = tuple(Message(f"m{n}", text, BusyMode.COLLECT, 1.0) for n, text in enumerate(texts))
     effect = AssignTurn(Who(1, 0, 1), "s", f"s/{turn}", attempt, "default", messages)
-    return AssignBuilder(journal.read, Live(Settings()), lambda: None)(effect)
+    return AssignBuilder(journal.read, Live(Settings()), lambda names: ())(effect)
 
 
 @pytest.mark.parametrize(("count", "size"), [(1, MIB), (3, MIB), (10, MIB), (1000, MIB // 8), (50_000, 1)])

@@ -18,6 +18,7 @@ from supervisor.core.events import (
     Failed,
     Finished,
     InterruptAsked,
+    ModelAway,
     Noted,
     ResumeAsked,
     ScaleAsked,
@@ -364,4 +365,6 @@ def _frames(who: Who, turn: str, attempt: int) -> list[Any]:
         Failed(who, turn, attempt, "no luck", "try later", True, 13, 2),
         Failed(who, turn, attempt, "no luck", "try later", False),
         Failed(who, turn, attempt, "nothing answers", "look at it", False, outage=True, wait_seconds=2),
+        ModelAway(who, turn, attempt, "model", "nothing answers", "look at it"),
+        ModelAway(who, turn, attempt, "elsewhere", "nothing answers", "look at it", wait_seconds=2),
     ]

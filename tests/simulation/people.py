@@ -175,7 +175,7 @@ class People(RuleBasedStateMachine):
     def agents_change(self, agents: str) -> None:
         self.world.agents_are(agents)
 
-    @rule(endpoints=st.sampled_from(["", "poet:elsewhere", "default:elsewhere"]))
+    @rule(endpoints=st.sampled_from(["", "poet:elsewhere", "default:elsewhere", "default:model+elsewhere"]))
     def endpoints_change(self, endpoints: str) -> None:
         self.world.endpoints_are(endpoints)
 

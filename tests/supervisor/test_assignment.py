@@ -14,7 +14,7 @@ from supervisor.containment import Containment
 from supervisor.core.effects import AssignTurn, BindWorker, SteerTurn
 from supervisor.core.events import Event, Failed, WorkerReady, WorkerUnreachable
 from supervisor.core.state import Who
-from supervisor.workers.assignment import Assignment, _endpoint
+from supervisor.workers.assignment import Assignment, _models
 
 WHO, OTHER = Who(1, 0, 7), Who(1, 1, 8)
 BIND = BindWorker(WHO, "s")
@@ -155,8 +155,11 @@ def test_nothing_is_kept_of_a_binding_that_failed() -> None:
     play(act)
 
 
-def test_only_a_probe_is_told_that_its_endpoint_is_away() -> None:
-    found = wire.ModelEndpoint("http://127.0.0.1:9/v1", "m", "key")
-    assert _endpoint(found, ASSIGN) == found
-    assert _endpoint(found, replace(ASSIGN, away_since=1.0)) == msgspec.structs.replace(found, away=True)
-    assert _endpoint(None, ASSIGN) == wire.ModelEndpoint("", "")
+def test_only_the_probe_of_an_endpoint_that_is_away_is_asked() -> None:
+    first = wire.ModelEndpoint("http://127.0.0.1:9/v1", "m", "key", id="first")
+    second = wire.ModelEndpoint("http://127.0.0.1:8/v1", "n", id="second")
+    assert _models((first, second), ASSIGN) == (first, second)
+    assert _models((first, second), replace(ASSIGN, away=("first",))) == (second,)
+    probing = replace(ASSIGN, away=("first", "second"), probe="first")
+    assert _models((first, second), probing) == (msgspec.structs.replace(first, away=True),)
+    assert _models((), ASSIGN) == (wire.ModelEndpoint("", ""),)

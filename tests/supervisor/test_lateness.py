@@ -141,7 +141,7 @@ def test_health_measures_from_its_opening_to_its_end() -> None:
 
 def test_an_outage_says_since_when_how_many_wait_and_when_it_is_tried_next() -> None:
     state = State(Policy())
-    endpoint = state.policy.endpoint_of(DEFAULT_AGENT)
+    (endpoint,) = state.policy.endpoints_of(DEFAULT_AGENT)
     for name in ("one", "two"):
         state.sessions[name] = Session(name, turn=Turn(f"{name}/1", name, (), 0.0))
     waiting, free = state.sessions["one"].turn, Turn("x/1", "x", (), 0.0, attempt=Attempt(1, WHO, 0.0))

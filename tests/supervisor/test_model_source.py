@@ -16,7 +16,7 @@ ENDPOINT = ModelEndpoint("http://127.0.0.1:9/v1", "m", "key")
 
 def made(endpoint: ModelEndpoint | None, key: str = "") -> tuple[ModelSource, list[Event]]:
     told: list[Event] = []
-    return ModelSource(endpoint, Path("/models"), told.append, key), told
+    return ModelSource(endpoint, {}, Path("/models"), told.append, key), told
 
 
 def changed(state: str, address: str = "", detail: str = "", hint: str = "") -> ServiceChanged:
@@ -44,7 +44,7 @@ def test_the_embedded_model_is_used_while_it_is_ready(capsys: pytest.CaptureFixt
     assert source.spec.options["api_key"] == "the key"
     source.service_changed(changed("starting"))
     source.service_changed(changed("ready", address="http://127.0.0.1:1/v1"))
-    assert source.endpoint == ModelEndpoint("http://127.0.0.1:1/v1", MODEL_NAME, "the key")
+    assert source.endpoint == ModelEndpoint("http://127.0.0.1:1/v1", MODEL_NAME, "the key", id="embedded")
     assert source.name == MODEL_NAME
     assert capsys.readouterr().err == "the embedded model is ready\n"
     assert told == [ModelChanged(ModelState.WAITING), ModelChanged(ModelState.READY)]
@@ -63,13 +63,13 @@ def test_a_fault_of_the_embedded_model_stays_until_it_is_ready(state: str) -> No
 def test_a_change_of_the_settings_takes_the_place_of_the_model() -> None:
     source, told = made(None)
     spec = source.spec
-    source.change(None)
+    source.change(None, {})
     assert source.spec is spec
     assert told == []
-    source.change(ENDPOINT)
+    source.change(ENDPOINT, {})
     assert (source.spec, source.endpoint) == (None, ENDPOINT)
     assert told == [ModelChanged(ModelState.READY)]
-    source.change(None)
+    source.change(None, {})
     assert source.spec is not None
     assert source.endpoint is None
     assert told[-1] == ModelChanged(ModelState.WAITING)

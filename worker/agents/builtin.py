@@ -15,6 +15,7 @@ from worker.agents.written_calls import HeldText, written_calls
 from worker.attempt import Attempt
 from worker.errors import AgentError, ContextOverflow
 from worker.model import Model, Reply, ToolCall
+from worker.model_chain import ModelChain
 from worker.model_faults import empty_answer
 from worker.tools import MakeTool, Tool
 from worker.tools.ask import Ask, Question, read_question
@@ -63,8 +64,9 @@ class Builtin:
 
     async def _converse(self, attempt: Attempt) -> str:
         window = Window(attempt.assign, self._system, self._characters_max)
+        models = ModelChain(self._model, attempt)
         for rounds_left in range(_ROUNDS_MAX, -1, -1):
-            reply = await self._ask(attempt, window)
+            reply = await self._ask(attempt, window, models)
             if not reply.calls:
                 if _has_no_text(attempt):
                     raise empty_answer(reply.finish, reply.thought)
@@ -76,7 +78,7 @@ class Builtin:
             "say what to do in smaller steps, or choose another [model] name in hermes.toml",
         )
 
-    async def _ask(self, attempt: Attempt, window: Window) -> Reply:
+    async def _ask(self, attempt: Attempt, window: Window, models: ModelChain) -> Reply:
         """Returns the model's next reply; shortens a conversation that is too long for the model."""
         offset_before = attempt.offset
 
@@ -89,11 +91,10 @@ class Builtin:
             await attempt.stream(text)
 
         schemas = [_schema(tool) for tool in self._tools.values()]
-        endpoint = attempt.assign.model
         while True:
             held = HeldText()
             try:
-                reply = await self._model.answer(endpoint, window.messages, schemas, on_text, attempt.note)
+                reply = await models.answer(window.messages, schemas, on_text)
             except ContextOverflow as error:
                 if attempt.offset > offset_before:
                     # Streamed text must not be repeated: another attempt continues where it stopped.
@@ -105,7 +106,6 @@ class Builtin:
                 if is_first:
                     attempt.note("the conversation is too long for the model; its oldest parts are left out")
             else:
-                attempt.spend(reply.usage)
                 rest = held.release()
                 if calls := written_calls(rest, self._tools):
                     return replace(reply, text="", calls=reply.calls or calls)

@@ -1,0 +1,63 @@
+"""[models.NAME], and the models that an agent asks, in order."""
+
+from pathlib import Path
+
+import pytest
+
+from ipc.messages import ModelEndpoint
+from supervisor.config.derived import key_variables, policy
+from supervisor.config.settings import Settings, load, named_endpoints
+from supervisor.config.toml_file import SettingsError
+
+MODEL = "[model]\nbase_url = 'http://127.0.0.1:8000/v1'\nname = 'm'\n"
+
+
+def test_an_agent_asks_its_own_model_and_then_its_fallbacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = """
+    [models.big]
+    base_url = "http://127.0.0.1:1/v1"
+    name = "large"
+    api_key_env = "HERMES_TEST_KEY"
+    price_in = 2
+    [agents.coder]
+    model = "big"
+    fallback = ["default"]
+    """
+    monkeypatch.setenv("HERMES_TEST_KEY", "k-1")
+    settings = _load(tmp_path, MODEL + named)
+    big, first = "large at http://127.0.0.1:1/v1", "http://127.0.0.1:8000/v1"
+    assert named_endpoints(settings) == {
+        "big": ModelEndpoint("http://127.0.0.1:1/v1", "large", "k-1", id=big, price_in=2.0)
+    }
+    endpoints_of = policy(settings).endpoints_of
+    assert (endpoints_of("coder"), endpoints_of("default")) == ((big, first), (first,))
+    assert key_variables(settings) == {"HERMES_TEST_KEY"}
+    spec = settings.agent("coder")
+    assert spec is not None
+    assert not {"model", "fallback"} & spec.options.keys()
+
+
+def _load(folder: Path, text: str) -> Settings:
+    path = folder / "hermes.toml"
+    path.write_text(text)
+    return load(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault", "hint"),
+    [
+        ("[models.big]\nname = 'm'\n", "line 1: [models.big] has no base_url", "the places that name it"),
+        ("[models.default]\nname = 'm'\n", "[models.default] has the name that stands for", "[model]"),
+        ("[models.big]\napi_key = 'x'\n", "[models.big] api_key holds a secret", "api_key_env"),
+        ("[agents.x]\nmodel = 'big'\n", 'line 2: [agents.x] model names the model "big"', "[models.big]"),
+        ("[agents.x]\nfallback = ['y']\n", 'fallback names the model "y", which does not', '"default"'),
+        ("[agents.x]\nfallback = ['default']\n", '"default", which it asks before', "every model once"),
+    ],
+)
+def test_a_wrong_model_is_refused_with_its_remedy(tmp_path: Path, text: str, fault: str, hint: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        _load(tmp_path, text)
+    assert fault in caught.value.fault
+    assert hint in caught.value.hint
