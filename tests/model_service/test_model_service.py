@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,18 @@ from tests.weights import pulled
 @pytest.fixture(scope="session")
 def models() -> Path:
     return pulled(MODEL_NAME)
+
+
+@pytest.fixture(autouse=True)
+def one_cpu() -> Iterator[None]:
+    """Beside other test processes, the threads of llama.cpp would spend their time waiting for each other.
+
+    tests/acceptance/test_embedded_model.py has a service with all CPUs.
+    """
+    all_cpus = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {sorted(all_cpus)[os.getpid() % len(all_cpus)]})
+    yield
+    os.sched_setaffinity(0, all_cpus)
 
 
 def run(story: Coroutine[Any, Any, None]) -> None:
