@@ -303,6 +303,7 @@ def test_ctrl_c_interrupts_the_turn_and_shows_the_proof(tmp_path: Path) -> None:
         result = running.end()
         assert peer.requests(Interrupt) == [Interrupt("demo", "hermesctl", "demo/1")]
     assert (result.code, result.out) == (3, "Par\n")
+    assert "interrupting demo/1" in result.err
     assert "none left (pidns)" in result.err
 
 

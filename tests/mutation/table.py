@@ -1,6 +1,7 @@
 """docs/mutants.md: how many planted faults the tests notice, by package and by module.
 
 The page keeps the counts of the last hunt in each module; the sums by package are computed from these rows.
+What stands below the tables, from the first heading on, is written by hand and stays.
 """
 
 import re
@@ -12,6 +13,7 @@ from tests.house_rules import ROOT
 
 PAGE = ROOT / "docs" / "mutants.md"
 _ROW = re.compile(r"^\| `(?P<module>[\w.]+)` \|(?P<counts>[ \d|]+?)\|[^|]*\|$", re.MULTILINE)
+_BY_HAND = "\n## "
 _COLUMNS = "tried | killed | timed out | equivalent | accepted | no verdict | noticed |"
 _RULE = "---: | ---: | ---: | ---: | ---: | ---: | ---: |"
 _HEAD = """# Planted faults
@@ -59,7 +61,9 @@ def read(text: str) -> dict[str, Counts]:
     return found
 
 
-def rendered(modules: Mapping[str, Counts]) -> str:
+def rendered(modules: Mapping[str, Counts], before: str = "") -> str:
+    """The page; `before` is the one that it replaces."""
+    _, heading, by_hand = before.partition(_BY_HAND)
     packages: dict[str, Counts] = defaultdict(Counts)
     for module, counts in modules.items():
         packages[module.rpartition(".")[0].replace(".", "/")] += counts
@@ -74,14 +78,14 @@ def rendered(modules: Mapping[str, Counts]) -> str:
             f"| module | {_COLUMNS}",
             f"| --- | {_RULE}",
             *(f"| `{module}` | {counts.cells} |" for module, counts in sorted(modules.items())),
-            "",
+            heading + by_hand,
         ]
     )
 
 
 def update(modules: Mapping[str, Counts]) -> None:
     """Rows of modules that no longer exist go."""
-    known = read(PAGE.read_text()) if PAGE.exists() else {}
-    kept = {**known, **modules}
+    page = PAGE.read_text()
+    kept = {**read(page), **modules}
     present = {name: kept[name] for name in kept if (ROOT / f"{name.replace('.', '/')}.py").exists()}
-    PAGE.write_text(rendered(present))
+    PAGE.write_text(rendered(present, page))

@@ -94,12 +94,14 @@ def test_every_survivor_has_a_verdict() -> None:
 
 def test_the_page_of_counts_is_as_the_tool_writes_it() -> None:
     text = table.PAGE.read_text()
-    assert table.rendered(table.read(text)) == text, "run `python -m tests.mutation --table`"
+    assert table.rendered(table.read(text), text) == text, "run `python -m tests.mutation --table`"
     counts = {
         "a.b": Counts(tried=10, killed=7, timed_out=1, equivalent=2),
         "a.c": Counts(tried=1, survived=1),
     }
     assert table.read(table.rendered(counts)) == counts
+    below = "\n## Chosen by hand\n\n| `a.b` | a test |\n"
+    assert table.rendered(counts, f"# An older page\n{below}") == table.rendered(counts) + below
     assert "| a/ | 11 | 7 | 1 | 2 | 0 | 1 | 89 % |" in table.rendered(counts)
 
 

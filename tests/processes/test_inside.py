@@ -5,6 +5,7 @@ import socket
 from pathlib import Path
 
 import pyseccomp
+import pytest
 
 from ipc.service_messages import Sandbox
 from supervisor.processes import procfs
@@ -117,14 +118,19 @@ while True:
 """
 
 
-def test_one_who_traces_the_first_process_cannot_hold_up_its_end(tmp_path: Path) -> None:
-    """A traced process stops on its way out until its tracer lets it go on, and this one never does."""
+@pytest.mark.parametrize("others", [0, 40])
+def test_one_who_traces_the_first_process_cannot_hold_up_its_end(tmp_path: Path, others: int) -> None:
+    """A traced process stops on its way out until its tracer lets it go on, and this one never does.
+
+    Among many others the tracer is not killed at the first strike.
+    """
 
     async def act() -> None:
         async with Stage(tmp_path, "pidns") as stage:
             started = await stage.start(
                 script(
                     "__import__('ctypes').CDLL(None).prctl(0x59616D61, -1, 0, 0, 0)",
+                    f"others = [subprocess.Popen(['sleep', '300']) for _ in range({others})]",
                     f"tracer = subprocess.Popen([sys.executable, '-c', {_TRACER!r}], stdout=subprocess.PIPE)",
                     "print(tracer.stdout.readline().decode(), flush=True)",
                 )

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 
 from ipc.service_messages import ServiceStart
-from ipc.stt_messages import Transcribed
-from ipc.zmtp import Sent
 from supervisor.services import Needed, RestartPolicy
 from supervisor.services.child import Child
 from tests.services.watching import PATIENCE_SECONDS, has_ended, pretend, running
@@ -77,7 +75,9 @@ def test_a_killed_service_rests_and_is_ready_again_as_another_process() -> None:
             resting = await watched.seen("resting")
             assert resting.detail == "it was killed by SIGKILL; starts again after 0.05 s"
             assert resting.address == ""
+            assert 0 <= watched.row()["down_seconds"] < PATIENCE_SECONDS
             await watched.seen("ready", times=2)
+            assert watched.row()["down_seconds"] is None
             assert watched.row()["pid"] != first
             assert watched.row()["restarts"] == 1
 
@@ -178,6 +178,20 @@ def test_a_standstill_of_the_supervisor_itself_kills_nobody() -> None:
     run(story())
 
 
+def test_only_a_ready_service_is_handed_over_and_the_others_go_on() -> None:
+    async def story() -> None:
+        async with running(pretend("never_ready")) as watched:
+            await watched.seen("starting")
+            assert watched.services.hand_over("never_ready") is None
+            assert watched.row()["pid"] is not None
+        async with running(pretend("crash")) as watched:
+            await watched.seen("resting")
+            assert watched.services.hand_over("crash") is None
+            await watched.seen("resting", times=2)
+
+    run(story())
+
+
 def test_closing_kills_a_service_that_ignores_sigterm_and_what_it_has_started() -> None:
     async def story() -> None:
         async with running(pretend("deaf")) as watched:
@@ -209,58 +223,6 @@ def test_closing_while_a_service_rests_starts_it_no_more() -> None:
             await watched.seen("resting")
             await watched.services.close(1.0)
             assert watched.states() == ["starting", "resting", "stopped"]
-
-    run(story())
-
-
-def test_what_a_service_says_of_a_clip_reaches_whoever_waits_for_it() -> None:
-    async def story() -> None:
-        async with running(pretend("talk"), has_clips=True) as watched:
-            await watched.seen("ready")
-            assert watched.services.send("talk", b"good day") is Sent.SENT
-            await watched.until(lambda: bool(watched.told))
-            assert watched.told == [("talk", Transcribed("clip", "good day", "en", 1.0))]
-            assert watched.row()["state"] == "ready"
-
-    run(story())
-
-
-def test_a_service_without_clips_that_speaks_of_one_is_ended() -> None:
-    async def story() -> None:
-        async with running(pretend("talk")) as watched:
-            await watched.seen("ready")
-            assert watched.services.send("talk", b"good day") is Sent.SENT
-            resting = await watched.seen("resting")
-            assert resting.detail.startswith("it spoke of a clip, and it has none")
-
-    run(story())
-
-
-def test_a_frame_nobody_can_read_ends_the_service_with_that_reason() -> None:
-    async def story() -> None:
-        async with running(pretend("babble")) as watched:
-            resting = await watched.seen("resting")
-            assert resting.detail.startswith("it sent what cannot be read: ")
-
-    run(story())
-
-
-def test_a_stranger_on_the_socket_changes_nothing() -> None:
-    from ipc.codec import encode
-    from ipc.service_messages import ServiceState
-    from ipc.sockets import Wire
-
-    async def story() -> None:
-        async with running(pretend("serve")) as watched:
-            await watched.seen("ready")
-            wire = Wire()
-            stranger = wire.dealer(watched.endpoint, "serve", lambda parts: None)
-            assert stranger.send([encode(ServiceState("failed", detail="a lie"))]) is Sent.SENT
-            # A second life of the real service proves that the stranger's earlier frame was read by then.
-            os.kill(watched.row()["pid"], signal.SIGKILL)
-            await watched.seen("ready", times=2)
-            assert not [one for one in watched.reports if "a lie" in one.detail]
-            wire.close()
 
     run(story())
 

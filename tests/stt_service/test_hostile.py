@@ -18,6 +18,7 @@ from stt_service.audio_decoding import decode
 from stt_service.decoder_pool import DecoderPool
 from stt_service.errors import CannotTranscribe
 from stt_service.options import Limits
+from tests.services.watching import has_ended
 from tests.stt_service.conftest import Listen
 from tests.stt_service.hearer import Hearer, hearing
 from tests.stt_service.hostile import HEARD, hostile_files, wave
@@ -151,7 +152,7 @@ def test_decoders_end_with_their_service() -> None:
             assert children
             os.kill(service.pid, signal.SIGKILL)
             await hearer.watched.seen("resting")
-            await soon(lambda: not any(child.is_running() for child in children))
+            await soon(lambda: all(has_ended(child.pid) for child in children))
 
     run(story())
 

@@ -16,6 +16,7 @@ from stt_service.options import Limits
 from stt_service.segments import PART_SECONDS_MAX, Segment, cut
 from stt_service.sound import PREFIX_BYTES, RATE, Sound, lengths, pack
 from tests.stt_service.sounds import clip
+from tests.waiting import soon
 
 LIMITS = Limits()
 
@@ -119,6 +120,27 @@ def test_a_clip_that_is_given_up_ends_its_decoder_and_one_that_crashes_two_is_re
             with pytest.raises(CannotTranscribe, match="the clip crashes the decoder"):
                 await pool.decode(spoken)
             assert (await pool.decode(spoken)).seconds > 1.0
+
+    asyncio.run(act())
+
+
+def test_a_clip_that_is_forgotten_while_it_is_decoded_ends_its_decoder() -> None:
+    """A decoder in the middle of a clip can serve no other one."""
+    spoken = clip("young_man").read_bytes()
+
+    async def act() -> None:
+        async with DecoderPool(LIMITS) as pool:
+            await pool.warm_up()
+            (pid,) = _pids(pool)
+            os.kill(pid, signal.SIGSTOP)
+            decoding = asyncio.create_task(pool.decode(spoken))
+            await soon(lambda: _pids(pool) == [])
+            decoding.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await decoding
+            assert _has_ended(pid)
+            assert (await pool.decode(spoken)).seconds > 1.0
+            assert pid not in _pids(pool)
 
     asyncio.run(act())
 

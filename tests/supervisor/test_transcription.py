@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from hermesctl import clip_upload as hand
+from ipc.stt_messages import TranscriptProgress
 from stt_service.options import Limits, Options
 from supervisor.config.live import Live
 from supervisor.config.settings import Settings, Stt
@@ -238,6 +239,18 @@ def test_progress_of_long_clips_is_told(tmp_path: Path) -> None:
     run(story())
 
 
+def test_of_a_long_transcript_only_the_end_is_told(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with listening(tmp_path) as heard:
+            heard.speak("m1", "mute")
+            for length in (3000, 3001):
+                heard.hearing.clip_told("stt", TranscriptProgress("m1", 30.0, 60.0, "x" * length))
+            told = f"s m1 heard 30 of 60 s: {'x' * 3000}"
+            assert heard.notes == [told, told.replace(": ", ": …")]
+
+    run(story())
+
+
 def test_a_clip_whose_file_is_gone_ends_by_name(tmp_path: Path) -> None:
     async def story() -> None:
         async with listening(tmp_path) as heard:
@@ -264,9 +277,12 @@ def test_the_service_is_told_what_the_settings_say(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("TEST_STT_KEY", "a-secret-of-mine")
     remote = Stt(engine="openai", fallback="faster-whisper", base_url="http://127.0.0.1:1/v1")
     keyed = Stt(**{**vars(remote), "api_key_env": "TEST_STT_KEY", "language": "en", "idle_seconds": 5.0})
-    for stt in (Stt(), remote, keyed):
+    for stt, hint in ((Stt(), "hermesctl models pull"), (remote, ""), (keyed, "")):
         spec = stt_spec.stt_service(Settings(stt=stt), tmp_path)
         assert spec is not None
+        # With a server to fall back on, missing weights are no reason to wait.
+        weights = [needed.hint for needed in spec.needed if needed.files]
+        assert [each.startswith(hint) for each in weights] == [True] * bool(hint)
         options = msgspec.convert(spec.options, Options, strict=True)
         assert set(spec.options) <= set(Options.__struct_fields__)
         assert options.models == str(tmp_path)

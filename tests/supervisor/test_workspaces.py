@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.errors import PlaceError
+from supervisor.processes.agent_user import AgentUser
 from supervisor.workers.workspace_quota import size_of
 from supervisor.workers.workspaces import Workspaces, folder_name, session_of_folder
 
@@ -80,6 +81,20 @@ def test_a_workspace_is_made_once_and_private(tmp_path: Path) -> None:
     (made / "note").write_text("kept")
     assert workspaces.make("a/b") == made
     assert (made / "note").read_text() == "kept"
+
+
+def test_folders_of_an_earlier_user_are_given_to_the_agents_and_no_link_is(tmp_path: Path) -> None:
+    given: list[str] = []
+
+    class Recipient(AgentUser):
+        def give(self, folder: Path) -> None:
+            given.append(folder.name)
+
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "demo")
+    (tmp_path / "file").touch()
+    Workspaces(tmp_path, check=lambda path: None, user=Recipient()).take_over()
+    assert given == ["demo"]
 
 
 @pytest.mark.parametrize("kind", ["link", "file"])

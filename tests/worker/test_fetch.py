@@ -2,12 +2,15 @@
 
 import asyncio
 import contextlib
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
 
+from worker import fetch_call
 from worker.tools import Report
 from worker.tools.fetch import Fetch
 
@@ -117,3 +120,26 @@ def test_this_host_is_asked_only_where_the_settings_allow_it(server: _Server, ho
     server.seen.clear()
     refused = fetch(f"http://{host}:{server.server_port}/data", private=False)
     assert (refused.ok, server.seen) == (False, [])
+
+
+@pytest.mark.parametrize("host", ["100.64.0.1", "169.254.169.254", "10.0.0.1", "[fe80::1]", "[fd00::1]"])
+def test_no_address_outside_the_public_networks_is_asked(host: str) -> None:
+    """Networks of a provider or a tunnel (100.64.0.0/10) are not public either."""
+    refused = fetch(f"http://{host}:9/", private=False)
+    assert not refused.ok
+    assert "private network" in refused.text
+
+
+def test_a_public_address_is_asked_at_the_address_that_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test asks the real one: its socket notes where it would have connected to."""
+    asked: list[tuple[str, int]] = []
+
+    class Socket(socket.socket):
+        def connect(self, address: Any) -> None:
+            asked.append(address)
+
+    found = (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("93.184.215.14", 80))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [found])
+    monkeypatch.setattr(socket, "socket", Socket)
+    fetch_call._connect("example.org", 80, private=False).close()
+    assert asked == [("93.184.215.14", 80)]

@@ -1,6 +1,7 @@
 """The tools read, write and edit: what a model gets back, what is on the disk, and what they do not open."""
 
 import asyncio
+import errno
 import os
 import stat
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from worker import file_calls
 from worker.tools import Report
 from worker.tools.files import Edit, Read, Write
 
@@ -92,6 +94,40 @@ def test_a_file_is_written_with_the_folders_above_it(tmp_path: Path) -> None:
     assert write(file, "three").text.startswith("replaced")
     assert (file.read_text(), stat.S_IMODE(file.stat().st_mode)) == ("three", 0o755)
     assert [each.name for each in file.parent.iterdir()] == ["new"]
+
+
+def test_a_write_that_fails_is_told_and_leaves_the_old_file_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def replace(source: str, target: str) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    file = tmp_path / "file"
+    file.write_text("old")
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(OSError, match="Input/output"):
+        file_calls.write(str(file), "new")
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"file": "old"}
+
+
+def test_a_file_that_is_too_large_to_edit_is_not_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    file.write_text("0123456789+")
+    monkeypatch.setattr(file_calls, "_EDITED_BYTES_MAX", 10)
+    with pytest.raises(file_calls.CallError, match="more than 10 bytes"):
+        file_calls.edit(str(file), "0", "1")
+    assert file.read_text() == "0123456789+"
+
+
+def test_of_a_large_folder_the_first_names_are_shown_and_how_many_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_calls, "_ENTRIES_MAX", 2)
+    for name in "ab":
+        (tmp_path / name).touch()
+    assert file_calls.read(str(tmp_path)) == "a\nb"
+    (tmp_path / "c").touch()
+    assert file_calls.read(str(tmp_path)) == "a\nb\n[… 1 more …]"
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:

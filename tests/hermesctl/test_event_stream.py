@@ -1,0 +1,82 @@
+"""The stream of events by itself: where it goes on after a loss, and what it leaves open."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hermesctl.event_stream import EventStream
+from ipc.messages import Answer, Event, Request, Show, Subscribe, Subscribed, Table
+from tests.hermesctl.peer import Peer, Story, opened
+
+# Nothing here takes a second.
+_PATIENCE_SECONDS = 20.0
+
+
+@contextmanager
+def supervisor(home: Path, demo: int, *events: Event) -> Iterator[Peer]:
+    """A life of the supervisor in which the session `demo` has so many events, of which these are sent."""
+
+    def reply(peer: Peer, request: Request) -> list[Answer]:
+        match request:
+            case Show():
+                return [Table(({"session": "demo", "seq": demo},))]
+            case Subscribe(session="demo", after=int(after)):
+                return [Subscribed(demo), *(event for event in events if event.seq > after)]
+        return [Subscribed(demo)]
+
+    with opened(home, reply) as peer:
+        yield peer
+
+
+def received(stream: EventStream) -> Event:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while not isinstance(item := stream.next(), Event):
+        assert time.monotonic() < deadline, "no event arrived"
+    return item
+
+
+def test_a_stream_of_all_sessions_does_not_go_back_to_events_before_its_beginning(tmp_path: Path) -> None:
+    missed = Story(seq=5).event("a.missed")
+    with supervisor(tmp_path, 5) as peer:
+        stream = EventStream(peer.places, None, None)
+        assert stream.is_known
+    with supervisor(tmp_path, 6, missed) as peer:
+        stream.reconnect(_PATIENCE_SECONDS)
+        assert peer.requests(Subscribe) == [Subscribe(None), Subscribe("demo", 5)]
+        assert received(stream) == missed
+    stream.close()
+
+
+def test_a_stream_of_all_sessions_loses_nothing_after_a_second_restart(tmp_path: Path) -> None:
+    """In each life a session that was behind has a subscription of its own; the numbers begin anew."""
+    story = Story(seq=5)
+    missed, live = story.event("a.missed"), story.event("a.live")
+    with supervisor(tmp_path, 5) as peer:
+        stream = EventStream(peer.places, None, None)
+    with supervisor(tmp_path, 6, missed):
+        stream.reconnect(_PATIENCE_SECONDS)
+        assert received(stream) == missed
+    with supervisor(tmp_path, 6) as peer:
+        stream.reconnect(_PATIENCE_SECONDS)
+        peer.say(Subscribe, live)
+        assert received(stream) == live
+    stream.close()
+
+
+def test_a_session_without_events_is_not_known(tmp_path: Path) -> None:
+    with supervisor(tmp_path, 0) as peer:
+        stream = EventStream(peer.places, "demo", None)
+        assert not stream.is_known
+        stream.close()
+
+
+def test_reconnecting_leaves_no_descriptor_open(tmp_path: Path) -> None:
+    with supervisor(tmp_path, 0) as peer:
+        stream = EventStream(peer.places, "demo", 0)
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(3):
+            stream.reconnect(_PATIENCE_SECONDS)
+        assert len(os.listdir("/proc/self/fd")) <= before
+        stream.close()
