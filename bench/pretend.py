@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import uvloop
 
@@ -20,6 +21,7 @@ from supervisor.app import App
 from supervisor.config.settings import load
 from supervisor.core.events import Event, WorkerAlive, WorkerDied, WorkerStarted
 from supervisor.core.reasons import EndReason, Reason
+from supervisor.core.runtime_state import RuntimeChanged
 from supervisor.core.state import Proof, Who
 from supervisor.handoff.carried_workers import HandedProcesses
 from supervisor.journal.journal import Journal
@@ -97,6 +99,15 @@ class PretendProcesses:
 
     def change_limits(self, limits: object) -> None:
         """Nobody is held to any."""
+
+    def change_agents(self) -> None:
+        """All of them are alike."""
+
+    def want(self, agent: str) -> None:
+        self._report(RuntimeChanged(frozenset({agent}), "warm"))
+
+    def runtime_rows(self) -> list[dict[str, Any]]:
+        return []
 
     def kill(self, incarnation: int) -> None:
         seat = self._seats.pop(incarnation)

@@ -139,6 +139,13 @@ class CellFails(Message, frozen=True, tag="fails"):
     error: Sentence
 
 
+class NoAgent(Message, frozen=True, tag="noagent"):
+    """Its agents cannot be had: the fault and its remedy; the zygote ends."""
+
+    error: Sentence
+    hint: Sentence
+
+
 class Warm(Message, frozen=True, tag="warm"):
     """Everything is imported and one rehearsal turn was run; forks take milliseconds from here on."""
 
@@ -180,4 +187,4 @@ class Exited(Message, frozen=True, tag="exited"):
     status: Status
 
 
-FromZygote = CellWorks | CellFails | Warm | Forked | Running | ForkFailed | Bound | Exited
+FromZygote = CellWorks | CellFails | NoAgent | Warm | Forked | Running | ForkFailed | Bound | Exited

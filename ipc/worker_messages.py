@@ -185,6 +185,12 @@ class Assign(Message, frozen=True, tag="assign"):
     history: tuple[PastTurn, ...] = ()
     tried: tuple[PastAttempt, ...] = ()
     offset: int = 0  # length of their text: this attempt continues there
+    # Environment variables of the agent's processes, by `[agents.NAME] env_from`.
+    secrets: dict[str, str] = {}  # noqa: RUF012, each struct gets its own
+
+    def __repr__(self) -> str:
+        """Leaves out messages and secrets: a repr ends up in logs."""
+        return f"Assign(turn={self.turn!r}, attempt={self.attempt})"
 
 
 class Setup(Message, frozen=True, tag="setup"):

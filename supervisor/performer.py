@@ -25,6 +25,7 @@ from supervisor.core.effects import (
     StartWorker,
     SteerTurn,
     Transcribe,
+    WarmRuntime,
 )
 from supervisor.core.events import Event, NotTranscribed
 from supervisor.core.records import Record
@@ -32,10 +33,11 @@ from supervisor.decider import Containment, Decided, Fault
 
 
 class Processes(Protocol):
-    """Starts and kills worker processes."""
+    """Starts and kills worker processes; has runtimes of agents ready to start some."""
 
     def start(self, seat: int, incarnation: int, agent: str) -> None: ...
     def kill(self, incarnation: int) -> None: ...
+    def want(self, agent: str) -> None: ...
 
 
 class Router(Protocol):
@@ -157,6 +159,8 @@ class Performer:
                 self._processes.kill(effect.incarnation)
             case StartWorker():
                 self._processes.start(effect.seat, effect.incarnation, effect.agent)
+            case WarmRuntime():
+                self._processes.want(effect.agent)
             case Transcribe():
                 self._transcribe(effect)
             case ForgetClip():

@@ -20,7 +20,15 @@ from supervisor.clients.queries import in_short
 from supervisor.clients.subscriptions import Subscriptions
 from supervisor.clock import Clock
 from supervisor.config.applying import Applying
-from supervisor.config.derived import has_setup, limits, policy, prices, sandbox, worker_environment
+from supervisor.config.derived import (
+    has_setup,
+    limits,
+    policy,
+    prices,
+    runtimes,
+    sandbox,
+    worker_environment,
+)
 from supervisor.config.live import Live
 from supervisor.config.reload import Reload
 from supervisor.config.settings import Settings, key_files, model_endpoint, named_endpoints
@@ -141,6 +149,8 @@ class Parts:
             sandbox=lambda agent: sandbox(self.live.settings, agent),
             has_setup=lambda agent: has_setup(self.live.settings, agent),
             key_files=lambda: key_files(self.live.settings),
+            agents=lambda: runtimes(self.live.settings),
+            runtime_changed=self._queue.post,
             environment=self._environment,
             report=self._queue.post,
             check=self.folders.check,
@@ -208,6 +218,7 @@ class Parts:
             transcription=self._transcription,
             stt=self._stt_spec,
             change_limits=self.processes.change_limits,
+            change_agents=self.processes.change_agents,
         )
         self.reload = Reload(
             live=self.live,

@@ -108,12 +108,15 @@ def _preload() -> None:
             if not found.name.endswith("__main__"):
                 importlib.import_module(found.name)
     importlib.import_module("worker.worker_main")
-    rehearsal = importlib.import_module("worker.warm_up")
+    agents = importlib.import_module("worker.agents")
+    rehearsal = importlib.import_module("worker.agents.rehearsal")
     # Not on libuv's loop: libuv keeps a pipe for all loops of a process, and would not notice these forks.
     names = vars(rehearsal)
-    uvloop, names["uvloop"] = names["uvloop"], asyncio
-    rehearsal.rehearse()
-    names["uvloop"] = uvloop
+    own_loop, names["new_event_loop"] = names["new_event_loop"], asyncio.new_event_loop
+    agents.load(agents.BUILTIN).rehearse()
+    names["new_event_loop"] = own_loop
+    # A worker of a test has the kind that its turn names.
+    vars(agents)["_loaded"].kind = None
     gc.collect()
     gc.freeze()
     assert len(os.listdir("/proc/self/task")) == 1, "a thread would be missing in every fork"

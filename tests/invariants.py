@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
+from supervisor.core.agent_runtimes import is_warm
 from supervisor.core.effects import (
     AssignTurn,
     BindWorker,
@@ -12,12 +13,10 @@ from supervisor.core.effects import (
     StartWorker,
     SteerTurn,
     Transcribe,
+    WarmRuntime,
 )
-from supervisor.core.events import (
-    Event,
-    NotTranscribed,
-    Transcribed,
-)
+from supervisor.core.events import Event, NotTranscribed, Transcribed
+from supervisor.core.policy import DEFAULT_AGENT
 from supervisor.core.records import (
     AttemptLost,
     AttemptOpened,
@@ -241,6 +240,9 @@ def _check_wait(state: State, name: str) -> None:
         own = state.workers[seat]
         assert own.state is not WorkerState.IDLE or own.agent != turn.agent, f"{name} waits for {own}"
         return
+    if not is_warm(state, turn.agent):
+        assert turn.agent in state.runtimes.wanted, f"{name} waits for a runtime that is not asked for"
+        return
     free = [each for each in state.workers.values() if each.state is WorkerState.IDLE]
     assert not any(each.session is None and each.agent == turn.agent for each in free), f"{name} waits"
     if name == next(each for each in state.queued if each not in state.seat_of):
@@ -257,14 +259,14 @@ def _check_seats(state: State) -> None:
     assert set(state.starting) == seats(WorkerState.STARTING)
     assert set(state.idle) == seats(WorkerState.IDLE)
     assert set(state.dying) == seats(WorkerState.DYING)
-    assert set(state.empty) == seats(WorkerState.RESTING, WorkerState.FAILED)
+    assert set(state.empty) | set(state.vacant) == seats(WorkerState.RESTING, WorkerState.FAILED)
+    assert not state.vacant or not is_warm(state, DEFAULT_AGENT), f"{state.vacant} are left without a process"
     busy = seats(WorkerState.BUSY)
     assert set(state.busy) == {each.seat for each in workers if each.seat in busy and each.turn is not None}
     bound = {each.seat for each in workers if each.session is not None}
     assert set(state.bound) == bound & (busy | seats(WorkerState.IDLE))
     unbound = {(agent, seat) for agent, found in state.unbound.items() for seat in found}
     assert unbound == {(each.agent, each.seat) for each in workers if each.seat in set(state.idle) - bound}
-    assert not state.vacant
     assert state.seat_of == {each.session: each.seat for each in workers if each.session is not None}
     assert len(state.seat_of) == len(bound), "two workers on one session"
     _check_size_of_the_pool(state)
@@ -333,7 +335,7 @@ def _is_queued(state: State, name: str) -> bool:
 
 def check_named(state: State, effect: Effect) -> None:
     """When it is decided, an effect names the current process of its seat."""
-    if not isinstance(effect, Transcribe | ForgetClip):
+    if not isinstance(effect, Transcribe | ForgetClip | WarmRuntime):
         who = named(state, effect)
         assert who.epoch == state.epoch, f"{effect} names another life"
         assert state.workers[who.seat].incarnation == who.incarnation, f"{effect} names another process"
@@ -373,7 +375,7 @@ def check_effect(
 
 
 def named(state: State, effect: Effect) -> Who:
-    assert not isinstance(effect, Transcribe | ForgetClip)
+    assert not isinstance(effect, Transcribe | ForgetClip | WarmRuntime)
     if isinstance(effect, StartWorker | KillWorker):
         return Who(state.epoch, effect.seat, effect.incarnation)
     return effect.who

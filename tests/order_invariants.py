@@ -7,7 +7,7 @@ from supervisor.core.effects import BindWorker, Decision
 from supervisor.core.obsolete_timers import KEPT_MIN
 from supervisor.core.reasons import EndReason
 from supervisor.core.records import AttemptLost, AttemptOpened, TurnFailed
-from supervisor.core.state import State
+from supervisor.core.state import ModelState, State
 
 # An attempt that ended for these was put back, and counts as no loss of its turn.
 _NO_LOSS = (EndReason.SERVICE_STOPPED, EndReason.MODEL_AWAY)
@@ -32,7 +32,8 @@ class Queue:
         for record in decision.records:
             if isinstance(record, AttemptOpened):
                 passed = self._passed(state, record.session)
-                self.overtaken.update(name for name, _, _ in passed)
+                if state.model.state is ModelState.READY:
+                    self.overtaken.update(name for name, _, _ in passed)
                 could = [name for name, _, _ in passed if not state.outages and _could_begin(state, name)]
                 assert not could, f"{record} while {could} were queued before and could begin"
                 # A turn that has lost an attempt goes before those that have not begun.
@@ -54,8 +55,11 @@ class Queue:
 
 
 def _could_begin(state: State, name: str) -> bool:
-    """Whether a worker that this session may have is idle."""
-    return name in state.own or (name not in state.seat_of and bool(state.unbound.get(_agent(state, name))))
+    """Whether its model is ready, and a worker that this session may have is idle."""
+    agent = _agent(state, name)
+    if state.model.state is not ModelState.READY and agent not in state.policy.own_model:
+        return False
+    return name in state.own or (name not in state.seat_of and bool(state.unbound.get(agent)))
 
 
 def _agent(state: State, name: str) -> str:

@@ -26,6 +26,7 @@ from supervisor.core.effects import (
     StartWorker,
     SteerTurn,
     Transcribe,
+    WarmRuntime,
 )
 from supervisor.core.policy import Policy
 from supervisor.core.records import AttemptOpened, Record, TurnOpened
@@ -83,6 +84,7 @@ class Clockwork:
         self.processes: dict[Who, Process] = {}
         self.stt: set[str] = set()  # messages whose clips this life has given to be transcribed
         self.model = events.ModelChanged(ModelState.READY)
+        self.runtimes: dict[str, str] = {}  # of agents with their own: what was asked of them last
         self._messages = 0
         self._calls = 0
         self._load()
@@ -236,7 +238,9 @@ class Clockwork:
             assert len(self.state.busy) <= seats, f"begun without a seat: {decision}"
         self._check_one_probe_at_a_time(decision)
         if self.state.model.state is not ModelState.READY:
-            assert AttemptOpened not in begun, f"begun without a model: {decision}"
+            needs = {effect.agent for effect in decision.effects if isinstance(effect, AssignTurn)}
+            needs -= self.state.policy.own_model
+            assert not needs, f"begun without a model: {decision}"
 
     def _check_one_probe_at_a_time(self, decision: Decision) -> None:
         """Only the probe of an endpoint that is away asks it."""
@@ -284,6 +288,10 @@ class Clockwork:
         if isinstance(effect, Transcribe | ForgetClip):
             check_clip(effect, self.witness, self.stt, self._late)
             (self.stt.add if isinstance(effect, Transcribe) else self.stt.discard)(effect.message)
+            return
+        if isinstance(effect, WarmRuntime):
+            assert effect.agent in self.state.policy.apart, f"{effect} of the common runtime"
+            self.runtimes[effect.agent] = "wanted"
             return
         check_effect(self.state, effect, self.witness, self.processes, self._late)
         who = named(self.state, effect)

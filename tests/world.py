@@ -11,6 +11,7 @@ from supervisor.core.effects import Answer
 from supervisor.core.kept_turns import keepable
 from supervisor.core.policy import DEFAULT_AGENT
 from supervisor.core.reasons import EndReason, Reason
+from supervisor.core.runtime_state import RuntimeChanged, RuntimeState
 from supervisor.core.state import BusyMode, ModelState, Proof, Who, session_of
 from tests.pretend_processes import Process
 from tests.simulated_engine import Clockwork
@@ -231,6 +232,9 @@ class World(Clockwork):
     def model_is(self, state: str, error: str = "", hint: str = "") -> None:
         self.model = events.ModelChanged(ModelState(state), error, hint)
         self.tell(self.model)
+
+    def runtime_is(self, state: RuntimeState, agent: str, error: str = "", hint: str = "") -> None:
+        self.tell(RuntimeChanged(frozenset({agent}), state, error, hint))
 
     def crash(self, away: float = 1.0, stuck: int | None = None) -> None:
         """The supervisor is killed and comes back `away` seconds later; its workers die with it.

@@ -13,7 +13,6 @@ from worker import residents
 from worker.agents import Agent, SetUpAgent, find_agent
 from worker.attempt import print_trace
 from worker.errors import AgentError, AttemptError
-from worker.model import Model
 
 # Longer than an agent waits for one of its own parts (10 s), shorter than the supervisor waits for Ready
 # (30 s).
@@ -25,11 +24,9 @@ class Agents:
 
     def __init__(
         self,
-        model: Model,
-        find: Callable[[AgentSpec, Model], Agent] = find_agent,
+        find: Callable[[AgentSpec], Agent] = find_agent,
         seconds_max: float = SETUP_SECONDS_MAX,
     ) -> None:
-        self._model = model
         self._find = find
         self._seconds_max = seconds_max
         self._setup: Setup | None = None
@@ -66,7 +63,7 @@ class Agents:
         """Returns the agent of a turn; raises the fault of its set-up."""
         setup = self._setup
         if setup is None or (spec.name, spec.kind) != (setup.agent.name, setup.agent.kind):
-            return self._find(spec, self._model)
+            return self._find(spec)
         if self._agent is None and self._fault is None:
             await self.set_up(setup)
         fault, self._fault = self._fault, None
@@ -75,7 +72,7 @@ class Agents:
         return self._agent
 
     async def _made(self, setup: Setup) -> Agent:
-        agent = self._find(setup.agent, self._model)
+        agent = self._find(setup.agent)
         if isinstance(agent, SetUpAgent):
             await agent.set_up(setup)
         return agent

@@ -15,7 +15,6 @@ from worker.agent_setup import Agents
 from worker.attempt import Attempt
 from worker.cell import go_home
 from worker.log import log
-from worker.model import Model
 from worker.outbox import Outbox
 
 BEAT_SECONDS = 1.0
@@ -33,7 +32,7 @@ class Lifecycle:
     def __init__(self, fork: Fork) -> None:
         self._fork = fork
         self._wire = Wire()
-        self._agents = Agents(Model())
+        self._agents = Agents()
         self._setting_up: asyncio.Task[None] | None = None
         self._end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._echo_begun = threading.Event()
@@ -110,6 +109,7 @@ class Lifecycle:
         self._echo_begun.wait()
         go_home()
         log("attempt.opened", turn=assign.turn, attempt=assign.attempt)
+        os.environ.update(assign.secrets)
         self._attempt = Attempt(assign, self._outbox)
         self._running = asyncio.create_task(self._serve(self._attempt))
         self._running.add_done_callback(self._served)

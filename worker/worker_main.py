@@ -1,16 +1,16 @@
 """The main function of a forked process: it becomes a worker, and exits by status, never by returning."""
 
+import asyncio
 import os
 import signal
 import socket
 from typing import NoReturn
 
-import uvloop
-
 from ipc.service_messages import Fork
 from ipc.sockets import Wire
 from ipc.zmtp import OPENING
 from worker import syscalls
+from worker.event_loop import new_event_loop
 from worker.lifecycle import Lifecycle
 from worker.tools import spawn
 
@@ -23,7 +23,8 @@ def run(fork: Fork) -> NoReturn:
     syscalls.refuse_inspection()
     if fork.tools_filter:
         spawn.restrict(fork.tools_filter)
-    uvloop.run(_run(fork))
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(_run(fork))
     raise AssertionError("a worker outlived its life")
 
 
@@ -32,7 +33,8 @@ def stretch() -> None:
 
     Memory shared with the zygote is copied at the first write, page by page: half of the time to Ready.
     """
-    uvloop.run(_connect_to_itself())
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(_connect_to_itself())
 
 
 async def _connect_to_itself() -> None:

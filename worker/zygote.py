@@ -4,8 +4,8 @@
     supervisor -> guard -> zygote -> worker (first of a cell that is a namespace)
 
 The guard only outlasts the zygote and ends what it leaves behind. Started as `python -m worker.zygote FD RUN
-REHEARSE`: the descriptor of a SOCK_SEQPACKET pair, and the modules that have `run(fork)` and `stretch()`, and
-`rehearse()`.
+REHEARSE KIND ENTRY`: the descriptor of a SOCK_SEQPACKET pair, the modules that have `run(fork)` and
+`stretch()`, and `rehearse(kind, entry)`, and the kind and the entry of its agents.
 """
 
 import contextlib
@@ -22,6 +22,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ipc.bounds import sentence
 from ipc.codec import encode
 from ipc.service_messages import (
     Bind,
@@ -33,6 +34,7 @@ from ipc.service_messages import (
     Fork,
     Forked,
     ForkFailed,
+    NoAgent,
     Prepare,
     Running,
     Warm,
@@ -40,6 +42,7 @@ from ipc.service_messages import (
 from worker import cell, cell_cgroup, syscalls, zygote_orders
 from worker.cell_factory import CellFactory
 from worker.cell_mounts import CellMounts, hand_over_mounts
+from worker.errors import AgentError
 from worker.zygote_isolation import separate
 
 # Report of a trial cell about itself.
@@ -75,7 +78,11 @@ def main(arguments: list[str]) -> None:
         pair.send(encode(CellFails(error.strerror or str(error))))
         return
     pair.send(encode(CellWorks(shortcomings)))
-    run = zygote.warm_up(*arguments[1:3])
+    try:
+        run = zygote.warm_up(*arguments[1:5])
+    except AgentError as fault:
+        pair.send(encode(NoAgent(sentence(fault.error), sentence(fault.hint))))
+        return
     fork = zygote.serve()
     if fork is not None:
         run(fork)
@@ -146,18 +153,21 @@ class Zygote:
             raise OSError(0, told or f"the trial cell ended with status {os.waitstatus_to_exitcode(status)}")
         return tuple(told.splitlines())
 
-    def warm_up(self, run: str, rehearse: str) -> Callable[[Fork], None]:
-        """Imports all a worker needs and runs it once, so that a fork has nothing left to initialise."""
+    def warm_up(self, run: str, rehearse: str, kind: str, entry: str) -> Callable[[Fork], None]:
+        """Imports all a worker needs and runs it once, so that a fork has nothing left to initialise.
+
+        AgentError when there can be no agent of this kind with this entry.
+        """
         began = time.monotonic()
         program = importlib.import_module(run)
-        entry: Callable[[Fork], None] = program.run
+        main: Callable[[Fork], None] = program.run
         self._stretch = program.stretch
-        importlib.import_module(rehearse).rehearse()
+        importlib.import_module(rehearse).rehearse(kind, entry)
         gc.collect()
         gc.freeze()
         self._pair.send(encode(Warm(ms=round((time.monotonic() - began) * 1000))))
         self._rest_in(_IDLE_SECONDS)
-        return entry
+        return main
 
     def serve(self) -> Fork | None:
         """Returns in every worker it forks, with its order; in the zygote when the supervisor is gone."""

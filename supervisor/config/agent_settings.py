@@ -3,7 +3,19 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from supervisor.config.fields import NAMES, SWITCH, TEXT, inner_table, key, maybe, one_of, some_of, whole
+from supervisor.config.fields import (
+    NAMES,
+    NEW_WORKERS,
+    SWITCH,
+    TEXT,
+    VARIABLES,
+    inner_table,
+    key,
+    maybe,
+    one_of,
+    some_of,
+    whole,
+)
 from supervisor.config.sandbox_settings import AgentSandbox
 from supervisor.config.toml_file import SettingsFile
 
@@ -19,6 +31,9 @@ class Agent:
     kind: AgentKind = key("kind", one_of(AgentKind), "builtin")
     model: str | None = key("model", maybe(TEXT))
     fallback: tuple[str, ...] = key("fallback", NAMES, [])
+    python: str | None = key("python", maybe(TEXT), applies=NEW_WORKERS)
+    entry: str | None = key("entry", maybe(TEXT), applies=NEW_WORKERS)
+    env_from: tuple[str, ...] = key("env_from", VARIABLES, [])
     system: str | None = key("system", maybe(TEXT))
     tools: tuple[str, ...] = key("tools", some_of(ToolName), list(get_args(ToolName)))
     fetch_private: bool = key("fetch_private", SWITCH, False)

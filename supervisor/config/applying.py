@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
-from ipc.service_messages import Sandbox
-from supervisor.config.derived import limits, policy, sandboxes
+from supervisor.config.derived import limits, policy, runtimes, sandboxes
 from supervisor.config.live import Live
 from supervisor.config.reload import Reading
 from supervisor.config.settings import Settings
@@ -18,9 +18,11 @@ from supervisor.services.services import Services
 from supervisor.stt import stt_spec
 from supervisor.stt.transcription import Transcription
 
+_Value = TypeVar("_Value")
+
 
 class Applying:
-    """`change_limits` applies to workers not yet started; `stt` is the current STT service."""
+    """`change_limits` and `change_agents` apply to workers not yet started; `stt` is the STT service now."""
 
     def __init__(
         self,
@@ -32,6 +34,7 @@ class Applying:
         transcription: Transcription,
         stt: ServiceSpec | None,
         change_limits: Callable[[Limits], None],
+        change_agents: Callable[[], None],
     ) -> None:
         self._live = live
         self._engine = engine
@@ -40,6 +43,7 @@ class Applying:
         self._transcription = transcription
         self._stt = stt
         self._change_limits = change_limits
+        self._change_agents = change_agents
 
     def __call__(self, old: Settings, new: Reading) -> None:
         settings, spec = self._live.settings, self._model.spec
@@ -60,8 +64,11 @@ class Applying:
             self._engine.post(events.RenewalAsked())
         elif changed := _changed(sandboxes(old), sandboxes(settings)):
             self._engine.post(events.RenewalAsked(changed))
+        if moved := _changed(runtimes(old), runtimes(settings)):
+            self._engine.post(events.RenewalAsked(moved, at_once=True))
+        self._change_agents()
 
 
-def _changed(before: Mapping[str, Sandbox], after: Mapping[str, Sandbox]) -> frozenset[str]:
-    """Return the agents whose sandbox changed. A new agent has no workers yet."""
+def _changed(before: Mapping[str, _Value], after: Mapping[str, _Value]) -> frozenset[str]:
+    """Return the agents whose value changed. A new agent has no workers yet."""
     return frozenset(agent for agent in before if after.get(agent) != before[agent])

@@ -1,14 +1,19 @@
 """Values derived from the settings: the policy, the cells, the prices, and the environment of workers."""
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 
 from ipc.interpreter import without_code
 from ipc.isolation import tried_agent
 from ipc.service_messages import Sandbox
+from supervisor.config.key_remedies import missing_variable
 from supervisor.config.model_settings import models_of
 from supervisor.config.settings import Settings, endpoint_id
+from supervisor.config.toml_file import SettingsError
 from supervisor.core.policy import Policy
 from supervisor.processes.cells import Limits
+from supervisor.processes.runtimes import DEFAULT, Runtime
 
 # Variables whose names end so hold secrets, by convention.
 _SECRET_ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_CREDENTIALS")
@@ -16,12 +21,12 @@ _SECRET_ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_CREDENTIALS")
 
 def policy(settings: Settings) -> Policy:
     """Return the settings that the core depends on."""
-    turns = settings.turns
+    turns, own_model = settings.turns, _own_model(settings)
     return Policy(
         agent_of=lambda session: tried_agent(session) or settings.for_session(session).agent,
-        endpoints_of=lambda agent: tuple(
-            endpoint_id(settings, name) for name in models_of(settings.agents.get(agent))
-        ),
+        endpoints_of=lambda agent: _endpoints(settings, agent),
+        apart=frozenset(agent for agent, runtime in runtimes(settings).items() if runtime != DEFAULT),
+        own_model=own_model,
         busy_seats=settings.workers.seats,
         spares=settings.workers.spares,
         turns_per_worker_max=settings.workers.turns_max,
@@ -40,6 +45,43 @@ def policy(settings: Settings) -> Policy:
         pulse_seconds=settings.workers.pulse_seconds,
         echo=settings.stt.echo,
     )
+
+
+def _own_model(settings: Settings) -> frozenset[str]:
+    """Return the agents that bring a model of their own."""
+    return frozenset(name for name, agent in settings.agents.items() if agent.kind != DEFAULT.kind)
+
+
+def _endpoints(settings: Settings, agent: str) -> tuple[str, ...]:
+    if agent in _own_model(settings):
+        return (f"agent {agent}",)
+    return tuple(endpoint_id(settings, name) for name in models_of(settings.agents.get(agent)))
+
+
+def runtimes(settings: Settings) -> dict[str, Runtime]:
+    """Return the runtime of every agent; a relative path of an interpreter starts beside hermes.toml."""
+    folder = settings.file.parent if settings.file else Path()
+    return {
+        name: Runtime(
+            agent.kind,
+            os.path.abspath(folder / Path(agent.python).expanduser()) if agent.python else "",
+            agent.entry or "",
+        )
+        for name, agent in settings.agents.items()
+    }
+
+
+def secrets(settings: Settings, agent: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that an agent's `env_from` names. SettingsError for one that is not set."""
+    found = settings.agents.get(agent)
+    names = found.env_from if found is not None else ()
+    missing = next((name for name in names if name not in environment), None)
+    if missing is not None:
+        raise SettingsError(
+            f"the environment variable {missing}, named by [agents.{agent}] env_from, is not set",
+            missing_variable(settings.file, missing),
+        )
+    return {name: environment[name] for name in names}
 
 
 def prices(settings: Settings) -> tuple[float, float]:
@@ -94,4 +136,5 @@ def visible_keys(settings: Settings, environment: Mapping[str, str]) -> tuple[st
 def key_variables(settings: Settings) -> set[str]:
     """Return the environment variables that hold keys, according to the settings."""
     holders = (settings.stt, settings.model, *settings.models.values())
-    return {holder.api_key_env for holder in holders if holder and holder.api_key_env is not None}
+    of_agents = {name for agent in settings.agents.values() for name in agent.env_from}
+    return {holder.api_key_env for holder in holders if holder and holder.api_key_env is not None} | of_agents

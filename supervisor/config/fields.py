@@ -182,6 +182,12 @@ def _read_path(value: object) -> str:
     return str(path)
 
 
+def _read_variables(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ValueError
+    return tuple(dict.fromkeys(map(_read_variable, value)))
+
+
 def _read_duration(value: object) -> float:
     seconds = 0.0
     if isinstance(value, str) and value:
@@ -239,6 +245,7 @@ DURATION = Reading('a duration such as "90s", "30m" or "1h30m", or a number of s
 SIZE = Reading('a size such as "512MB" or "1GiB", or a number of bytes', _read_size)
 URL = Reading('an address such as "http://127.0.0.1:8000/v1", without name and password', _read_url)
 VARIABLE = Reading('the name of an environment variable such as "OPENAI_API_KEY"', _read_variable)
+VARIABLES = Reading('a list of names of environment variables such as ["API_KEY"], or []', _read_variables)
 PATHS = Reading(
     'a list of absolute paths such as ["/srv/data", "~/src"], without ".." and not "/" itself', _read_paths
 )

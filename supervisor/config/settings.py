@@ -177,9 +177,9 @@ class Settings:
         if found is None:
             return None
         options = {option: value for option, value in asdict(found).items() if value is not None}
-        del options["sandbox"]  # for the cell only
-        del options["fallback"]  # the endpoints themselves travel beside it
-        options.pop("model", None)
+        # For the cell and the runtime only; endpoints and secrets travel beside it.
+        for option in ("sandbox", "python", "env_from", "model", "fallback"):
+            options.pop(option, None)
         if self.model is None and set(models_of(found)) == {DEFAULT_MODEL}:
             # The embedded model calls no tools, and their descriptions would confuse it.
             del options["tools"]

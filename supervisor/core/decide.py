@@ -10,6 +10,7 @@ from typing import assert_never
 
 from supervisor.core import (
     admission,
+    agent_runtimes,
     backoff,
     cursors,
     inbox,
@@ -69,6 +70,7 @@ from supervisor.core.events import (
     WorkerStuck,
     WorkerUnreachable,
 )
+from supervisor.core.runtime_state import RuntimeChanged
 from supervisor.core.state import Model, State
 from supervisor.core.timers import (
     Due,
@@ -146,6 +148,8 @@ def _handle(draft: Draft, event: Event) -> None:
             _worker_unreachable(draft, event)
         case ModelChanged():
             _model_changed(draft, event)
+        case RuntimeChanged():
+            agent_runtimes.changed(draft, event)
         case Recovered():
             recovery.recovered(draft, event)
         case WorkerKept():

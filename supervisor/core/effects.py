@@ -17,6 +17,13 @@ class StartWorker:
 
 
 @dataclass(frozen=True, slots=True)
+class WarmRuntime:
+    """Have the runtime of an agent ready to start workers; the result returns as RuntimeChanged."""
+
+    agent: str
+
+
+@dataclass(frozen=True, slots=True)
 class KillWorker:
     """End the worker's whole cell; the result returns as WorkerDied. `turn` is the one that ends with it."""
 
@@ -75,7 +82,9 @@ class ForgetClip:
     message: str
 
 
-Effect = StartWorker | KillWorker | BindWorker | AssignTurn | SteerTurn | Transcribe | ForgetClip
+Effect = (
+    StartWorker | WarmRuntime | KillWorker | BindWorker | AssignTurn | SteerTurn | Transcribe | ForgetClip
+)
 
 
 # Answers have the names of the messages that carry them to clients.

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from supervisor.core.policy import Policy
 from supervisor.core.reasons import Reason
+from supervisor.core.runtime_state import RuntimeChanged
 from supervisor.core.state import BusyMode, Kept, ModelState, Orphan, Proof, Who
 
 
@@ -101,16 +102,13 @@ class ResumeAsked:
 
 @dataclass(frozen=True, slots=True)
 class EventsSeen:
-    """A named client has read a session's events up to `seq`.
-
-    From the journal: the present place of the cursor (0 when it is new), and the session's number of cursors.
-    """
+    """A named client has read a session's events up to `seq`. What follows that is the journal's."""
 
     session: str
     cursor: str
     seq: int
-    stands_at: int = 0
-    cursors: int = 0
+    stands_at: int = 0  # the present place of the cursor, 0 when it is new
+    cursors: int = 0  # of the session
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +319,7 @@ class RenewalAsked:
     """The settings of these agents' workers, None for all, have changed: running workers are replaced."""
 
     agents: frozenset[str] | None = None
+    at_once: bool = False  # they have another runtime: none of them gets a turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,6 +384,7 @@ Event = (
     | Frame
     | ModelAway
     | ModelChanged
+    | RuntimeChanged
     | DrainAsked
     | UndrainAsked
     | PolicyChanged

@@ -11,7 +11,7 @@ queued waits, and joins it by the same rule when the turn begins. So a message i
 turn has begun, and the order of arrival is kept (docs/decisions/0004).
 
 Invariants: a session has at most one open turn. At most `free_seats` turns are placed, one while the host is
-under a strain. No turn begins while the service drains or the model is not ready.
+under a strain. No turn begins while the service drains, or while the model that its agent needs is not ready.
 """
 
 from collections import deque
@@ -107,11 +107,10 @@ def place(draft: Draft) -> None:
     While the host is under a strain one turn runs at a time: none makes it worse, and all get done.
     """
     state = draft.state
-    if state.draining or state.model.state is ModelState.WAITING:
+    if state.draining:
         return
     if state.model.state is ModelState.FAILED:
         _fail_all(draft)
-        return
     while state.queued and free_seats(state) > 0 and (found := _next(state, draft.now)) is not None:
         session, worker = found
         line.leave(state, session.name)
@@ -157,10 +156,12 @@ def _bind(draft: Draft, worker: Worker, session: str) -> None:
 
 
 def _fail_all(draft: Draft) -> None:
+    """Fail the queued turns that need the model, and those that are opened then."""
     state = draft.state
-    while state.queued:
-        session = state.sessions[next(iter(state.queued))]
-        line.leave(state, session.name)
+    own = state.policy.own_model
+    while name := next((name for name in state.queued if _agent(state, name) not in own), None):
+        session = state.sessions[name]
+        line.leave(state, name)
         assert session.turn is not None  # a session without a turn is not in the queue
         turns.fail(draft, session, session.turn, state.model.error, state.model.hint)
         open_turns(draft)
@@ -171,15 +172,21 @@ def free_seats(state: State) -> int:
     return (1 if state.strains else state.policy.busy_seats) - len(state.busy)
 
 
+def may_begin(state: State, agent: str, now: float) -> bool:
+    """Return whether the model that this agent needs, if any, allows a turn of it to begin."""
+    is_ready = state.model.state is ModelState.READY or agent in state.policy.own_model
+    return is_ready and outages.may_begin(state, agent, now)
+
+
 def _next(state: State, now: float) -> tuple[Session, Worker] | None:
     """Return the first queued session with a worker and an available endpoint, and that worker."""
     found = [
         (state.queued[name].rank, name, state.seat_of[name])
         for name in state.own
-        if outages.may_begin(state, _agent(state, name), now)
+        if may_begin(state, _agent(state, name), now)
     ]
     for agent, seats in state.unbound.items():
-        name = line.first_of(state, agent) if seats and outages.may_begin(state, agent, now) else None
+        name = line.first_of(state, agent) if seats and may_begin(state, agent, now) else None
         if name is not None:
             found.append((state.queued[name].rank, name, next(iter(seats))))
     if not found:

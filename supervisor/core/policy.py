@@ -25,6 +25,9 @@ class Policy:
     agent_of: Callable[[str], str] = _default_agent
     # The model endpoints of an agent, in the order of their use: a pure function of the agent's name.
     endpoints_of: Callable[[str], tuple[str, ...]] = _default_endpoints
+    # Agents with a runtime of their own, and agents that need no model of this host.
+    apart: frozenset[str] = frozenset()
+    own_model: frozenset[str] = frozenset()
     busy_seats: int = 2
     spares: int = 1
     turns_per_worker_max: int = 200

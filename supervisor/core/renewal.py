@@ -15,10 +15,15 @@ def policy_changed(draft: Draft, event: PolicyChanged) -> None:
 
 
 def renewal_asked(draft: Draft, event: RenewalAsked) -> None:
-    """Mark every present process of these agents: it was started with outdated settings."""
+    """Mark every present process of these agents: it was started with outdated settings.
+
+    One of another runtime could not answer the agent's next turn: it ends at once, or after its turn.
+    """
     for seat, worker in draft.state.workers.items():
         if not worker.is_empty and (event.agents is None or worker.agent in event.agents):
             draft.state.outdated[seat] = None
+            if event.at_once and worker.state is not WorkerState.BUSY:
+                pool.kill(draft, worker, pool.RENEWED)
 
 
 def renew(draft: Draft) -> None:

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from supervisor.core.policy import DEFAULT_AGENT, Policy
 from supervisor.core.reasons import Reason
+from supervisor.core.runtime_state import Runtimes
 from supervisor.core.timers import Due
 
 
@@ -161,8 +162,7 @@ class Turn:
     # Not durable: attempts in a row that found no model, and when the first of them ended.
     refusals: int = 0
     away_since: float | None = None
-    # Text of all ended attempts: the beginning of the answer.
-    earlier_text: str = ""
+    earlier_text: str = ""  # of all ended attempts: the beginning of the answer
     input_tokens: int = 0
     output_tokens: int = 0
     attempt: Attempt | None = None
@@ -340,6 +340,7 @@ class State:
     workers: dict[int, Worker] = field(default_factory=dict)
     model: Model = field(default_factory=Model)
     outages: dict[str, Outage] = field(default_factory=dict)  # by endpoint
+    runtimes: Runtimes = field(default_factory=Runtimes)
     intake: Intake = Intake.OPEN
     intake_since: float = 0.0
     strains: dict[str, Strain] = field(default_factory=dict)

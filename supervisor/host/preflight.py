@@ -105,7 +105,9 @@ async def _cell(settings: Settings, user: AgentUser) -> _Facts:
             environment=interpreter.environment(),
             check=lambda: None,
         )
-        spawner = Spawner(wishes, place / "zygote.log", Record(place / "processes"), _received, _lose)
+        spawner = Spawner(
+            wishes, place / "zygote.log", Record(place / "processes"), _received, _lose, _changed
+        )
         await spawner.open()
         fault = spawner.fault
         await spawner.close(_END_SECONDS)
@@ -118,7 +120,11 @@ async def _cell(settings: Settings, user: AgentUser) -> _Facts:
         }
 
 
-def _received(message: FromZygote, descriptor: int | None) -> None:
+def _changed(spawner: Spawner) -> None:
+    """Ignore the state: the trial reports what matters."""
+
+
+def _received(spawner: Spawner, message: FromZygote, descriptor: int | None) -> None:
     """Ignore the frame: no worker was requested."""
 
 

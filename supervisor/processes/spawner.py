@@ -1,4 +1,4 @@
-"""The spawner: one kind of cell, and one zygote that forks workers into it, replaced when it dies.
+"""The spawner: one runtime in one kind of cell, and a zygote that forks its workers, replaced when it dies.
 
 Problem: a worker must start in milliseconds, but importing an agent takes seconds. So a zygote imports
 everything once and forks workers. It must be replaceable: it can crash, be killed by an agent, or hang.
@@ -8,7 +8,10 @@ States (SpawnerState):
     closed ── open ──► warming ── Warm ──► ready          only `ready` forks
     warming, ready ── the zygote's guard ended ──► resting ── after a pause ──► warming
     closed, warming ── no cell of this kind on this host ──► unavailable ── every 30 s ──► warming
-    any ── close or hand_over ──► closed
+    warming ── no agent, or the third zygote in a row that was never warm ──► unavailable
+    any ── close, retire or hand_over ──► closed
+
+An optional spawner, of a runtime beside the default one, leaves `unavailable` only when it is wanted.
 
 Each start begins with a trial: the zygote makes one cell and ends it (CellWorks or CellFails).
 
@@ -19,11 +22,13 @@ The pause doubles up to 30 s, and is reset after a zygote that was warm for a mi
 """
 
 import asyncio
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from ipc import foreign_python
 from ipc.errors import PlaceError
 from ipc.service_messages import (
     Boundary,
@@ -31,6 +36,7 @@ from ipc.service_messages import (
     CellSpec,
     CellWorks,
     FromZygote,
+    NoAgent,
     Prepare,
     Sandbox,
     Warm,
@@ -49,6 +55,10 @@ _REST_SECONDS_FIRST = 0.2
 _REST_SECONDS_MAX = 30.0
 # Interval of retries while this kind of cell is unavailable.
 _RETRY_SECONDS = 30.0
+# Limit of an optional zygote's imports and rehearsal: the user's code may hang.
+_WARM_SECONDS_MAX = 120.0
+# One zygote may die by chance. After this many that were never warm, the turns that wait for it fail.
+_COLD_ENDS_MAX = 3
 # A zygote that was warm this long worked: the pause before the next one is reset.
 _SOUND_SECONDS = 60.0
 _HINTS = {
@@ -86,10 +96,13 @@ class Wishes:
     environment: Mapping[str, str]
     # Raises PlaceError when a folder that is used by path was replaced.
     check: Callable[[], None]
+    # Of a runtime beside the default one; and how to mend a zygote of it that does not start.
+    is_optional: bool = False
+    hint: str = ""
 
 
 class Spawner:
-    """`receive` gets the zygote's frames about workers.
+    """`receive` gets this spawner and the zygote's frames about workers; `changed` each change of the state.
 
     `lost` gets this spawner, the reason why the zygote and all its workers are gone, and whether it is
     certain that none of their descendants is alive.
@@ -100,21 +113,27 @@ class Spawner:
         wishes: Wishes,
         log: Path,
         record: Record,
-        receive: Callable[[FromZygote, int | None], None],
+        receive: Callable[["Spawner", FromZygote, int | None], None],
         lost: Callable[["Spawner", str, bool], None],
+        changed: Callable[["Spawner"], None],
     ) -> None:
         self._wishes = wishes
         self._log = log
         self._record = record
         self._receive = receive
         self._lost = lost
+        self._changed = changed
         # It forks workers only in the state `ready`.
         self.zygote: Zygote | None = None
-        self._trial: asyncio.Future[str] | None = None
+        self._trial: asyncio.Future[tuple[str, str]] | None = None
         self._gone = asyncio.Event()
         self._rest_seconds = _REST_SECONDS_FIRST
         self._warm_at: float | None = None
+        self.is_retired = False
+        self._cold_ends = 0
+        self._refusal: CellUnavailable | None = None
         self._restart: asyncio.TimerHandle | None = None
+        self._warm_limit: asyncio.TimerHandle | None = None
         self._opening: asyncio.Task[None] | None = None
         self.state = SpawnerState.CLOSED
         # Why there is no zygote at the moment.
@@ -130,15 +149,37 @@ class Spawner:
         A weaker kind is never substituted: a person chooses how agents are held.
         """
         try:
+            if self._wishes.is_optional:
+                await _check_interpreter(self._wishes.program.python)
             self.cell.set_up()
             await self._try()
         except CellUnavailable as fault:
-            self.fault = fault
-            self.state = SpawnerState.UNAVAILABLE
-            self.detail = f"{fault.fault}; {fault.hint}"
-            self._restart = asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._open_again)
+            self._fail(fault)
+            if not self._wishes.is_optional:
+                self._restart = asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._open_again)
         else:
             self.fault = None
+
+    def want(self) -> None:
+        """Open it unless it is open, or was retired."""
+        if self.state is SpawnerState.UNAVAILABLE or (self._opening is None and not self.is_retired):
+            self.state = SpawnerState.WARMING
+            self.fault = self._refusal = None
+            self._open_again()
+
+    def retire(self) -> None:
+        """Fork no more workers; those that there are end with their turns."""
+        self.is_retired = True
+        self.state = SpawnerState.CLOSED
+        self._stop_timers()
+
+    def _fail(self, fault: CellUnavailable) -> None:
+        if self.is_retired:
+            return
+        self.fault = fault
+        self.state = SpawnerState.UNAVAILABLE
+        self.detail = f"{fault.fault}; {fault.hint}"
+        self._changed(self)
 
     def _open_again(self) -> None:
         """Try again: the cause may be gone."""
@@ -167,8 +208,7 @@ class Spawner:
 
     def hand_over(self) -> HandedZygote | None:
         """Return None when there is no zygote at the moment, and so no worker either."""
-        self.state = SpawnerState.CLOSED
-        self._stop_timers()
+        self.retire()
         zygote, self.zygote = self.zygote, None
         return zygote.hand_over(self.cell.name) if zygote is not None else None
 
@@ -184,6 +224,10 @@ class Spawner:
 
     async def close(self, deadline_seconds: float) -> None:
         """End the zygote and all its descendants; kill what has not ended in half the time."""
+        self.retire()
+        await self._end_zygote(deadline_seconds)
+
+    async def _end_zygote(self, deadline_seconds: float) -> None:
         self.state = SpawnerState.CLOSED
         self._stop_timers()
         if self.zygote is None:
@@ -202,19 +246,20 @@ class Spawner:
         self._start()
         try:
             async with asyncio.timeout(_TRIAL_SECONDS_MAX):
-                fault = await self._trial
+                fault, hint = await self._trial
         except TimeoutError:
-            fault = f"no answer from the zygote within {_TRIAL_SECONDS_MAX:.0f} s"
+            fault, hint = f"no answer from the zygote within {_TRIAL_SECONDS_MAX:.0f} s", ""
         self._trial = None
         if fault:
-            await self.close(_TRIAL_SECONDS_MAX)
+            await self._end_zygote(_TRIAL_SECONDS_MAX)
             self.cell.clear(0)
-            raise CellUnavailable(fault, _HINTS[self.cell.name])
+            raise CellUnavailable(fault, hint or _HINTS[self.cell.name])
         self.cell.clear(0)
 
     def _stop_timers(self) -> None:
-        if self._restart is not None:
-            self._restart.cancel()
+        for timer in (self._restart, self._warm_limit):
+            if timer is not None:
+                timer.cancel()
 
     def _start(self) -> None:
         environment = {
@@ -227,15 +272,23 @@ class Spawner:
         self.state = SpawnerState.WARMING
         self.detail = ""
         self._gone.clear()
-        self.zygote = Zygote.start(
-            self._wishes.program,
-            Prepare(self.spec(0, self._wishes.sandbox()), self._wishes.boundary(self.cell.name)),
-            self._log,
-            environment,
-            self._heard,
-            self._ended,
-        )
+        prepare = Prepare(self.spec(0, self._wishes.sandbox()), self._wishes.boundary(self.cell.name))
+        program = self._wishes.program
+        try:
+            self.zygote = Zygote.start(program, prepare, self._log, environment, self._heard, self._ended)
+        except OSError as error:
+            if not self._wishes.is_optional:
+                raise
+            fault = f"{program.python} cannot be started: {error.strerror}"
+            raise CellUnavailable(fault, self._wishes.hint) from None
         self._record.add(self.zygote.process)
+        if self._wishes.is_optional:
+            loop = asyncio.get_running_loop()
+            self._warm_limit = loop.call_later(_WARM_SECONDS_MAX, self._too_slow)
+
+    def _too_slow(self) -> None:
+        self.detail = f"its agent was not ready {_WARM_SECONDS_MAX:.0f} s after the start"
+        self.give_up_zygote()
 
     def _start_again(self) -> None:
         try:
@@ -251,17 +304,23 @@ class Spawner:
             case CellFails():
                 self.detail = message.error
                 self._settle_trial(message.error)
-            case Warm():
+            case NoAgent():
+                self._refusal = CellUnavailable(message.error, message.hint)
+            case Warm() if self.state is SpawnerState.WARMING:
+                self._stop_timers()
                 self.state = SpawnerState.READY
                 self._warm_at = monotonic()
+                self._cold_ends = 0
                 self.cell.clear(0)
-                self._receive(message, descriptor)
+                self._changed(self)
+            case Warm():
+                pass  # it was retired meanwhile
             case _:
-                self._receive(message, descriptor)
+                self._receive(self, message, descriptor)
 
-    def _settle_trial(self, fault: str) -> None:
+    def _settle_trial(self, fault: str, hint: str = "") -> None:
         if self._trial is not None and not self._trial.done():
-            self._trial.set_result(fault)
+            self._trial.set_result((fault, hint))
 
     def _ended(self, status: int) -> None:
         zygote, self.zygote = self.zygote, None
@@ -272,11 +331,24 @@ class Spawner:
         # A killed guard has not ended its descendants, and an agent may have killed it.
         is_certain = status >= 0 or self.cell.name == BEST
         if self._trial is not None:
-            self._settle_trial(words)
+            self._settle_trial(words, self._wishes.hint)
             return
         if self.state is not SpawnerState.CLOSED:
-            self._rest(words)
+            self._stop_timers()
+            self._replace(words)
         self._lost(self, words, is_certain)
+
+    def _replace(self, words: str) -> None:
+        """Start another zygote after a pause; not if there can be no agent."""
+        if self._wishes.is_optional and self._warm_at is None:
+            self._cold_ends += 1
+        if self._refusal is not None:
+            self._fail(self._refusal)
+        elif self._cold_ends >= _COLD_ENDS_MAX:
+            times = f"its process ended before it was ready, {self._cold_ends} times in a row"
+            self._fail(CellUnavailable(f"{times}: {words}", f"{self._log} says more"))
+        else:
+            self._rest(words)
 
     def _rest(self, words: str) -> None:
         if self._warm_at is not None and monotonic() - self._warm_at > _SOUND_SECONDS:
@@ -286,3 +358,10 @@ class Spawner:
         self.detail = f"{words}; the next one starts in {self._rest_seconds:.1f} s"
         self._restart = asyncio.get_running_loop().call_later(self._rest_seconds, self._start_again)
         self._rest_seconds = min(2 * self._rest_seconds, _REST_SECONDS_MAX)
+        self._changed(self)
+
+
+async def _check_interpreter(python: str) -> None:
+    """Raise CellUnavailable for an interpreter that no zygote can run in."""
+    if python != sys.executable and (fault := await asyncio.to_thread(foreign_python.fault, python)):
+        raise CellUnavailable(*fault)

@@ -1,4 +1,4 @@
-"""The worker processes: started in cells through the zygote; each death is reported once, with its proof.
+"""The worker processes: started in cells through zygotes; each death is reported once, with its proof.
 
 Nothing here blocks the loop or is retried: after each death the core decides (phases: worker_process.py).
 """
@@ -7,18 +7,20 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 
+from ipc import foreign_python
 from ipc.errors import PlaceError
+from ipc.launch import VERSION
 from ipc.places import Places, make_private
-from ipc.service_messages import Exited, Forked, ForkFailed, FromZygote, Running, Sandbox, Warm
+from ipc.service_messages import Exited, Forked, ForkFailed, FromZygote, Running, Sandbox
 from supervisor.clock import monotonic
 from supervisor.core.events import WorkerDied, WorkerStarted, WorkerStuck
 from supervisor.core.policy import DEFAULT_AGENT
 from supervisor.core.reasons import EndReason, Reason
+from supervisor.core.runtime_state import RuntimeChanged
 from supervisor.core.state import Proof
 from supervisor.handoff.carried_workers import HandedProcesses
 from supervisor.processes import agent_user, procfs
@@ -27,6 +29,7 @@ from supervisor.processes.cells import CellUnavailable, Held, Limits, own_cgroup
 from supervisor.processes.exit_reason import exited, not_started, too_large
 from supervisor.processes.link_sockets import NextLink
 from supervisor.processes.orphans import Record
+from supervisor.processes.runtimes import Runtime, Runtimes
 from supervisor.processes.spawner import Spawner, SpawnerState, Wishes
 from supervisor.processes.stuck_processes import left
 from supervisor.processes.survivors import Survivor, Survivors
@@ -69,11 +72,16 @@ class Processes:
         has_setup: Callable[[str], bool] = lambda _: False,
         key_files: Callable[[], tuple[Path, ...]] = tuple,
         program: Program | None = None,
+        agents: Callable[[], Mapping[str, Runtime]] = dict,
+        runtime_changed: Callable[[RuntimeChanged], None] = lambda _: None,
         environment: Mapping[str, str] | None = None,
         check: Callable[..., None] = lambda *paths: None,
         others: Callable[[], Collection[int]] | None = None,
     ) -> None:
-        """`check` raises PlaceError for a replaced folder; `others`: other children (adoption.py)."""
+        """`check` raises PlaceError for a replaced folder; `others`: other children (adoption.py).
+
+        `agents` returns the runtimes of agents (runtimes.py), `runtime_changed` gets their states.
+        """
         self._epoch = epoch
         self._places = places
         self._user = agent_user.choose(places.state, cell)
@@ -84,14 +92,13 @@ class Processes:
         self._check = partial(check, places.runtime, places.logs)
         self._connected = connected
         self._workers: dict[int, Worker] = {}
-        self._waiting: deque[Worker] = deque()
         self._next_link = NextLink(str(places.runtime))
         self._endings: set[asyncio.Task[None]] = set()
         self._watch = Watch(self._workers, self.kill)
         self._record = Record(places.processes)
         self.bind = Bindings(self._workers, self._record).bind
         self._survivors = Survivors(self._record, lambda died: self._report(died))
-        wishes = self._wishes = Wishes(
+        wishes = Wishes(
             cell=cell,
             limits=limits,
             sandbox=lambda: sandbox(DEFAULT_AGENT),
@@ -101,18 +108,19 @@ class Processes:
             environment=os.environ if environment is None else environment,
             check=self._check,
         )
-        self._spawner = self._make_spawner(wishes)
-        # Spawners of earlier images of this process, while a worker of theirs still runs its turn.
-        self._former: list[Spawner] = []
-        self._adoption = Adoption(others, lambda: [each.guard for each in self._spawners])
+        packages = foreign_python.folder(places, VERSION)
+        self._runtimes = Runtimes(wishes, self._make_spawner, agents, sandbox, packages, runtime_changed)
+        self.want, self.runtime_rows = self._runtimes.want, self._runtimes.rows
+        self._spawner = self._runtimes.default
+        self._adoption = Adoption(others, lambda: [each.guard for each in self._runtimes.all])
 
-    @property
-    def _spawners(self) -> tuple[Spawner, ...]:
-        return (self._spawner, *self._former)
+    def _make_spawner(self, wishes: Wishes, log: str) -> Spawner:
+        callbacks = self._heard, self._lost, self._spawner_changed
+        return Spawner(wishes, self._places.logs / log, self._record, *callbacks)
 
-    def _make_spawner(self, wishes: Wishes) -> Spawner:
-        log = self._places.logs / "zygote.log"
-        return Spawner(wishes, log, self._record, self._heard, self._lost)
+    def _spawner_changed(self, spawner: Spawner) -> None:
+        self._runtimes.changed(spawner)
+        self._ask(spawner)
 
     async def open(self, handed: HandedProcesses | None = None) -> tuple[Survivor, ...]:
         """Ends what an earlier life left, as far as it can, and starts the zygote where cells can be had."""
@@ -129,15 +137,21 @@ class Processes:
         """Never blocks. WorkerStarted is reported, or WorkerDied when it cannot start."""
         log, memory = self._places.logs / f"worker-{seat}.log", self._limits.memory_bytes_max
         wanted = (self._sandbox(agent), self._has_setup(agent))
-        worker = Worker(seat, incarnation, log, monotonic(), self._spawner, memory, *wanted)
+        spawner = self._runtimes.of(agent)
+        worker = Worker(seat, incarnation, log, monotonic(), spawner, memory, *wanted)
         self._workers[incarnation] = worker
-        self._waiting.append(worker)
-        self._ask()
+        self._ask(spawner)
 
     def change_limits(self, limits: Limits) -> None:
         """Change the limits of workers that are started from now on."""
         self._limits = limits
-        self._spawner.cell.limits = limits
+        for spawner in self._runtimes.all:
+            spawner.cell.limits = limits
+
+    def change_agents(self) -> None:
+        """The settings of agents have changed."""
+        self._runtimes.reread()
+        self._end_unused()
 
     def kill(self, incarnation: int) -> None:
         """Never blocks; WorkerDied follows with the proof. Without effect if repeated or unknown."""
@@ -147,7 +161,6 @@ class Processes:
         worker.kill_asked_at = monotonic()
         match worker.phase:
             case Phase.WAITING:
-                self._waiting.remove(worker)
                 self._never_was(worker, Reason(EndReason.KILLED_UNSTARTED))
             case Phase.ASKED:
                 asyncio.get_running_loop().call_later(_PROOF_SECONDS_MAX, self._still_asked, worker)
@@ -187,7 +200,7 @@ class Processes:
             self.kill(incarnation)
         if self._endings:
             await asyncio.wait(self._endings, timeout=deadline_seconds / 2)
-        await asyncio.gather(*(each.close(deadline_seconds / 2) for each in self._spawners))
+        await asyncio.gather(*(each.close(deadline_seconds / 2) for each in self._runtimes.all))
         for ending in list(self._endings):
             ending.cancel()
         for worker in list(self._workers.values()):
@@ -211,15 +224,11 @@ class Processes:
         for each in handed:
             asyncio.get_running_loop().remove_reader(each.keeper_pidfd)
             del self._workers[each.incarnation]
-        zygotes = [spawner.hand_over() for spawner in self._spawners]
+        zygotes = [spawner.hand_over() for spawner in self._runtimes.all]
         return HandedProcesses(tuple(filter(None, zygotes)), tuple(handed))
 
     def _take_over(self, handed: HandedProcesses) -> None:
-        for zygote in handed.zygotes:
-            spawner = self._make_spawner(self._wishes)
-            spawner.take_over(zygote)
-            self._former.append(spawner)
-        by_guard = {spawner.guard: spawner for spawner in self._former}
+        by_guard = self._runtimes.take_over(handed.zygotes)
         for each in handed.workers:
             worker = Worker.take_over(each, by_guard[each.guard])
             assert worker.held is not None
@@ -229,35 +238,31 @@ class Processes:
         self._end_unused()
 
     def _end_unused(self) -> None:
-        """End zygotes of earlier images that have no worker left."""
-        used = {id(worker.spawner) for worker in self._workers.values()}
-        for spawner in self._former:
-            if id(spawner) not in used:
-                spawner.give_up_zygote()
-        self._former = [spawner for spawner in self._former if id(spawner) in used]
+        self._runtimes.end_unused([worker.spawner for worker in self._workers.values()])
 
     # --- the way in
 
-    def _ask(self) -> None:
-        while self._waiting and self._spawner.state is SpawnerState.UNAVAILABLE:
-            self._never_was(self._waiting.popleft(), not_started(self._spawner.detail))
-        asked = sum(1 for worker in self._workers.values() if worker.phase is Phase.ASKED)
-        while self._waiting and asked < _ASKED_MAX and self._spawner.state is SpawnerState.READY:
-            worker = self._waiting[0]
+    def _ask(self, spawner: Spawner) -> None:
+        """Send the orders that wait for this spawner, in order, as far as it takes them now."""
+        own = [worker for worker in self._workers.values() if worker.spawner is spawner]
+        waiting = [worker for worker in own if worker.phase is Phase.WAITING]
+        if spawner.is_retired or spawner.state is SpawnerState.UNAVAILABLE:
+            for worker in waiting:
+                self._never_was(worker, not_started(spawner.detail or "its runtime is not used any more"))
+        if spawner.state is not SpawnerState.READY:
+            return
+        asked = sum(1 for worker in own if worker.phase is Phase.ASKED)
+        for worker in waiting[: max(0, _ASKED_MAX - asked)]:
             try:
                 if not self._send(worker):
                     return
             except OSError as error:
-                self._waiting.popleft()
                 self._never_was(worker, not_started(str(error)))
             except (CellUnavailable, PlaceError) as fault:
-                self._waiting.popleft()
                 self._never_was(worker, not_started(fault.fault))
             else:
-                self._waiting.popleft()
                 worker.phase = Phase.ASKED
                 asyncio.get_running_loop().call_later(_ANSWER_SECONDS_MAX, self._still_asked, worker)
-                asked += 1
 
     def _send(self, worker: Worker) -> bool:
         """Connect its channels before it exists, so that it alone gets the other ends."""
@@ -267,16 +272,14 @@ class Processes:
             held.callback(os.close, log)
             held.callback((link := self._next_link.take()).close)
             given = (log, link.its_frames.fileno(), link.its_pulse.fileno())
-            zygote = self._spawner.zygote
+            zygote = worker.spawner.zygote
             is_sent = zygote is not None and zygote.send(worker.order(self._epoch), given)
             if is_sent:
                 self._connected(worker.seat, worker.incarnation, link.frames.dup(), link.pulse.dup())
             return is_sent
 
-    def _heard(self, message: FromZygote, descriptor: int | None) -> None:
+    def _heard(self, spawner: Spawner, message: FromZygote, descriptor: int | None) -> None:
         match message:
-            case Warm():
-                pass
             case Forked(incarnation, path) if descriptor is not None:
                 self._forked(self._workers[incarnation], descriptor, path)
             case Running(incarnation) if descriptor is not None:
@@ -285,7 +288,7 @@ class Processes:
                 self._never_was(self._workers[incarnation], not_started(str(error)))
             case Exited(incarnation, status):
                 self._exited(incarnation, status)
-        self._ask()
+        self._ask(spawner)
 
     def _forked(self, worker: Worker, pidfd: int, path: str) -> None:
         pid = procfs.pid_of(pidfd)
@@ -315,13 +318,13 @@ class Processes:
 
     def _never_was(self, worker: Worker, reason: Reason) -> None:
         self._forget(worker)
-        proof = Proof(processes=0, all_dead=True, ms=0.0, how=self._spawner.cell.name)
+        proof = Proof(processes=0, all_dead=True, ms=0.0, how=worker.spawner.cell.name)
         died = WorkerDied(worker.seat, worker.incarnation, proof, reason)
         asyncio.get_running_loop().call_soon(lambda: self._report(died))
 
     def _still_asked(self, worker: Worker) -> None:
         if worker.phase is Phase.ASKED and worker.incarnation in self._workers:
-            self._spawner.give_up_zygote()
+            worker.spawner.give_up_zygote()
 
     def _exited(self, incarnation: int, status: int) -> None:
         worker = self._workers.get(incarnation)

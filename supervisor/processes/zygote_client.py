@@ -30,18 +30,21 @@ _ENDED = "it has ended"
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The zygote's interpreter; modules with `run(fork)` and `stretch()`, and `rehearse()`.
+    """The zygote's interpreter; modules with `run(fork)` and `stretch()`, and `rehearse(kind, entry)`.
 
-    `path` are folders with modules that the interpreter does not find by itself.
+    `path` are folders with modules that the interpreter does not find by itself; `kind` and `entry` are those
+    of its agents.
     """
 
     python: str = sys.executable
     run: str = "worker.worker_main"
     rehearse: str = "worker.warm_up"
     path: tuple[str, ...] = ()
+    kind: str = "builtin"
+    entry: str = ""
 
     def line(self, pair: str) -> list[str]:
-        modules = ("worker.zygote", pair, self.run, self.rehearse)
+        modules = ("worker.zygote", pair, self.run, self.rehearse, self.kind, self.entry)
         return command(*modules, python=self.python, path=self.path)
 
 

@@ -14,6 +14,7 @@ three parts of unbounded length have a budget of bytes each, which leave a megab
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -22,6 +23,7 @@ from msgspec.structs import replace
 
 from ipc import messages as wire
 from ipc.errors import PlaceError
+from supervisor.config.derived import secrets
 from supervisor.config.live import Live
 from supervisor.config.model_settings import models_of
 from supervisor.containment import Containment, Fault
@@ -162,6 +164,7 @@ class AssignBuilder:
             history=self._history(effect.session, number),
             tried=self._tried(effect),
             offset=effect.offset,
+            secrets=secrets(settings, effect.agent, os.environ),
         )
 
     def _history(self, session: str, number: int) -> tuple[wire.PastTurn, ...]:

@@ -43,7 +43,7 @@ _PROCESSES = (
 )
 _FRAMES = ("speaks", "begins_tool", "ends_tool", "notes", "takes_in", "asks", "passes_over")
 _ENDINGS = ("finishes", "fails", "cannot_ask")
-_HOUSE = ("model_is", "crash", "restart_in_place", "stops", "passes", "scales", "host_has")
+_HOUSE = ("model_is", "runtime_is", "crash", "restart_in_place", "stops", "passes", "scales", "host_has")
 _SETTINGS = ("agents_are", "endpoints_are")
 _SENTENCES = frozenset((*_PEOPLE, *_VOICE, *_PROCESSES, *_FRAMES, *_ENDINGS, *_HOUSE, *_SETTINGS))
 
@@ -106,6 +106,8 @@ def _value(word: str) -> Any:
 
 def _given(named: dict[str, Any]) -> World:
     workers, agents = named.pop("workers", "ready"), named.pop("agents", "")
+    for group in {"apart", "own_model"} & named.keys():
+        named[group] = frozenset(named[group].split(","))
     world = World(Policy(agent_of(agents), **({"busy_seats": 1, "spares": 1} | named)))
     if workers == "ready":
         world.worker_ready()

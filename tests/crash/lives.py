@@ -24,6 +24,10 @@ count = 16
 spares = 1
 [turns]
 attempts_max = 5
+[agents.apart]
+entry = "a runtime of its own"
+[sessions."*plain"]
+agent = "apart"
 """
 
 

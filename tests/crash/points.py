@@ -24,6 +24,7 @@ ROOMS = tuple(
 # By which act an effect is performed.
 ACT_OF = {
     effects.StartWorker: "Processes.start",
+    effects.WarmRuntime: "Processes.want",
     effects.KillWorker: "Processes.kill",
     effects.BindWorker: "Assignment.bind",
     effects.AssignTurn: "Assignment.assign",

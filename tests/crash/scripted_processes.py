@@ -34,6 +34,7 @@ from ipc.places import Places
 from ipc.sockets import Wire
 from supervisor.core.events import Event, WorkerDied, WorkerStarted
 from supervisor.core.reasons import EndReason, Reason
+from supervisor.core.runtime_state import RuntimeChanged
 from supervisor.core.state import Proof
 from supervisor.handoff.carried_workers import HandedProcesses
 from supervisor.processes.survivors import Survivor
@@ -93,6 +94,15 @@ class PuppetPool:
 
     def change_limits(self, limits: object) -> None:
         """Puppets have none."""
+
+    def change_agents(self) -> None:
+        """All of them are alike."""
+
+    def want(self, agent: str) -> None:
+        self._report(RuntimeChanged(frozenset({agent}), "warm"))
+
+    def runtime_rows(self) -> list[dict[str, Any]]:
+        return []
 
     def kill(self, incarnation: int) -> None:
         self._end(incarnation, "killed")

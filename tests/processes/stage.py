@@ -3,7 +3,7 @@
 import asyncio
 import os
 import secrets
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,6 +12,7 @@ from ipc.service_messages import Sandbox
 from supervisor.core.events import WorkerDied, WorkerStarted, WorkerStuck
 from supervisor.processes import procfs
 from supervisor.processes.cells import Limits
+from supervisor.processes.runtimes import Runtime
 from supervisor.processes.worker_processes import Processes
 from supervisor.processes.zygote_client import Program
 from tests.processes.missing_cells import skip_where_missing
@@ -100,6 +101,7 @@ class Stage:
         key_files: tuple[Path, ...] = (),
         program: Program | None = None,
         adopts: bool = False,
+        agents: Mapping[str, Runtime] | None = None,
     ) -> None:
         """With `adopts` every child of this process that is not there already is a process of the stage."""
         self.places: Places = find_places(str(home))
@@ -107,6 +109,9 @@ class Stage:
         self._kind = kind
         # Of workers that are started from now on.
         self.sandbox = sandbox or Sandbox()
+        # The runtimes of agents, and what was reported of them.
+        self.agents: Mapping[str, Runtime] = agents or {}
+        self.runtimes: list[tuple[str, ...]] = []
         self.events: asyncio.Queue[WorkerStarted | WorkerDied | WorkerStuck] = asyncio.Queue()
         self.processes = Processes(
             epoch=7,
@@ -117,6 +122,8 @@ class Stage:
             sandbox=lambda _: self.sandbox,
             key_files=lambda: key_files,
             program=program or STAND_IN,
+            agents=lambda: self.agents,
+            runtime_changed=lambda changed: self.runtimes.append((*sorted(changed.agents), changed.state)),
             environment={**os.environ, MARK: self.mark},
             connected=lambda seat, _, *ends: give(self.scripts[seat], *ends),
             others=(lambda: self._others) if adopts else None,
@@ -145,12 +152,12 @@ class Stage:
             reap(children_here() - self._others)
         assert marked(self.mark) == set()
 
-    async def start(self, script: str, seat: int = 0) -> WorkerStarted:
+    async def start(self, script: str, seat: int = 0, agent: str = "default") -> WorkerStarted:
         """Starts a worker that runs the script, and waits until the script has said `up`."""
         self._incarnation += 1
         self.log(seat).unlink(missing_ok=True)
         self.scripts[seat] = script
-        self.processes.start(seat, self._incarnation)
+        self.processes.start(seat, self._incarnation, agent)
         started = await self.next(WorkerStarted)
         self._keepers.add(self.keeper(started.pid))
         await until(lambda: "up\n" in self.said(seat), f"a worker that is up, not {self.said(seat)!r}")

@@ -7,11 +7,21 @@ import ssl
 import sys
 
 from ipc.service_messages import Fork
+from worker.errors import AgentError
 
 
-def rehearse() -> None:
-    """Draws a random number, as a real rehearsal does: what is forked from here on must draw others."""
+def rehearse(kind: str, entry: str) -> None:
+    """Draws a random number, as a real rehearsal does: what is forked from here on must draw others.
+
+    A kind is played by its name.
+    """
     ssl.RAND_bytes(1)
+    if kind == "refuses":
+        raise AgentError(f"the entry {entry} cannot be imported", "install it")
+    if kind == "crashes":
+        os._exit(3)
+    if kind == "hangs":
+        signal.pause()
 
 
 def stretch() -> None:

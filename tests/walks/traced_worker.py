@@ -10,8 +10,8 @@ from worker.worker_main import run, stretch
 __all__ = ["rehearse", "run", "stretch"]
 
 
-def rehearse() -> None:
-    warm_up.rehearse()
+def rehearse(kind: str, entry: str) -> None:
+    warm_up.rehearse(kind, entry)
     # Beats pass through the engine as messages do, and few of them are enough here.
     lifecycle.BEAT_SECONDS = 20.0
     cell.fork_keeper = _recorded(cell.fork_keeper)

@@ -9,8 +9,9 @@ import pytest
 from ipc.messages import Finished
 from tests.fake_model import FakeModel
 from tests.worker.peer import assign, worker
-from worker import warm_up
-from worker.warm_up import RehearsalFailed, rehearse
+from worker.agents import rehearsal
+from worker.agents.rehearsal import RehearsalFailed
+from worker.warm_up import rehearse
 
 
 def test_a_worker_forked_after_the_rehearsal_answers(
@@ -37,6 +38,6 @@ def test_a_worker_forked_after_the_rehearsal_answers(
 
 
 def test_a_rehearsal_that_comes_out_wrong_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm_up, "_events", lambda: iter([b"data: [DONE]\n\n"]))
+    monkeypatch.setattr(rehearsal, "_events", lambda: iter([b"data: [DONE]\n\n"]))
     with pytest.raises(RehearsalFailed, match="not an OpenAI chat stream"):
         rehearse()

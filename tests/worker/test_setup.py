@@ -19,7 +19,6 @@ from worker.agent_setup import SETUP_SECONDS_MAX, Agents
 from worker.agents import Agent
 from worker.attempt import Answer, Attempt
 from worker.errors import AgentError
-from worker.model import Model
 
 PRIVATE = "a person's words"
 SETUP = Setup(AgentSpec("default", "builtin"))
@@ -115,10 +114,10 @@ def ends(agent: Kept, turns: int) -> list[FromWorker]:
     async def scene() -> list[FromWorker]:
         found: list[FromWorker] = []
 
-        def find(spec: AgentSpec, model: Model) -> Agent:
+        def find(spec: AgentSpec) -> Agent:
             return agent
 
-        agents = Agents(Model(), find, seconds_max=0.1)
+        agents = Agents(find, seconds_max=0.1)
         await agents.set_up(SETUP)
         for number in range(turns):
             desk = Desk()
@@ -159,7 +158,7 @@ def test_the_first_turn_says_why_the_set_up_failed_and_the_next_one_tries_it_aga
 def test_a_set_up_that_hangs_is_given_up_and_told() -> None:
     async def scene() -> FromWorker:
         agent = Kept(_hang)
-        agents = Agents(Model(), lambda spec, model: agent, seconds_max=0.1)
+        agents = Agents(lambda spec: agent, seconds_max=0.1)
         async with asyncio.timeout(60):
             await agents.set_up(SETUP)
         desk = Desk()

@@ -1,16 +1,27 @@
-"""The agents of a worker: found by the kind that hermes.toml names; each answers through an Attempt."""
+"""The kinds of agents, each a module that is imported only in the zygote of that kind.
 
-from collections.abc import Callable
+A zygote serves one runtime: an interpreter, a kind and an entry. `load` imports the module of the kind and
+calls its `load(entry)`, which imports everything that a worker needs and returns a Kind. Workers are forked
+from there, and ask the Kind for an agent for every attempt.
+
+The module of a kind that runs the user's code sets `RUNS_FOREIGN_CODE`. Then our own modules are taken out of
+the interpreter's tables before its `load` is called (worker/own_modules.py): from there on it must import
+nothing of ours, so it imports all of that at its top.
+"""
+
+import importlib
 from typing import Protocol, runtime_checkable
 
-from ipc.isolation import KIND
+from ipc import isolation
 from ipc.messages import AgentSpec, Setup
-from worker.agents.builtin import Builtin
+from worker import own_modules
 from worker.agents.isolation_trial import Isolation
-from worker.agents.python import Python
 from worker.attempt import Attempt
 from worker.errors import AgentError
-from worker.model import Model
+
+BUILTIN = "builtin"
+# A test adds its own.
+KINDS = {BUILTIN: "worker.agents.builtin", "python": "worker.agents.python"}
 
 
 class Agent(Protocol):
@@ -30,17 +41,53 @@ class SetUpAgent(Agent, Protocol):
         """Starts what lives as long as the worker (worker/residents.py); raises AttemptError if it cannot."""
 
 
-_KINDS: dict[str, Callable[[AgentSpec, Model], Agent]] = {"builtin": Builtin, "python": Python}
-# For the sessions of `hermesctl doctor --isolation`; no settings name it.
-_HIDDEN: dict[str, Callable[[AgentSpec, Model], Agent]] = {KIND: Isolation}
+class Kind(Protocol):
+    """A loaded kind. `rehearse` runs once in the zygote, and leaves no socket, thread or loop.
+
+    `agent` runs in a worker, for every attempt; AgentError says which option is wrong.
+    """
+
+    def rehearse(self) -> None: ...
+    def agent(self, spec: AgentSpec) -> Agent: ...
 
 
-def find_agent(spec: AgentSpec, model: Model) -> Agent:
-    """Returns the agent of that kind; AgentError lists the known kinds."""
-    make = (_KINDS | _HIDDEN).get(spec.kind)
-    if make is None:
+class _Loaded:
+    """The kind of this process and its entry; a process has one."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.kind: Kind | None = None
+
+
+_loaded = _Loaded()
+
+
+def load(name: str, entry: str = "") -> Kind:
+    """Loads a kind, once in a process. AgentError for an unknown kind, or an entry that cannot be had."""
+    if name not in KINDS:
         raise AgentError(
-            f"there is no agent of kind {spec.kind!r}",
-            f"set [agents.{spec.name}] kind in hermes.toml to one of: {', '.join(sorted(_KINDS))}",
+            f"there is no agent of kind {name!r}",
+            f"set kind in its table [agents.NAME] of hermes.toml to one of: {', '.join(sorted(KINDS))}",
         )
-    return make(spec, model)
+    module = importlib.import_module(KINDS[name])
+    if getattr(module, "RUNS_FOREIGN_CODE", False):
+        own_modules.set_aside()
+    kind: Kind = module.load(entry)
+    _loaded.name, _loaded.kind = name, kind
+    return kind
+
+
+def find_agent(spec: AgentSpec) -> Agent:
+    """Returns the agent for an attempt; AgentError when this worker cannot serve its kind."""
+    if spec.kind == isolation.KIND:
+        # For the sessions of `hermesctl doctor --isolation`; no settings name it.
+        return Isolation(spec)
+    if _loaded.kind is None:
+        load(spec.kind)
+    if _loaded.name != spec.kind or _loaded.kind is None:
+        raise AgentError(
+            f"this worker was started for agents of kind {_loaded.name!r}, not {spec.kind!r}",
+            "send it again: workers of the new kind follow a reload",
+            again=True,
+        )
+    return _loaded.kind.agent(spec)

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from ipc.bounds import ID_CHARACTERS_MAX
 from ipc.messages import AgentSpec
+from worker.agents import rehearsal
 from worker.agents.chat_messages import GO_ON, ChatMessage
 from worker.agents.context_window import Window
 from worker.agents.written_calls import HeldText, written_calls
@@ -40,6 +41,23 @@ _TOOLS: Mapping[str, MakeTool] = MappingProxyType(
 )
 # What `fetch_private` in the settings of an agent changes.
 _FETCH_PRIVATE: Mapping[str, MakeTool] = MappingProxyType({Fetch.name: partial(Fetch, private=True)})
+
+
+def load(entry: str) -> "BuiltinKind":
+    return BuiltinKind()
+
+
+class BuiltinKind:
+    """Built-in agents, which share the model client of their worker."""
+
+    def __init__(self) -> None:
+        self._model = Model()
+
+    def rehearse(self) -> None:
+        rehearsal.rehearse(Builtin)
+
+    def agent(self, spec: AgentSpec) -> "Builtin":
+        return Builtin(spec, self._model)
 
 
 class Builtin:

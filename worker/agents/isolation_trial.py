@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -13,7 +14,6 @@ from ipc.isolation import Targets
 from ipc.messages import AgentSpec, ToolClass
 from worker.attempt import Attempt
 from worker.errors import AgentError
-from worker.model import Model
 from worker.tools import Note, Report
 from worker.tools.command import Command
 from worker.tools.excerpt import Excerpt
@@ -22,12 +22,16 @@ from worker.tools.excerpt import Excerpt
 _OUTPUT_BYTES_MAX = 60_000
 # Each attack has ten seconds at most, and nearly all of them take milliseconds.
 _SECONDS_MAX = 120.0
+# A foreign interpreter does not find it by itself.
+_PACKAGES = str(Path(msgspec.__file__).parents[1])
+# Made at import: the types of its fields are looked up in our modules (worker/own_modules.py).
+_decoder = msgspec.json.Decoder(Targets)
 
 
 class Isolation:
     """Answers with the Trial of the attacks, as JSON."""
 
-    def __init__(self, spec: AgentSpec, model: Model) -> None:
+    def __init__(self, spec: AgentSpec) -> None:
         self._spec = spec
 
     async def answer(self, attempt: Attempt) -> str:
@@ -49,7 +53,7 @@ class Isolation:
                 f"there is no agent named {self._spec.name!r}", f"name one of: {', '.join(known['agents'])}"
             )
         try:
-            msgspec.json.decode(asked, type=Targets)
+            _decoder.decode(asked)
             return json.dumps(json.loads(asked) | known)
         except (msgspec.DecodeError, ValueError):
             raise AgentError(
@@ -71,7 +75,7 @@ class _Attacks:
 
     async def run(self, arguments: dict[str, Any], note: Note) -> Report:
         output = Excerpt(_OUTPUT_BYTES_MAX)
-        line = interpreter.command("worker.attacks", json.dumps(arguments))
+        line = interpreter.command("worker.attacks", json.dumps(arguments), path=(_PACKAGES,))
         self._command = command = Command(line, ".", output.add)
         if not await command.wait(_SECONDS_MAX):
             return Report("they took too long", ok=False)

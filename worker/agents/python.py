@@ -26,7 +26,8 @@ from typing import Any
 
 from ipc.messages import AgentSpec
 from worker import descendants, log
-from worker.agents.agent_entry import Function, load
+from worker.agents import agent_entry
+from worker.agents.agent_entry import Function
 from worker.agents.context import AsyncContext, Context, Host
 from worker.attempt import Attempt
 from worker.errors import AgentError
@@ -42,10 +43,30 @@ _Ended = asyncio.Future[BaseException | None]
 _runner: asyncio.Runner | None = None
 
 
+# Our modules are out of its sight (worker/own_modules.py).
+RUNS_FOREIGN_CODE = True
+
+
+def load(entry: str) -> "PythonKind":
+    """Imports the entry in the zygote where that can be done; its faults are those of the first turn."""
+    if entry:
+        agent_entry.preload(entry)
+    return PythonKind()
+
+
+class PythonKind:
+    """Agents that are functions of the user: there is nothing to rehearse without running them."""
+
+    def rehearse(self) -> None: ...
+
+    def agent(self, spec: AgentSpec) -> "Python":
+        return Python(spec)
+
+
 class Python:
     """An agent that is a function of the user."""
 
-    def __init__(self, spec: AgentSpec, *_: object) -> None:
+    def __init__(self, spec: AgentSpec) -> None:
         self._name = spec.name
         self._entry = str(spec.options.get("entry", ""))
         self._path: Sequence[str] = spec.options.get("path", ())
@@ -80,7 +101,7 @@ class Python:
         error: BaseException | None = None
         try:
             spawn.restrict_this_thread()
-            function = load(self._entry, self._path, self._name)
+            function = agent_entry.load(self._entry, self._path, self._name)
             before.update(threading.enumerate())  # with those that its module keeps
             self._call(function, host)
         except Exception as fault:

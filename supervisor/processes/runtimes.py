@@ -1,0 +1,170 @@
+"""Runtimes: what agents share a zygote by, and the spawners of all runtimes in use.
+
+A runtime is an interpreter, a kind of agent and an entry. Agents that agree on these share a spawner, and so
+a zygote. The *default* runtime, the built-in kind in the supervisor's own interpreter, is opened with the
+service and stays. Any other one is opened when the core first wants a worker of it (`want`), and is reported
+to the core, agent by agent (RuntimeChanged):
+
+    cold ── want ──► cold, its zygote starts ── Warm ──► warm
+    warm ── its zygote ended ──► cold, the next zygote starts after a pause
+    cold ── its zygote cannot start, or no agent can be had in it ──► failed; the next `want` tries again
+
+The core starts workers of warm runtimes only, so a slow or broken runtime holds no seat of the others.
+
+A runtime that no agent uses any more, after a reload, is retired: it forks no more workers, and its zygote
+ends with the last one that it has. So do the zygotes of an earlier image of this process.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any
+
+from ipc.service_messages import Sandbox
+from supervisor.core.policy import DEFAULT_AGENT
+from supervisor.core.runtime_state import RuntimeChanged
+from supervisor.handoff.carried_workers import HandedZygote
+from supervisor.processes.spawner import Spawner, SpawnerState, Wishes
+from supervisor.processes.zygote_client import Program
+
+_BUILTIN = "builtin"
+_HINT = "run `hermesctl agents add NAME`, which checks its interpreter and lays beside it what it needs"
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """`python` is the path of an interpreter, empty for the supervisor's own."""
+
+    kind: str = _BUILTIN
+    python: str = ""
+    entry: str = ""
+
+    def program(self, default: Program, packages: str) -> Program:
+        """Return what its zygote runs; `packages` is where a foreign interpreter finds msgspec and zmq."""
+        if not self.python:
+            return replace(default, kind=self.kind, entry=self.entry)
+        return replace(default, python=self.python, path=(packages,), kind=self.kind, entry=self.entry)
+
+    @property
+    def log_name(self) -> str:
+        if self == DEFAULT:
+            return "zygote.log"
+        return f"zygote-{self.kind}-{sha256(repr(self).encode()).hexdigest()[:8]}.log"
+
+
+DEFAULT = Runtime()
+# Makes the spawner of a runtime.
+Make = Callable[[Wishes, str], Spawner]
+
+
+class Runtimes:
+    """`agents` returns the runtime of every agent in the settings; one that is not there has the default."""
+
+    def __init__(
+        self,
+        wishes: Wishes,
+        make: Make,
+        agents: Callable[[], Mapping[str, Runtime]],
+        sandbox: Callable[[str], Sandbox],
+        packages: str,
+        report: Callable[[RuntimeChanged], None],
+    ) -> None:
+        self._wishes = wishes
+        self._make = make
+        self._agents = agents
+        self._sandbox = sandbox
+        self._packages = packages
+        self._report = report
+        self.default = make(wishes, DEFAULT.log_name)
+        self._others: dict[Runtime, Spawner] = {}
+        # Retired ones, and those of earlier images of this process, while they have a worker.
+        self._former: list[Spawner] = []
+
+    @property
+    def all(self) -> tuple[Spawner, ...]:
+        return (self.default, *self._others.values(), *self._former)
+
+    def of(self, agent: str) -> Spawner:
+        """Return the spawner for workers of this agent; one that was not wanted yet is opened."""
+        runtime = self._agents().get(agent, DEFAULT)
+        if runtime == DEFAULT:
+            return self.default
+        if runtime not in self._others:
+            self._others[runtime] = self._make(self._wishes_of(runtime), runtime.log_name)
+        self._others[runtime].want()
+        return self._others[runtime]
+
+    def want(self, agent: str) -> None:
+        """Open the runtime of this agent; RuntimeChanged follows, also when it is open already."""
+        spawner = self.of(agent)
+        if spawner is self.default or spawner.state is SpawnerState.READY:
+            self._report(RuntimeChanged(frozenset({agent}), "warm"))
+
+    def changed(self, spawner: Spawner) -> None:
+        """The state of a spawner has changed."""
+        runtime = next((each for each, found in self._others.items() if found is spawner), None)
+        if runtime is not None:
+            self._tell(self._using(runtime), spawner)
+
+    def reread(self) -> None:
+        """The settings have changed: retire what is not used any more, and report each agent's runtime."""
+        used = {runtime: self._using(runtime) for runtime in self._agents().values() if runtime != DEFAULT}
+        for runtime in self._others.keys() - used.keys():
+            spawner = self._others.pop(runtime)
+            spawner.retire()
+            self._former.append(spawner)
+        for runtime, agents in used.items():
+            self._tell(agents, self._others.get(runtime))
+
+    def _using(self, runtime: Runtime) -> frozenset[str]:
+        return frozenset(agent for agent, found in self._agents().items() if found == runtime)
+
+    def _tell(self, agents: frozenset[str], spawner: Spawner | None) -> None:
+        if not agents:
+            return
+        if spawner is not None and spawner.state is SpawnerState.READY:
+            self._report(RuntimeChanged(agents, "warm"))
+        elif spawner is not None and spawner.fault is not None:
+            self._report(RuntimeChanged(agents, "failed", spawner.fault.fault, spawner.fault.hint))
+        else:
+            self._report(RuntimeChanged(agents, "cold"))
+
+    def _wishes_of(self, runtime: Runtime) -> Wishes:
+        def sandbox() -> Sandbox:
+            return self._sandbox(next(iter(sorted(self._using(runtime))), DEFAULT_AGENT))
+
+        program = runtime.program(self._wishes.program, self._packages)
+        return replace(self._wishes, program=program, sandbox=sandbox, is_optional=True, hint=_HINT)
+
+    def take_over(self, zygotes: Iterable[HandedZygote]) -> dict[int, Spawner]:
+        """Hold the zygotes of an earlier image; return their spawners by the pids of their guards."""
+        for zygote in zygotes:
+            spawner = self._make(self._wishes, DEFAULT.log_name)
+            spawner.take_over(zygote)
+            self._former.append(spawner)
+        return {spawner.guard: spawner for spawner in self._former}
+
+    def end_unused(self, used: Collection[Spawner]) -> None:
+        """End the former zygotes that have no worker left."""
+        for spawner in self._former:
+            if spawner not in used:
+                spawner.give_up_zygote()
+        self._former = [spawner for spawner in self._former if spawner in used]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the agents with a runtime of their own: its state, and its fault with the remedy."""
+        return [self._row(agent, runtime) for agent, runtime in self._agents().items()]
+
+    def _row(self, agent: str, runtime: Runtime) -> dict[str, Any]:
+        spawner = self.default if runtime == DEFAULT else self._others.get(runtime)
+        fault = spawner.fault if spawner is not None else None
+        return {
+            "agent": agent,
+            "kind": runtime.kind,
+            "python": runtime.python or self._wishes.program.python,
+            "entry": runtime.entry,
+            "state": "not started" if spawner is None else spawner.state.value,
+            "pid": spawner.guard if spawner is not None and spawner.zygote is not None else None,
+            "fault": fault.fault if fault is not None else spawner.detail if spawner is not None else "",
+            "hint": fault.hint if fault is not None else "",
+        }
