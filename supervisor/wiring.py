@@ -29,9 +29,10 @@ from supervisor.config.derived import (
     sandbox,
     worker_environment,
 )
+from supervisor.config.endpoints import key_files, model_endpoint, named_endpoints
 from supervisor.config.live import Live
 from supervisor.config.reload import Reload
-from supervisor.config.settings import Settings, key_files, model_endpoint, named_endpoints
+from supervisor.config.settings import Settings
 from supervisor.containment import Containment
 from supervisor.engine import Engine
 from supervisor.event_queue import EventQueue

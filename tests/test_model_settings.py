@@ -6,7 +6,8 @@ import pytest
 
 from ipc.messages import ModelEndpoint
 from supervisor.config.derived import key_variables, policy
-from supervisor.config.settings import Settings, load, named_endpoints
+from supervisor.config.endpoints import named_endpoints
+from supervisor.config.settings import Settings, load
 from supervisor.config.toml_file import SettingsError
 
 MODEL = "[model]\nbase_url = 'http://127.0.0.1:8000/v1'\nname = 'm'\n"

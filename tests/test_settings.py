@@ -13,18 +13,11 @@ from ipc.places import SYSTEM
 from ipc.service_messages import Sandbox
 from supervisor.config.agent_settings import Agent
 from supervisor.config.derived import sandboxes
+from supervisor.config.endpoints import cautions, model_endpoint
 from supervisor.config.fields import AT_ONCE, NEW_WORKERS, keys_of
 from supervisor.config.key_remedies import handed_over_from, missing_variable
 from supervisor.config.reload import changes
-from supervisor.config.settings import (
-    DEFAULTS,
-    TABLES,
-    SessionSettings,
-    Settings,
-    cautions,
-    load,
-    model_endpoint,
-)
+from supervisor.config.settings import DEFAULTS, TABLES, SessionSettings, Settings, load
 from supervisor.config.toml_file import SettingsError, find_line
 from supervisor.llm.wanted_weights import wanted
 from supervisor.stt.stt_spec import SPEECH_MODELS

@@ -28,7 +28,7 @@ from ipc.messages import (
     Usage,
 )
 from worker import log
-from worker.errors import AgentError, AttemptError, HumanNeeded, ModelError
+from worker.errors import AgentError, AttemptError, HumanNeeded, InputNeeded, ModelError
 from worker.outbox import Outbox
 from worker.tools import Note, Report, Tool
 
@@ -163,7 +163,13 @@ class Attempt:
         arguments = _clean(arguments)
         await self.begin_tool(tool.name, tool.repeat, call, arguments)
         began = time.monotonic()
-        report = await _run(tool, arguments, partial(self.note, call=call))
+        try:
+            report = await _run(tool, arguments, partial(self.note, call=call))
+        except InputNeeded as needed:
+            # The call stays open; a later attempt gets the answer as its result.
+            raise HumanNeeded(
+                call, sentence(_clean(needed.text)), tuple(map(_clean, needed.choices))
+            ) from None
         await self.end_tool(call, report, time.monotonic() - began)
         return report
 
@@ -287,7 +293,7 @@ async def _run(tool: Tool, arguments: str, note: Note) -> Report:
         return Report("error: the arguments are not a JSON object", ok=False)
     try:
         given_back = await tool.run(given, note)
-    except AttemptError:
+    except (AttemptError, InputNeeded):
         raise
     except Exception as error:
         return Report(result_text(f"error: {type(error).__name__}: {error}"), ok=False)

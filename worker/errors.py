@@ -26,6 +26,15 @@ class HumanNeeded(Exception):
         self.choices = choices
 
 
+class InputNeeded(Exception):
+    """Not a fault: a running tool call needs the answer of a person."""
+
+    def __init__(self, text: str, choices: tuple[str, ...] = ()) -> None:
+        super().__init__()
+        self.text = text
+        self.choices = choices
+
+
 class AgentError(AttemptError):
     """The agent cannot be found, is misconfigured, or does not come to an end."""
 

@@ -6,8 +6,8 @@ from typing import Protocol
 
 from supervisor.clock import Clock
 from supervisor.config.derived import visible_keys
+from supervisor.config.endpoints import cautions
 from supervisor.config.live import Live
-from supervisor.config.settings import cautions
 from supervisor.core.state import State, WorkerState
 from supervisor.event_sink import Trouble
 from supervisor.stt.transcription import Transcription

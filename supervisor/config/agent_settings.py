@@ -8,6 +8,7 @@ from supervisor.config.fields import (
     NEW_WORKERS,
     SWITCH,
     TEXT,
+    TEXTS,
     VARIABLES,
     inner_table,
     key,
@@ -38,6 +39,7 @@ class Agent:
     tools: tuple[str, ...] = key("tools", some_of(ToolName), list(get_args(ToolName)))
     fetch_private: bool = key("fetch_private", SWITCH, False)
     history_characters_max: int | None = key("history_characters_max", maybe(whole(1000, 4_000_000)))
+    mcp: tuple[str, ...] | None = key("mcp", maybe(TEXTS), None, NEW_WORKERS)
     sandbox: AgentSandbox = inner_table("sandbox", AgentSandbox)
 
 

@@ -62,11 +62,18 @@ class Applying:
         if limits(settings) != limits(old):
             self._change_limits(limits(settings))
             self._engine.post(events.RenewalAsked())
-        elif changed := _changed(sandboxes(old), sandboxes(settings)):
+        elif changed := _changed(sandboxes(old), sandboxes(settings)) | _changed(
+            _servers(old), _servers(settings)
+        ):
             self._engine.post(events.RenewalAsked(changed))
         if moved := _changed(runtimes(old), runtimes(settings)):
             self._engine.post(events.RenewalAsked(moved, at_once=True))
         self._change_agents()
+
+
+def _servers(settings: Settings) -> dict[str, object]:
+    """Return the MCP servers of every agent; they start with its workers."""
+    return {agent: settings.servers_of(agent) for agent in settings.agents}
 
 
 def _changed(before: Mapping[str, _Value], after: Mapping[str, _Value]) -> frozenset[str]:

@@ -7,9 +7,10 @@ from pathlib import Path
 from ipc.interpreter import without_code
 from ipc.isolation import tried_agent
 from ipc.service_messages import Sandbox
+from supervisor.config.endpoints import endpoint_id
 from supervisor.config.key_remedies import missing_variable
 from supervisor.config.model_settings import models_of
-from supervisor.config.settings import Settings, endpoint_id
+from supervisor.config.settings import Settings
 from supervisor.config.toml_file import SettingsError
 from supervisor.core.policy import Policy
 from supervisor.processes.cells import Limits
@@ -109,7 +110,7 @@ def sandboxes(settings: Settings) -> dict[str, Sandbox]:
 def has_setup(settings: Settings, agent: str) -> bool:
     """Return whether workers of this agent are set up before they are ready."""
     found = settings.agents.get(agent)
-    return found is not None and found.kind != "builtin"
+    return found is not None and (found.kind != "builtin" or bool(settings.servers_of(agent)))
 
 
 def worker_environment(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
@@ -136,5 +137,7 @@ def visible_keys(settings: Settings, environment: Mapping[str, str]) -> tuple[st
 def key_variables(settings: Settings) -> set[str]:
     """Return the environment variables that hold keys, according to the settings."""
     holders = (settings.stt, settings.model, *settings.models.values())
-    of_agents = {name for agent in settings.agents.values() for name in agent.env_from}
-    return {holder.api_key_env for holder in holders if holder and holder.api_key_env is not None} | of_agents
+    of_agents = (agent.env_from for agent in settings.agents.values())
+    of_servers = (server.variables for server in settings.mcp.values())
+    keys = {holder.api_key_env for holder in holders if holder and holder.api_key_env is not None}
+    return keys.union(*of_agents, *of_servers)

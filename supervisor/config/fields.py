@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar, get_args
@@ -51,7 +51,13 @@ class Key:
 def key(name: str, reading: Reading[_Value], default: object = None, applies: str = AT_ONCE) -> _Value:
     """Return a dataclass field that is read from the key `name`; `default` is written as in the file."""
     value = None if default is None else reading.read(default)
-    field: Any = dataclasses.field(default=value, metadata={"key": Key(name, default, reading, applies)})
+    metadata = {"key": Key(name, default, reading, applies)}
+    # A table as a default would be shared by all instances, which dataclasses refuse.
+    field: Any = (
+        dataclasses.field(default_factory=dict, metadata=metadata)
+        if isinstance(value, dict)
+        else dataclasses.field(default=value, metadata=metadata)
+    )
     chosen: _Value = field
     return chosen
 
@@ -182,12 +188,6 @@ def _read_path(value: object) -> str:
     return str(path)
 
 
-def _read_variables(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise ValueError
-    return tuple(dict.fromkeys(map(_read_variable, value)))
-
-
 def _read_duration(value: object) -> float:
     seconds = 0.0
     if isinstance(value, str) and value:
@@ -236,6 +236,35 @@ def _read_variable(value: object) -> str:
     return text
 
 
+def classes(literal: Any) -> Reading[Mapping[str, Any]]:
+    """A table whose values are words of a Literal type."""
+    words = get_args(literal)
+
+    def read(value: object) -> Mapping[str, Any]:
+        if not isinstance(value, dict) or any(each not in words for each in value.values()):
+            raise ValueError
+        return value
+
+    return Reading("a table with values of " + ", ".join(f'"{word}"' for word in words), read)
+
+
+def _read_texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or any(not isinstance(each, str) or "\0" in each for each in value):
+        raise ValueError
+    return tuple(value)
+
+
+def _read_variables(value: object) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(_read_variable, _read_texts(value))))
+
+
+def _read_table(value: object) -> Mapping[str, str]:
+    if not isinstance(value, dict):
+        raise ValueError
+    _read_texts([*value, *value.values()])
+    return value
+
+
 POSITIVE = Reading("a number above 0 and at most 1000, such as 2 or 0.5", _read_positive)
 PRICE = Reading("a number from 0 to 1000000: what a million tokens cost", _read_price)
 SWITCH = Reading("true or false", _read_switch)
@@ -245,7 +274,9 @@ DURATION = Reading('a duration such as "90s", "30m" or "1h30m", or a number of s
 SIZE = Reading('a size such as "512MB" or "1GiB", or a number of bytes', _read_size)
 URL = Reading('an address such as "http://127.0.0.1:8000/v1", without name and password', _read_url)
 VARIABLE = Reading('the name of an environment variable such as "OPENAI_API_KEY"', _read_variable)
+TEXTS = Reading('a list of texts such as ["program", "--option"]', _read_texts)
 VARIABLES = Reading('a list of names of environment variables such as ["API_KEY"], or []', _read_variables)
+TABLE = Reading('a table of texts such as { NAME = "value" }', _read_table)
 PATHS = Reading(
     'a list of absolute paths such as ["/srv/data", "~/src"], without ".." and not "/" itself', _read_paths
 )

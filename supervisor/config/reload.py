@@ -9,9 +9,10 @@ from typing import Any
 from ipc import messages as wire
 from ipc.errors import PlaceError
 from ipc.paging import listed, page
+from supervisor.config.endpoints import model_endpoint, named_endpoints
 from supervisor.config.fields import AFTER_RESTART, AT_ONCE, NEW_SERVICE, NEW_WORKERS, keys_of, tables_of
 from supervisor.config.live import Live
-from supervisor.config.settings import NAMED, TABLES, Settings, load, model_endpoint, named_endpoints
+from supervisor.config.settings import NAMED, TABLES, Settings, load
 from supervisor.config.toml_file import SettingsError
 from supervisor.containment import Containment, Fault
 from supervisor.services.service_spec import ServiceSpec
@@ -85,7 +86,7 @@ def _of_named(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) ->
                 yield from _of_keys(f"{shown}.{table}", getattr(old, attribute), getattr(new, attribute))
                 old = replace(old, **{attribute: getattr(new, attribute)})
         if old != new:
-            yield Change(f"[{shown}]", AT_ONCE)
+            yield Change(f"[{shown}]", NEW_WORKERS if name == "mcp" else AT_ONCE)
     common = [inner for inner in before if inner in after]
     if common != [inner for inner in after if inner in before]:
         yield Change(f"the order of [{name}]", AT_ONCE)

@@ -1,15 +1,14 @@
 """hermes.toml -> Settings: every key has a default; each fault is reported with its line and a hint."""
 
-import os
-import stat
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
 
 from ipc.cpus import seats_for
-from ipc.messages import AgentSpec, BusyMode, ModelEndpoint
+from ipc.messages import AgentSpec, BusyMode
+from supervisor.config import mcp_settings
 from supervisor.config.agent_settings import Agent, refuse_kinds_to_come
 from supervisor.config.fields import (
     AFTER_RESTART,
@@ -28,17 +27,16 @@ from supervisor.config.fields import (
     one_of,
     whole,
 )
-from supervisor.config.key_remedies import missing_variable
+from supervisor.config.mcp_settings import McpServer
 from supervisor.config.model_settings import (
     DEFAULT_MODEL,
-    EMBEDDED,
     Model,
     models_of,
     refuse_incomplete_models,
     refuse_unknown_models,
 )
 from supervisor.config.sandbox_settings import Sandbox, refuse_useless_paths
-from supervisor.config.toml_file import SettingsError, SettingsFile
+from supervisor.config.toml_file import SettingsFile
 
 CellChoice = Literal["auto", "pidns", "cgroup", "sweep"]
 Resume = Literal["auto", "ask", "never"]
@@ -46,10 +44,6 @@ SttEngine = Literal["faster-whisper", "openai", "off"]
 SttFallback = Literal["faster-whisper", "openai"]
 LogFormat = Literal["logfmt", "json"]
 
-# A key is one line of text; a larger file was named by mistake.
-_KEY_BYTES_MAX = 16 * 1024
-# The folder in which systemd puts the files of LoadCredential=.
-_CREDENTIALS = "CREDENTIALS_DIRECTORY"
 _KEY_REFUSED = "holds a secret, which does not belong in this file"
 _KEY_REMEDY = 'remove it, and write api_key_env = "OPENAI_API_KEY" or api_key_file = "/path/to/key" instead'
 
@@ -161,6 +155,8 @@ class Settings:
     sandbox: Sandbox = Sandbox()
     agents: Mapping[str, Agent] = field(default_factory=lambda: {"default": Agent()})
     sessions: Mapping[str, Override] = field(default_factory=dict)
+    mcp: Mapping[str, McpServer] = field(default_factory=dict)
+    mcp_file: str | None = None
     file: Path | None = None
 
     def for_session(self, name: str) -> SessionSettings:
@@ -177,13 +173,20 @@ class Settings:
         if found is None:
             return None
         options = {option: value for option, value in asdict(found).items() if value is not None}
-        # For the cell and the runtime only; endpoints and secrets travel beside it.
-        for option in ("sandbox", "python", "env_from", "model", "fallback"):
+        # For the cell and the runtime only; endpoints, servers and secrets travel beside it.
+        for option in ("sandbox", "python", "env_from", "model", "fallback", "mcp"):
             options.pop(option, None)
         if self.model is None and set(models_of(found)) == {DEFAULT_MODEL}:
             # The embedded model calls no tools, and their descriptions would confuse it.
             del options["tools"]
         return AgentSpec(name, options.pop("kind"), options)
+
+    def servers_of(self, agent: str) -> dict[str, McpServer]:
+        """Return the MCP servers of this agent: all, unless it names some; none with the embedded model."""
+        found = self.agents.get(agent)
+        if found is None or self.model is None or found.kind != "builtin":
+            return {}
+        return {name: each for name, each in self.mcp.items() if found.mcp is None or name in found.mcp}
 
     def sandbox_of(self, agent: str) -> Sandbox:
         """Return the sandbox of the agent of that name; [sandbox] alone when there is no such agent."""
@@ -203,9 +206,10 @@ TABLES: dict[str, type[Any]] = {
     "models": Model,
     "agents": Agent,
     "sessions": Override,
+    "mcp": McpServer,
 }
-# Tables of tables: [models.NAME], [agents.NAME] and [sessions."PATTERN"].
-NAMED = ("models", "agents", "sessions")
+# Tables of tables: [models.NAME], [agents.NAME], [sessions."PATTERN"] and [mcp.NAME].
+NAMED = ("models", "agents", "sessions", "mcp")
 
 
 def load(path: Path) -> Settings:
@@ -213,72 +217,21 @@ def load(path: Path) -> Settings:
     source = SettingsFile.open(path)
     _refuse_what_is_to_come(source)
     refuse_kinds_to_come(source)
-    source.refuse_unknown_tables(tuple(TABLES))
+    source.refuse_unknown_tables((*TABLES, "mcp_file"))
     _refuse_contradictions(source)
     found: dict[str, Any] = {"file": source.path}
     for name, table in TABLES.items():
         if name in source.data:
             found[name] = source.read_named(name, table) if name in NAMED else source.read(table, name)
+    found["mcp"], found["mcp_file"] = mcp_settings.all_servers(source, found.get("mcp", {}))
     found["agents"] = {"default": Agent()} | found.get("agents", {})
     _refuse_strangers(source, found["agents"], found.get("sessions", {}))
     refuse_unknown_models(source, found["agents"], found.get("models", {}))
+    mcp_settings.refuse_strangers(source, found["agents"], found["mcp"])
     _refuse_unknown_languages(source, found.get("stt", Stt()))
     own = {name: agent.sandbox for name, agent in found["agents"].items()}
     refuse_useless_paths(source, found.get("sandbox", Sandbox()), own)
     return Settings(**found)
-
-
-def model_endpoint(settings: Settings) -> ModelEndpoint | None:
-    """Return the address of the model, with its key; None for the embedded model."""
-    model = settings.model
-    return _endpoint(settings, "model", model, model.base_url) if model else None
-
-
-def named_endpoints(settings: Settings) -> dict[str, ModelEndpoint]:
-    """Return the endpoints of [models.NAME], with their keys, by name."""
-    return {
-        name: _endpoint(settings, f"models.{name}", model, endpoint_id(settings, name))
-        for name, model in settings.models.items()
-    }
-
-
-def endpoint_id(settings: Settings, name: str) -> str:
-    """Return the name under which the outage of a model is known: two models of one server have two."""
-    if name in settings.models:
-        model = settings.models[name]
-        return f"{model.name} at {model.base_url}"
-    return settings.model.base_url if settings.model else EMBEDDED
-
-
-def _endpoint(settings: Settings, table: str, model: Model, known_as: str) -> ModelEndpoint:
-    api_key = _api_key(settings, table, model)
-    return ModelEndpoint(
-        model.base_url, model.name, api_key, id=known_as, price_in=model.price_in, price_out=model.price_out
-    )
-
-
-def stt_api_key(settings: Settings) -> str:
-    """Return the key of the transcription server; empty when it needs none."""
-    return _api_key(settings, "stt", settings.stt)
-
-
-def cautions(settings: Settings) -> tuple[str, ...]:
-    """Return sentences about settings that work but are better changed."""
-    found = (settings.model, *settings.models.values(), settings.stt)
-    holders = [holder for holder in found if holder is not None]
-    paths = [_key_path(settings, holder.api_key_file) for holder in holders if holder.api_key_file]
-    return tuple(
-        f"the key file {path} can be read by every user of this machine: run `chmod 600 {path}`"
-        for path in dict.fromkeys(paths)
-        if _is_readable_by_all(path)
-    )
-
-
-def _is_readable_by_all(path: Path) -> bool:
-    try:
-        return bool(path.stat().st_mode & stat.S_IROTH)
-    except OSError:
-        return False
 
 
 def _refuse_what_is_to_come(source: SettingsFile) -> None:
@@ -334,55 +287,3 @@ def _refuse_unknown_languages(source: SettingsFile, stt: Stt) -> None:
             f'= "{stt.language}" is no language of {stt.model}, which knows English only',
             'set model = "base" and run `hermesctl models pull base`, or remove language',
         )
-
-
-def key_files(settings: Settings) -> tuple[Path, ...]:
-    """Return the files with secrets, except systemd's credentials: settings whose names end in `_file`."""
-    tables = [table for table in vars(settings).values() if is_dataclass(table)]
-    tables += settings.models.values()
-    names = [(table, each.name) for table in tables for each in fields(table) if each.name.endswith("_file")]
-    values = [value for table, name in names if (value := getattr(table, name)) is not None]
-    return tuple(_key_path(settings, value) for value in values if not value.startswith(f"${_CREDENTIALS}/"))
-
-
-def _key_path(settings: Settings, name: str) -> Path:
-    """A relative key file is beside hermes.toml; systemd passes keys in a folder that it names."""
-    folder = settings.file.parent if settings.file else Path()
-    named, _, inside = name.partition("/")
-    if named == f"${_CREDENTIALS}":
-        if not os.environ.get(_CREDENTIALS):
-            raise SettingsError(
-                f'api_key_file = "{name}", and {_CREDENTIALS} is not set',
-                "start the service through systemd, which sets it, or name another file",
-            )
-        return Path(os.environ[_CREDENTIALS]) / inside
-    return folder / Path(name).expanduser()
-
-
-def _api_key(settings: Settings, table: str, holder: Model | Stt) -> str:
-    if holder.api_key_env is not None:
-        secret = os.environ.get(holder.api_key_env, "").strip()
-        if not secret:
-            raise SettingsError(
-                f"the environment variable {holder.api_key_env}, named by [{table}] api_key_env, is not set",
-                missing_variable(settings.file, holder.api_key_env),
-            )
-        return secret
-    path = _key_path(settings, holder.api_key_file) if holder.api_key_file else None
-    if path is None:
-        return ""
-    try:
-        with path.open("rb") as opened:
-            content = opened.read(_KEY_BYTES_MAX + 1)
-    except OSError as error:
-        raise SettingsError(
-            f"the key file {path}, named by [{table}] api_key_file, cannot be read: {error.strerror}",
-            "write the key into that file, readable by this user only (chmod 600), or correct the path",
-        ) from None
-    secret = content.decode("ascii", "replace").strip()
-    if not secret or len(content) > _KEY_BYTES_MAX or not secret.isascii() or not secret.isprintable():
-        raise SettingsError(
-            f"the key file {path}, named by [{table}] api_key_file, does not hold one line with a key",
-            "write the key alone into that file",
-        )
-    return secret

@@ -16,8 +16,9 @@ from ipc.places import Places, add_options, chosen_places
 from ipc.service_messages import FromZygote
 from supervisor.config import key_remedies
 from supervisor.config.derived import sandbox
+from supervisor.config.endpoints import cautions, model_endpoint, stt_api_key
 from supervisor.config.model_settings import Model
-from supervisor.config.settings import Settings, Stt, cautions, load, model_endpoint, stt_api_key
+from supervisor.config.settings import Settings, Stt, load
 from supervisor.config.toml_file import SettingsError
 from supervisor.llm.wanted_weights import wanted
 from supervisor.processes.agent_user import AgentUser, choose

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from supervisor.config.settings import Settings, stt_api_key
+from supervisor.config.endpoints import stt_api_key
+from supervisor.config.settings import Settings
 from supervisor.services.service_spec import Needed, ServiceSpec
 
 NAME = "stt"

@@ -8,7 +8,8 @@ from ipc.isolation import KIND, tried_agent
 from ipc.message_parts import AgentSpec
 from ipc.places import credentials
 from supervisor.config.derived import key_variables
-from supervisor.config.settings import Settings, key_files
+from supervisor.config.endpoints import key_files
+from supervisor.config.settings import Settings
 
 
 def spec(settings: Settings, session: str) -> AgentSpec | None:

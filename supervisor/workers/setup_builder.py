@@ -14,4 +14,11 @@ class SetupBuilder:
         self._environment = environment
 
     def __call__(self, agent: str) -> wire.Setup:
-        return wire.Setup(self._live.settings.agent(agent) or wire.AgentSpec(agent, "builtin"))
+        settings = self._live.settings
+        servers = settings.servers_of(agent)
+        variables = frozenset[str]().union(*(server.variables for server in servers.values()))
+        return wire.Setup(
+            agent=settings.agent(agent) or wire.AgentSpec(agent, "builtin"),
+            servers=tuple(server.spec(name) for name, server in servers.items()),
+            secrets={name: self._environment[name] for name in sorted(variables & self._environment.keys())},
+        )

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ipc.bounds import ID_CHARACTERS_MAX
-from ipc.messages import AgentSpec
+from ipc.messages import AgentSpec, Setup, Usage
 from worker.agents import rehearsal
 from worker.agents.chat_messages import GO_ON, ChatMessage
 from worker.agents.context_window import Window
@@ -23,6 +23,9 @@ from worker.tools.ask import Ask, Question, read_question
 from worker.tools.fetch import Fetch
 from worker.tools.files import Edit, Read, Write
 from worker.tools.shell import Shell
+
+if TYPE_CHECKING:
+    from worker.mcp_servers.server_tools import ServerTools
 
 # Short on purpose: a longer one makes the small embedded model answer in nonsense.
 _SYSTEM = "You are a helpful assistant."
@@ -65,15 +68,36 @@ class Builtin:
 
     def __init__(self, spec: AgentSpec, model: Model, tools: Mapping[str, MakeTool] = _TOOLS) -> None:
         self._model = model
+        self._known_tools = tools
+        self._servers: ServerTools | None = None
+        self._tools: dict[str, Tool] = {}
+        self._read(spec)
+
+    def _read(self, spec: AgentSpec) -> None:
+        self._spec, tools = spec, self._known_tools
         if spec.options.get("fetch_private"):
             tools = {**tools, **_FETCH_PRIVATE}
         self._made_by = {name: _named(name, tools, spec) for name in spec.options.get("tools", ())}
-        self._tools: dict[str, Tool] = {}
         self._system = _option(spec, "system", _SYSTEM)
         self._characters_max = _option(spec, "history_characters_max", _HISTORY_CHARACTERS_MAX)
 
+    async def set_up(self, setup: Setup) -> None:
+        """Starts the MCP servers, which live as long as the worker."""
+        if setup.servers:
+            # Only here: the SDK takes a second and 30 MB, and most agents have no servers.
+            from worker.mcp_servers.server_tools import ServerTools
+
+            self._servers = ServerTools()
+            await self._servers.set_up(setup, self._made_by)
+
     async def answer(self, attempt: Attempt) -> str:
+        if attempt.assign.agent != self._spec:
+            self._read(attempt.assign.agent)
         self._tools = {name: make() for name, make in self._made_by.items()}
+        if self._servers is not None:
+            self._tools |= self._servers.make()
+            for note in self._servers.take_notes():
+                attempt.note(note)
         try:
             return await self._converse(attempt)
         finally:
@@ -83,6 +107,7 @@ class Builtin:
     async def _converse(self, attempt: Attempt) -> str:
         window = Window(attempt.assign, self._system, self._characters_max)
         models = ModelChain(self._model, attempt)
+        await self._call_again(attempt, window)
         for rounds_left in range(_ROUNDS_MAX, -1, -1):
             reply = await self._ask(attempt, window, models)
             if not reply.calls:
@@ -130,6 +155,17 @@ class Builtin:
                 if rest:
                     await on_text(rest)
                 return reply
+
+    async def _call_again(self, attempt: Attempt, window: Window) -> None:
+        """Continues the call of an MCP tool that asked a person, with the answers it has had until now."""
+        asked = [past.tools[-1] for past in attempt.assign.tried if past.tools and not past.cut]
+        last = asked[-1] if asked and attempt.assign.tried[-1].tools[-1:] == (asked[-1],) else None
+        tool = self._tools.get(last.name) if last is not None else None
+        if last is None or self._servers is None or tool is None or last.name in self._made_by:
+            return
+        same = [each for each in asked if (each.name, each.arguments) == (last.name, last.arguments)]
+        self._servers.give_answers(tool, tuple(each.result or "" for each in same))
+        await self._use_tools(attempt, window, Reply("", (ToolCall("", last.name, last.arguments),), Usage()))
 
     async def _use_tools(self, attempt: Attempt, window: Window, reply: Reply) -> None:
         taken = {message["tool_call_id"] for message in window.messages if message["role"] == "tool"}

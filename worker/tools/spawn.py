@@ -8,7 +8,7 @@ threads reach the network as before, because the model is there.
 
 import os
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -48,7 +48,33 @@ def start(
         )
 
     with _input(given) as file:
-        return begin(file) if _filtered is None else _filtered.submit(begin, file).result()
+        return _by_tools_thread(lambda: begin(file))
+
+
+def start_piped(line: Sequence[str], *, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+    """The same with pipes for stdin and stdout and without stderr, for a server that outlives the turn.
+
+    It begins in the root folder: a process stays in a folder that a mount covers, and the workspace is
+    mounted later.
+    """
+
+    def begin() -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            line,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            cwd="/",
+            env=environment,
+            start_new_session=True,
+        )
+
+    return _by_tools_thread(begin)
+
+
+def _by_tools_thread(begin: "Callable[[], subprocess.Popen[bytes]]") -> "subprocess.Popen[bytes]":
+    return begin() if _filtered is None else _filtered.submit(begin).result()
 
 
 @contextmanager
