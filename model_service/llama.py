@@ -29,6 +29,8 @@ class Options(msgspec.Struct, frozen=True):
     model_bytes: int
     # Of one conversation; every slot has as much.
     context_tokens: int = 4096
+    # The template in the weights, which describes tools, instead of the plain one.
+    own_template: bool = False
 
 
 class Llama:
@@ -63,9 +65,10 @@ def _parameters(options: Options) -> Any:
     parameters.cpuparams.n_threads = cpus
     parameters.cpuparams_batch.n_threads = cpus
     parameters.cache_ram_mib = _PROMPT_CACHE_MEBIBYTES
-    # The template in the weights adds a system prompt to every conversation without one, and with it the
-    # quantised model answers a plain question in nonsense. The plain form of the same template does not.
-    parameters.chat_template = "chatml"
+    if not options.own_template:
+        # The template in the smallest weights adds a system prompt to every conversation without one, and
+        # with it that model answers a plain question in nonsense. The plain form of it does not.
+        parameters.chat_template = "chatml"
     parameters.sampling.temp = _TEMPERATURE
     parameters.verbosity = _LOG_ERRORS
     _restrict_access(parameters, options.api_key)

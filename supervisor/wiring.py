@@ -102,7 +102,8 @@ class Parts:
         self._queue = EventQueue(self.clock.now)
         self.log = Log(self.clock, form=lambda: self.live.settings.log.format)
         endpoints = model_endpoint(settings), named_endpoints(settings)
-        self.model = ModelSource(*endpoints, self.places.models, self._queue.post, model_key)
+        weights = settings.embedded.weights
+        self.model = ModelSource(*endpoints, self.places.models, self._queue.post, model_key, weights)
         self.metrics = Metrics(self.clock, lambda: self.model.name, lambda: prices(self.live.settings))
         self.contain = Containment(self.log, self.clock.now, self.metrics.contained.add)
         self.notifier = Notifier()

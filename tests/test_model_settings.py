@@ -9,6 +9,7 @@ from supervisor.config.derived import key_variables, policy
 from supervisor.config.endpoints import named_endpoints
 from supervisor.config.settings import Settings, load
 from supervisor.config.toml_file import SettingsError
+from supervisor.llm.wanted_weights import wanted
 
 MODEL = "[model]\nbase_url = 'http://127.0.0.1:8000/v1'\nname = 'm'\n"
 
@@ -62,3 +63,16 @@ def test_a_wrong_model_is_refused_with_its_remedy(tmp_path: Path, text: str, fau
         _load(tmp_path, text)
     assert fault in caught.value.fault
     assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "has_tools"), [("", False), ("[embedded]\nweights = 'qwen2.5-coder-0.5b'\n", True)]
+)
+def test_only_an_embedded_model_that_can_call_tools_is_offered_them(
+    tmp_path: Path, text: str, has_tools: bool
+) -> None:
+    settings = _load(tmp_path, text)
+    spec = settings.agent("default")
+    assert spec is not None
+    assert ("tools" in spec.options) == has_tools
+    assert wanted(settings)[0] == settings.embedded.weights

@@ -1,16 +1,18 @@
-"""[model] and [models.NAME]: the endpoints of language models, and which of them an agent asks, in order."""
+"""[model], [models.NAME] and [embedded]: the language models, and which of them an agent asks, in order."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from supervisor.config.agent_settings import Agent
-from supervisor.config.fields import PRICE, TEXT, URL, VARIABLE, key, maybe
+from supervisor.config.fields import AFTER_RESTART, PRICE, TEXT, URL, VARIABLE, key, maybe, one_of
 from supervisor.config.toml_file import SettingsFile
 
 # In `model` and `fallback` of an agent: the model of [model], or the embedded one without that table.
 DEFAULT_MODEL = "default"
 # The endpoint of the embedded model, whose address changes with every start.
 EMBEDDED = "embedded"
+EmbeddedWeights = Literal["smollm2-135m", "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"]
 _REQUIRED = (("base_url", "http://127.0.0.1:8000/v1"), ("name", "gpt-4o-mini"))
 
 
@@ -24,6 +26,18 @@ class Model:
     api_key_file: str | None = key("api_key_file", maybe(TEXT))
     price_in: float = key("price_in", PRICE, 0)
     price_out: float = key("price_out", PRICE, 0)
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """[embedded]: the weights of the embedded model, which answers without a [model]."""
+
+    weights: EmbeddedWeights = key("weights", one_of(EmbeddedWeights), "smollm2-135m", AFTER_RESTART)
+
+    @property
+    def calls_tools(self) -> bool:
+        """Return whether the model can call tools; their descriptions would confuse the smallest one."""
+        return self.weights != "smollm2-135m"
 
 
 def models_of(agent: Agent | None) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ from supervisor.config.fields import (
 from supervisor.config.mcp_settings import McpServer
 from supervisor.config.model_settings import (
     DEFAULT_MODEL,
+    Embedded,
     Model,
     models_of,
     refuse_incomplete_models,
@@ -147,6 +148,7 @@ class Settings:
 
     model: Model | None = None
     models: Mapping[str, Model] = field(default_factory=dict)
+    embedded: Embedded = field(default_factory=Embedded)
     workers: Workers = Workers()
     turns: Turns = Turns()
     stt: Stt = Stt()
@@ -176,8 +178,8 @@ class Settings:
         # For the cell and the runtime only; endpoints, servers and secrets travel beside it.
         for option in ("sandbox", "python", "env_from", "model", "fallback", "mcp"):
             options.pop(option, None)
-        if self.model is None and set(models_of(found)) == {DEFAULT_MODEL}:
-            # The embedded model calls no tools, and their descriptions would confuse it.
+        is_embedded = self.model is None and set(models_of(found)) == {DEFAULT_MODEL}
+        if is_embedded and not self.embedded.calls_tools:
             del options["tools"]
         return AgentSpec(name, options.pop("kind"), options)
 
@@ -204,6 +206,7 @@ TABLES: dict[str, type[Any]] = {
     "log": Logging,
     "sandbox": Sandbox,
     "models": Model,
+    "embedded": Embedded,
     "agents": Agent,
     "sessions": Override,
     "mcp": McpServer,

@@ -8,7 +8,7 @@ from ipc.messages import ModelEndpoint
 from supervisor.config.model_settings import DEFAULT_MODEL, EMBEDDED
 from supervisor.core import events
 from supervisor.core.state import ModelState
-from supervisor.llm.embedded import EmbeddedModel, embedded_model
+from supervisor.llm.embedded import MODEL_NAME, EmbeddedModel, embedded_model
 from supervisor.services.service import ServiceChanged
 from supervisor.services.service_spec import ServiceSpec
 
@@ -25,13 +25,15 @@ class ModelSource:
         models: Path,
         post: Callable[[events.Event], None],
         key: str = "",
+        weights: str = MODEL_NAME,
     ) -> None:
         """`key` opens an embedded model that an earlier image of this process left running.
 
-        `endpoint` is that of [model], `named` are those of [models.NAME].
+        `endpoint` is that of [model], `named` are those of [models.NAME]; `weights` are the embedded model's.
         """
         self._models = models
         self._key = key
+        self._weights = weights
         self._post = post
         self._state = ModelState.WAITING
         self._embedded: EmbeddedModel | None = None
@@ -89,7 +91,7 @@ class ModelSource:
 
     def _take(self, endpoint: ModelEndpoint | None) -> None:
         self.endpoint = endpoint
-        self._embedded = None if endpoint else embedded_model(self._models, self._key)
+        self._embedded = None if endpoint else embedded_model(self._models, self._key, self._weights)
 
     def _change(self, changed: events.ModelChanged) -> None:
         self._state = changed.state

@@ -273,11 +273,13 @@ def test_the_list_names_all_that_can_be_pulled(tmp_path: Path) -> None:
     assert [line.split()[0] for line in listed.out.splitlines()] == [
         "NAME",
         "smollm2-135m",
+        "qwen2.5-coder-0.5b",
+        "qwen2.5-coder-1.5b",
         "tiny.en",
         "base",
     ]
     assert "a demonstration" in listed.out
-    assert listed.out.count("absent") == 3
+    assert listed.out.count("absent") == 5
     assert not (tmp_path / "models").exists()
 
 
@@ -285,4 +287,4 @@ def test_an_unknown_name_is_a_usage_error_that_names_the_known_ones(tmp_path: Pa
     done = models(tmp_path, {}, "pull", "gpt-17")
     assert done.code == Exit.USAGE
     assert "there are no weights called “gpt-17”" in done.err
-    assert "smollm2-135m, tiny.en, base" in done.err
+    assert "smollm2-135m, qwen2.5-coder-0.5b, qwen2.5-coder-1.5b, tiny.en, base" in done.err

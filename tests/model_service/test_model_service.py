@@ -8,13 +8,14 @@ import subprocess
 import sys
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import pytest
 
 from hermesctl.weight_catalogue import find
-from supervisor.llm.embedded import MODEL_BYTES, MODEL_FILE, MODEL_NAME, EmbeddedModel, embedded_model
+from supervisor.config.model_settings import EmbeddedWeights
+from supervisor.llm.embedded import MODEL_FILE, MODEL_NAME, WEIGHTS, EmbeddedModel, embedded_model
 from tests.services.watching import PATIENCE_SECONDS, QUICK, has_ended, running
 from tests.weights import pulled
 
@@ -182,5 +183,7 @@ def test_the_death_of_the_supervisor_takes_the_model_along(models: Path) -> None
 
 
 def test_the_service_and_the_catalogue_name_the_same_weights() -> None:
-    (file,) = find(MODEL_NAME).files
-    assert (file.name, file.size_bytes) == (MODEL_FILE, MODEL_BYTES)
+    assert tuple(WEIGHTS) == get_args(EmbeddedWeights)
+    for name, stored in WEIGHTS.items():
+        (file,) = find(name).files
+        assert (file.name, file.size_bytes) == stored
