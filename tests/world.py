@@ -214,12 +214,12 @@ class World(Clockwork):
         self.tell(events.Failed(who, turn, attempt, error, "try later", again, read, written))
 
     def cannot_ask(
-        self, turn: str, error: str = "nothing answers", asked: int = 0, endpoint: str = ""
+        self, turn: str, error: str = "nothing answers", asked: int = 0, endpoint: str = "", read: int = 0
     ) -> None:
         """The attempt does not reach its model, which asks to be left alone for so many seconds."""
         who, attempt = self._at_work(turn)
         failed = events.Failed(who, turn, attempt, error, "look at it", False, outage=True)
-        self.tell(replace(failed, wait_seconds=asked, endpoint=endpoint))
+        self.tell(replace(failed, wait_seconds=asked, endpoint=endpoint, input_tokens=read))
 
     def passes_over(self, turn: str, endpoint: str, asked: int = 0) -> None:
         """The attempt does not reach one of its models, and asks the next one."""

@@ -56,6 +56,7 @@ def refused(draft: Draft, event: Failed) -> None:
         return
     session, turn, attempt = found
     _declare(draft, turn, attempt, event)
+    attempt.spend(event.input_tokens, event.output_tokens)
     turns.give_back(draft, event.who)
     since = _refused_since(turn)
     if since is None:
