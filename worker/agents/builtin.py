@@ -70,6 +70,8 @@ class Builtin:
         self._model = model
         self._known_tools = tools
         self._servers: ServerTools | None = None
+        # Set up once, it answers all turns of its worker, whose options may change.
+        self._is_kept = False
         self._tools: dict[str, Tool] = {}
         self._read(spec)
 
@@ -83,6 +85,7 @@ class Builtin:
 
     async def set_up(self, setup: Setup) -> None:
         """Starts the MCP servers, which live as long as the worker."""
+        self._is_kept = True
         if setup.servers:
             # Only here: the SDK takes a second and 30 MB, and most agents have no servers.
             from worker.mcp_servers.server_tools import ServerTools
@@ -91,7 +94,7 @@ class Builtin:
             await self._servers.set_up(setup, self._made_by)
 
     async def answer(self, attempt: Attempt) -> str:
-        if attempt.assign.agent != self._spec:
+        if self._is_kept and attempt.assign.agent != self._spec:
             self._read(attempt.assign.agent)
         self._tools = {name: make() for name, make in self._made_by.items()}
         if self._servers is not None:
