@@ -1,0 +1,71 @@
+"""[mcp.NAME] and mcp_file: what is read, what is refused, and where secrets go."""
+
+from pathlib import Path
+
+import pytest
+
+from supervisor.config.derived import has_setup, key_variables
+from supervisor.config.live import Live
+from supervisor.config.settings import Settings, key_files, load
+from supervisor.config.toml_file import SettingsError
+from supervisor.workers.setup_builder import SetupBuilder
+
+MODEL = "[model]\nbase_url = 'http://127.0.0.1:8000/v1'\nname = 'm'\n"
+GOOD = MODEL + "[mcp.time]\ncommand = ['clock']\nargs = ['-u']\nenv_from = ['CLOCK_PASS']\n"
+
+
+def read(folder: Path, text: str, json: str = "") -> Settings:
+    (folder / "mcp.json").write_text(json)
+    file = folder / "hermes.toml"
+    file.write_text(text)
+    return load(file)
+
+
+def test_a_setup_has_the_servers_of_its_agent_and_their_secrets_only(tmp_path: Path) -> None:
+    settings = read(tmp_path, GOOD + "[agents.plain]\nmcp = []\n")
+    assert has_setup(settings, "default")
+    assert not has_setup(settings, "plain")
+    assert key_variables(settings) == {"CLOCK_PASS"}
+    setup = SetupBuilder(Live(settings), {"CLOCK_PASS": "tick", "OTHER": "x"})("default")
+    assert [(each.name, each.command) for each in setup.servers] == [("time", ("clock", "-u"))]
+    assert setup.secrets == {"CLOCK_PASS": "tick"}
+    assert "tick" not in repr(setup)
+
+
+def test_the_usual_file_is_read_and_hidden_from_cells(tmp_path: Path) -> None:
+    json = """{"mcpServers": {
+        "git": {"command": "mcp-server-git", "args": ["-v"], "env": {"A": "b"}, "type": "stdio"},
+        "web": {"url": "http://10.0.0.1/mcp", "headers": {"X-Api-Key": "k"}},
+        "off": {"command": "x", "disabled": true},
+        "time": {"command": "replaced"}}}"""
+    settings = read(tmp_path, "mcp_file = 'mcp.json'\n" + GOOD, json)
+    assert sorted(settings.mcp) == ["git", "time", "web"]
+    assert settings.mcp["git"].spec("git").command == ("mcp-server-git", "-v")
+    assert settings.mcp["time"].command == ("clock",)
+    assert tmp_path / "mcp.json" in key_files(settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault", "hint"),
+    [
+        (MODEL + "[mcp.x]\n", "[mcp.x] has neither command nor url", "write command"),
+        (MODEL + "[mcp.x]\ncommand = ['a']\nurl = 'http://h'\n", "has both command and url", "write command"),
+        (MODEL + "[mcp.'a b']\ncommand = ['a']\n", "name that cannot be used", "letters, digits"),
+        (MODEL + "[mcp.x]\ncommand = 'a'\n", "[mcp.x] command", "a list of texts"),
+        (
+            MODEL + "[mcp.x]\nurl = 'http://h'\nheaders = { Authorization = 'k' }\n",
+            "holds a key",
+            "headers_from",
+        ),
+        (MODEL + "[mcp.x]\ncommand = ['a']\nclass = { t = 'safe' }\n", "[mcp.x.class]", '"pure"'),
+        (MODEL + "[agents.default]\nmcp = ['y']\n", "names 'y', which is no server", "add a table [mcp.y]"),
+        ("mcp_file = 7\n" + MODEL, "mcp_file is no path", "above all tables"),
+        ("mcp_file = 'absent.json'\n" + MODEL, "cannot be read", "correct the path"),
+        ("mcp_file = 'mcp.json'\n" + MODEL, "holds no mcpServers", '{"mcpServers"'),
+    ],
+)
+def test_bad_servers_are_refused_by_name(tmp_path: Path, text: str, fault: str, hint: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        read(tmp_path, text)
+    assert fault in refused.value.fault
+    assert hint in refused.value.hint
