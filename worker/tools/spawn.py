@@ -77,6 +77,26 @@ def _by_tools_thread(begin: "Callable[[], subprocess.Popen[bytes]]") -> "subproc
     return begin() if _filtered is None else _filtered.submit(begin).result()
 
 
+def start_piped(
+    line: Sequence[str], *, folder: str, environment: Mapping[str, str]
+) -> "subprocess.Popen[bytes]":
+    """Returns the process, in a session of its own; stdin, stdout and stderr are unbuffered pipes."""
+
+    def begin() -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            line,
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
+        )
+
+    return begin() if _filtered is None else _filtered.submit(begin).result()
+
+
 @contextmanager
 def _input(given: bytes) -> Iterator[int]:
     """A file and not a pipe: writing to a full pipe waits for its reader."""

@@ -1,0 +1,342 @@
+"""The agent of kind acp against a small ACP agent: a real process with real pipes, in the test's own loop."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from ipc.messages import (
+    AgentSpec,
+    Delta,
+    Failed,
+    Finished,
+    FromWorker,
+    Noted,
+    PastAttempt,
+    PastTurn,
+    Steer,
+    Steered,
+    ToolFinished,
+    ToolStarted,
+    ToolTrace,
+    Usage,
+)
+from tests.worker.peer import assign
+from tests.worker.test_attempt import Desk
+from worker import residents
+from worker.agents import acp_connection
+from worker.agents.acp import Acp
+from worker.agents.acp_prompt import prompt_text
+from worker.attempt import Attempt
+
+AGENT = str(Path(__file__).resolve().parents[1] / "acp_agent.py")
+Scene = Callable[["Host"], Awaitable[None]]
+
+
+class Host:
+    """One worker's agent and its turns; `mode` is the agent's way to misbehave."""
+
+    def __init__(self, mode: str = "plain", **options: Any) -> None:
+        line = [sys.executable, "-E", "-s", AGENT, "--mode", mode]
+        self.spec = AgentSpec("coder", "acp", {"command": line} | options)
+        self.desk = Desk()
+        self.turns = 0
+        self.agents: list[Acp] = []
+        self.new_worker()
+
+    def new_worker(self) -> None:
+        self.agent = Acp(self.spec)
+        # As a set-up worker keeps it for its later turns.
+        self.agent._is_set_up = True
+        self.agents.append(self.agent)
+
+    async def turn(self, text: str, **known: Any) -> list[FromWorker]:
+        """The frames of one turn."""
+        self.turns += 1
+        work = msgspec.structs.replace(assign("", text, turn=f"s/{self.turns}", **known), agent=self.spec)
+        before = len(self.desk.frames)
+        self.attempt = Attempt(work, self.desk.outbox)
+        await self.attempt.run(self.agent.answer)
+        return self.desk.frames[before:]
+
+    async def end(self, text: str, **known: Any) -> Finished | Failed:
+        *_, end = await self.turn(text, **known)
+        assert isinstance(end, Finished | Failed)
+        return end
+
+    async def said(self, text: str, **known: Any) -> str:
+        end = await self.end(text, **known)
+        assert isinstance(end, Finished), end
+        return end.text
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def _no_process_is_left() -> Iterator[None]:
+    yield
+    for pid in residents.pids():
+        os.killpg(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        residents.remove(pid)
+
+
+def play(scene: Scene, host: Callable[[], Host] = Host) -> None:
+    async def run() -> None:
+        stage = host()
+        await scene(stage)
+        for agent in stage.agents:
+            await agent.close()
+
+    asyncio.run(run())
+
+
+def test_a_turn_streams_and_ends_with_its_usage() -> None:
+    async def scene(host: Host) -> None:
+        end = await host.end("say hello world")
+        assert end == Finished("s/1", 1, "hello world ", Usage(7, 5), "stop")
+
+    play(scene)
+
+
+def test_updates_keep_their_order() -> None:
+    async def scene(host: Host) -> None:
+        assert await host.said("burst 3000") == "".join(f"{number} " for number in range(3000))
+
+    play(scene)
+
+
+def test_a_process_answers_many_turns_in_one_session() -> None:
+    async def scene(host: Host) -> None:
+        await host.said("say one")
+        (process,) = residents.pids()
+        assert await host.said("recall") == "prompt 2, no record"
+        assert residents.pids() == {process}
+
+    play(scene)
+
+
+def test_a_tool_is_recorded_with_its_arguments_and_class() -> None:
+    async def scene(host: Host) -> None:
+        frames = await host.turn("tool echo hi; exit 3")
+        _, started, finished, _, end = frames
+        assert isinstance(started, ToolStarted)
+        assert (started.name, started.repeat, started.offset) == ("execute", "unsafe", len("before"))
+        assert started.arguments == '{"command": "echo hi; exit 3"}'
+        assert isinstance(finished, ToolFinished)
+        assert (finished.ok, finished.result) == (False, "hi\n")
+        assert isinstance(end, Finished)
+        assert end.text == "before\n\nafter"
+
+    play(scene)
+
+
+def test_thoughts_are_counted_and_not_shown() -> None:
+    async def scene(host: Host) -> None:
+        notes = [frame.text for frame in await host.turn("think") if isinstance(frame, Noted)]
+        assert notes == ["thinking… 16 characters", "plan: look [in_progress]"]
+
+    play(scene)
+
+
+def test_a_call_is_recorded_before_its_permission_is_answered() -> None:
+    """No Ack, no answer: the agent does not go on."""
+
+    async def scene(host: Host) -> None:
+        host.desk = Desk(safe=lambda frame: not isinstance(frame, ToolStarted))
+        turn = asyncio.create_task(host.turn("permit touch done"))
+        await host.desk.until(lambda: "ToolStarted" in host.desk.kinds())
+        assert not turn.done()
+        assert "Delta" not in host.desk.kinds()
+        host.desk.outbox.acknowledge(len(host.desk.frames))
+        await turn
+        assert host.desk.kinds().index("ToolStarted") < host.desk.kinds().index("Delta")
+
+    play(scene)
+
+
+def test_without_a_rule_a_permission_is_denied(home: Path) -> None:
+    async def scene(host: Host) -> None:
+        frames = await host.turn("permit touch done")
+        (finished,) = (frame for frame in frames if isinstance(frame, ToolFinished))
+        assert not finished.ok
+        assert host.attempt.text == "selected no"
+        assert not (home / "done").exists()
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("reason", "finish"), [("max_tokens", "length"), ("refusal", "refusal"), ("cancelled", "cancelled")]
+)
+def test_a_stop_reason_becomes_the_finish(reason: str, finish: str) -> None:
+    async def scene(host: Host) -> None:
+        end = await host.end(f"stop {reason}")
+        assert isinstance(end, Finished)
+        assert end.finish == finish
+
+    play(scene)
+
+
+@pytest.mark.parametrize("mode", ["plain", "resume"])
+def test_a_session_is_restored_after_a_kill(mode: str) -> None:
+    """What a load replays is not streamed again."""
+
+    async def scene(host: Host) -> None:
+        await host.said("say one")
+        (process,) = residents.pids()
+        os.killpg(process, signal.SIGKILL)
+        host.new_worker()
+        assert await host.said("recall", history=(_past("say one", "one"),)) == "prompt 2, no record"
+
+    play(scene, lambda: Host(mode))
+
+
+@pytest.mark.parametrize("mode", ["forgetful", "stateless"])
+def test_a_session_that_cannot_be_loaded_begins_anew_with_the_history(mode: str) -> None:
+    async def scene(host: Host) -> None:
+        await host.said("say one")
+        host.new_worker()
+        history = (_past("say one", "one"),)
+        assert await host.said("recall", history=history) == "prompt 1, a record"
+        assert await host.said("recall", history=(*history, _past("recall", "…"))) == "prompt 2, no record"
+
+    play(scene, lambda: Host(mode))
+
+
+def test_a_crash_in_a_tool_is_tried_again_with_an_unknown_outcome() -> None:
+    async def scene(host: Host) -> None:
+        frames = await host.turn("die")
+        end = frames[-1]
+        assert isinstance(end, Failed)
+        assert end.again
+        assert end.error.startswith("the agent's process was ended by signal 9")
+        assert not any(isinstance(frame, ToolFinished) for frame in frames)
+        host.turns -= 1
+        tool = ToolTrace("call_1", "execute", "{}", "unsafe", offset=9)
+        tried = (PastAttempt("going to ", (tool,), "lost"),)
+        assert await host.said("die", attempt=2, tried=tried) == "prompt 2, a record"
+
+    play(scene)
+
+
+def test_the_prompt_repeats_only_what_the_agent_may_lack() -> None:
+    history = (_past("first", "1"), _past("second", "2"))
+    work = assign("", "third", turn="s/3", history=history)
+    assert prompt_text(work, 2) == "third"
+    assert "User: second\n\nYou: 2" in prompt_text(work, 1)
+    assert "first" not in prompt_text(work, 1)
+    assert "User: first" in prompt_text(work, 0)
+
+
+def test_a_steer_waits_for_the_next_turn() -> None:
+    async def scene(host: Host) -> None:
+        turn = asyncio.create_task(host.turn("tool sleep 0.2"))
+        await host.desk.until(lambda: "ToolStarted" in host.desk.kinds())
+        host.attempt.steer(Steer("s/1", 1, "m_2", "and now?"))
+        assert not any(isinstance(frame, Steered) for frame in await turn)
+
+    play(scene)
+
+
+def test_a_message_of_megabytes_is_read() -> None:
+    async def scene(host: Host) -> None:
+        assert (await host.said("huge")).strip() == "read"
+
+    play(scene)
+
+
+def test_updates_of_an_unknown_kind_reach_no_log(capfd: pytest.CaptureFixture[str]) -> None:
+    async def scene(host: Host) -> None:
+        await host.said("think")
+
+    play(scene)
+    assert capfd.readouterr().err == ""
+
+
+BAD = [
+    ("exit", "exited with status 1, saying: no such model"),
+    ("garbage", "printed text that is no JSON"),
+    ("nonsense", "answered `initialize` with something else"),
+    ("version", "speaks version 99 of the Agent Client Protocol"),
+    ("sign-in", "needs a sign-in (Log in with a browser)"),
+    ("silent", "did not answer `initialize` within"),
+]
+
+
+@pytest.mark.parametrize(("mode", "fault"), BAD)
+def test_a_bad_agent_fails_the_turn_with_a_sentence(
+    mode: str, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if mode == "silent":
+        monkeypatch.setattr(acp_connection, "INITIALIZE_SECONDS_MAX", 0.5)
+
+    async def scene(host: Host) -> None:
+        end = await host.end("say hello")
+        assert isinstance(end, Failed)
+        assert fault in end.error
+        assert end.hint
+        assert not end.again
+
+    play(scene, lambda: Host(mode))
+
+
+def test_a_missing_program_is_named() -> None:
+    async def scene(host: Host) -> None:
+        host.spec = AgentSpec("coder", "acp", {"command": ["no-such-agent", "acp"]})
+        end = await host.end("say hello")
+        assert isinstance(end, Failed)
+        assert end.error == "there is no program 'no-such-agent' in the agent's cell"
+
+    play(scene)
+
+
+@pytest.mark.parametrize("mode", ["slow", "chatter"])
+def test_a_slow_or_talkative_start_is_waited_for(mode: str) -> None:
+    async def scene(host: Host) -> None:
+        assert await host.said("say hello") == "hello "
+
+    play(scene, lambda: Host(mode))
+
+
+def test_an_error_of_the_agent_is_quoted() -> None:
+    async def scene(host: Host) -> None:
+        end = await host.end("fail")
+        assert isinstance(end, Failed)
+        assert end.error == "the agent reported an error: the model is out of credit"
+
+    play(scene)
+
+
+def test_the_environment_of_the_settings_is_given() -> None:
+    async def scene(host: Host) -> None:
+        assert await host.said("env COLOUR") == "COLOUR=blue"
+
+    play(scene, lambda: Host(env={"COLOUR": "blue"}))
+
+
+def test_an_interrupted_stream_sends_its_text_at_once() -> None:
+    async def scene(host: Host) -> None:
+        turn = asyncio.create_task(host.turn("forever"))
+        await host.desk.until(lambda: sum(isinstance(frame, Delta) for frame in host.desk.frames) > 3)
+        turn.cancel()
+        await asyncio.wait({turn})
+        assert residents.pids() == frozenset()
+        await host.agent.close()
+
+    play(scene)
+
+
+def _past(message: str, text: str) -> PastTurn:
+    return PastTurn((message,), (PastAttempt(text),))
