@@ -1,5 +1,6 @@
 """[agents.NAME]: which agents there are, and the options of each."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -9,7 +10,9 @@ from supervisor.config.fields import (
     SWITCH,
     TEXT,
     TEXTS,
+    VALUES,
     VARIABLES,
+    WORDS,
     inner_table,
     key,
     maybe,
@@ -20,9 +23,9 @@ from supervisor.config.fields import (
 from supervisor.config.sandbox_settings import AgentSandbox
 from supervisor.config.toml_file import SettingsFile
 
-AgentKind = Literal["builtin"]
+AgentKind = Literal["builtin", "acp"]
 ToolName = Literal["shell", "read", "write", "edit", "fetch", "ask"]
-_KINDS_TO_COME = ("python", "acp", "hermes")
+_KINDS_TO_COME = ("python", "hermes")
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,8 @@ class Agent:
     """[agents.NAME]: an agent. Keys beside `kind` are passed to it as options when they are given."""
 
     kind: AgentKind = key("kind", one_of(AgentKind), "builtin")
+    command: tuple[str, ...] | None = key("command", maybe(WORDS))
+    env: Mapping[str, str] | None = key("env", maybe(VALUES))
     model: str | None = key("model", maybe(TEXT))
     fallback: tuple[str, ...] = key("fallback", NAMES, [])
     python: str | None = key("python", maybe(TEXT), applies=NEW_WORKERS)

@@ -265,6 +265,20 @@ def _read_table(value: object) -> Mapping[str, str]:
     return value
 
 
+def _read_words(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value:
+        raise ValueError
+    return tuple(map(_read_text, value))
+
+
+def _read_values(value: object) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(
+        isinstance(each, str) and "\0" not in each for each in value.values()
+    ):
+        raise ValueError
+    return {_read_variable(name): each for name, each in value.items()}
+
+
 POSITIVE = Reading("a number above 0 and at most 1000, such as 2 or 0.5", _read_positive)
 PRICE = Reading("a number from 0 to 1000000: what a million tokens cost", _read_price)
 SWITCH = Reading("true or false", _read_switch)
@@ -277,6 +291,8 @@ VARIABLE = Reading('the name of an environment variable such as "OPENAI_API_KEY"
 TEXTS = Reading('a list of texts such as ["program", "--option"]', _read_texts)
 VARIABLES = Reading('a list of names of environment variables such as ["API_KEY"], or []', _read_variables)
 TABLE = Reading('a table of texts such as { NAME = "value" }', _read_table)
+WORDS = Reading('a program and its arguments such as ["opencode", "acp"]', _read_words)
+VALUES = Reading('variables with their values such as { NO_BROWSER = "1" }', _read_values)
 PATHS = Reading(
     'a list of absolute paths such as ["/srv/data", "~/src"], without ".." and not "/" itself', _read_paths
 )

@@ -47,6 +47,7 @@ class Host:
         self.spec = AgentSpec("coder", "acp", {"command": line} | options)
         self.desk = Desk()
         self.turns = 0
+        self.secrets: dict[str, str] = {}
         self.agents: list[Acp] = []
         self.new_worker()
 
@@ -59,7 +60,8 @@ class Host:
     async def turn(self, text: str, **known: Any) -> list[FromWorker]:
         """The frames of one turn."""
         self.turns += 1
-        work = msgspec.structs.replace(assign("", text, turn=f"s/{self.turns}", **known), agent=self.spec)
+        work = assign("", text, turn=f"s/{self.turns}", **known)
+        work = msgspec.structs.replace(work, agent=self.spec, secrets=self.secrets)
         before = len(self.desk.frames)
         self.attempt = Attempt(work, self.desk.outbox)
         await self.attempt.run(self.agent.answer)
@@ -324,6 +326,17 @@ def test_the_environment_of_the_settings_is_given() -> None:
         assert await host.said("env COLOUR") == "COLOUR=blue"
 
     play(scene, lambda: Host(env={"COLOUR": "blue"}))
+
+
+def test_a_secret_of_the_turn_is_given_and_never_shown() -> None:
+    async def scene(host: Host) -> None:
+        host.secrets = {"TOKEN": "hush-hush"}
+        assert await host.said("env TOKEN") == "TOKEN=hush-hush"
+        end = await host.end("die")
+        assert isinstance(end, Failed)
+        assert end.error.endswith("saying: the disk is gone …")
+
+    play(scene, lambda: Host(env_from=["TOKEN"]))
 
 
 def test_an_interrupted_stream_sends_its_text_at_once() -> None:

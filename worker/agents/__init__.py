@@ -21,7 +21,7 @@ from worker.errors import AgentError
 
 BUILTIN = "builtin"
 # A test adds its own.
-KINDS = {BUILTIN: "worker.agents.builtin", "python": "worker.agents.python"}
+KINDS = {BUILTIN: "worker.agents.builtin", "python": "worker.agents.python", "acp": "worker.agents.acp"}
 
 
 class Agent(Protocol):

@@ -32,6 +32,20 @@ _SET_UP_SECONDS_MAX = 10.0
 _FINISHES = {"end_turn": "stop", "max_tokens": "length"}
 
 
+def load(entry: str) -> "AcpKind":
+    return AcpKind()
+
+
+class AcpKind:
+    """Programs have nothing to rehearse; the import of the SDK is what a zygote saves its workers."""
+
+    def rehearse(self) -> None:
+        pass
+
+    def agent(self, spec: AgentSpec) -> "Acp":
+        return Acp(spec)
+
+
 @dataclass(slots=True)
 class _Running:
     """A started agent: its options, the path of its home, and the folder that was there then."""
@@ -52,8 +66,7 @@ class _Running:
 class Acp:
     """Answers the turns of one hermes session through one ACP session."""
 
-    def __init__(self, spec: AgentSpec, model: object = None) -> None:
-        """The agent has its own model."""
+    def __init__(self, spec: AgentSpec) -> None:
         self._spec = spec
         self._secrets: dict[str, str] = {}
         self._is_set_up = False
@@ -63,10 +76,13 @@ class Acp:
         """Starts the program ahead of the first turn, which gets its fault if it has one."""
         self._secrets = setup.secrets
         self._is_set_up = True
+        if any(name not in setup.secrets for name in setup.agent.options.get("env_from") or ()):
+            return  # they come with the first turn
         self._starting = asyncio.create_task(self._start(setup.agent))
         await asyncio.wait({self._starting}, timeout=_SET_UP_SECONDS_MAX)
 
     async def answer(self, attempt: Attempt) -> str:
+        self._secrets = {**self._secrets, **attempt.assign.secrets}
         running = await self._running(attempt.assign.agent)
         is_usable = False
         try:
