@@ -47,12 +47,14 @@ class Sandbox(Part, frozen=True):
 
     `workspace` shows the system's programs, read-only, and the session's own folder; `home` the home folder
     of the service's user too; `host` the host's files. `read` and `write` are absolute paths in addition.
+    `code` are folders with the modules of the agent: read-only, like the worker's own.
     """
 
     level: Literal["workspace", "home", "host"] = "workspace"
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
     network: Literal["host", "none"] = "host"
+    code: tuple[str, ...] = ()
 
 
 class CellSpec(Part, frozen=True):

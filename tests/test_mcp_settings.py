@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from supervisor.config.derived import has_setup, key_variables
+from supervisor.config.endpoints import key_files
 from supervisor.config.live import Live
-from supervisor.config.settings import Settings, key_files, load
+from supervisor.config.settings import Settings, load
 from supervisor.config.toml_file import SettingsError
 from supervisor.workers.setup_builder import SetupBuilder
 

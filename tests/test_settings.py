@@ -150,7 +150,6 @@ def test_the_exact_name_wins_then_the_first_pattern(tmp_path: Path) -> None:
         ),
         ("[agents.x]\ncommand = 'opencode acp'\n", "[agents.x] command", '["opencode", "acp"]'),
         ("[agents.x]\nenv = { A = 1 }\n", "[agents.x.env]", "variables with their values"),
-        ("[agents.x]\nkind = 'python'\n", 'kind = "python" is a kind of agent', 'kind = "builtin"'),
         ("[agents.x]\nkind = 'robot'\n", 'kind = "robot" cannot be used', '"builtin"'),
         ("workers = 3\n", "line 1: workers must be a table", "[workers]"),
         ("[[workers]]\ncount = 3\n", "line 1: workers must be a table", "[workers]"),

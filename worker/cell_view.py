@@ -148,7 +148,9 @@ class _Builder:
         hidden = [os.path.realpath(path) for path in (*spec.hide, *cgroups, "/sys/fs/cgroup")]
         self._hidden = {path: origin(path, table) for path in hidden if os.path.exists(path)}
         self._links: dict[str, str] = {}
-        self._own = [self._show(path, _RESTRICTED) for path in programs(spec.sandbox.level)]
+        self._own = [
+            self._show(path, _RESTRICTED) for path in (*programs(spec.sandbox.level), *spec.sandbox.code)
+        ]
         # Folders that an agent of another user cannot enter are useless to it, except for its own programs.
         own = self._own if boundary.user is not None else []
         closed = {folder for each in own for folder in _closed_above(each.path)}

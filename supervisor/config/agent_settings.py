@@ -1,10 +1,14 @@
 """[agents.NAME]: which agents there are, and the options of each."""
 
+import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 from supervisor.config.fields import (
+    FOLDERS,
     NAMES,
     NEW_WORKERS,
     SWITCH,
@@ -23,9 +27,12 @@ from supervisor.config.fields import (
 from supervisor.config.sandbox_settings import AgentSandbox
 from supervisor.config.toml_file import SettingsFile
 
-AgentKind = Literal["builtin", "acp"]
+AgentKind = Literal["builtin", "python", "acp"]
 ToolName = Literal["shell", "read", "write", "edit", "fetch", "ask"]
-_KINDS_TO_COME = ("python", "hermes")
+_KINDS_TO_COME = ("hermes",)
+# Keys that only a python agent has.
+_OF_PYTHON = ("entry", "path", "output")
+_ENTRY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 @dataclass(frozen=True)
@@ -40,7 +47,10 @@ class Agent:
     python: str | None = key("python", maybe(TEXT), applies=NEW_WORKERS)
     entry: str | None = key("entry", maybe(TEXT), applies=NEW_WORKERS)
     env_from: tuple[str, ...] = key("env_from", VARIABLES, [])
+    path: tuple[str, ...] = key("path", FOLDERS, [], NEW_WORKERS)
+    output: str | None = key("output", maybe(TEXT))
     system: str | None = key("system", maybe(TEXT))
+    instructions: str | None = key("instructions", maybe(TEXT))
     tools: tuple[str, ...] = key("tools", some_of(ToolName), list(get_args(ToolName)))
     fetch_private: bool = key("fetch_private", SWITCH, False)
     history_characters_max: int | None = key("history_characters_max", maybe(whole(1000, 4_000_000)))
@@ -56,3 +66,46 @@ def refuse_kinds_to_come(source: SettingsFile) -> None:
         if kind in _KINDS_TO_COME:
             what = f'= "{kind}" is a kind of agent that this version does not have'
             raise source.error(("agents", name, "kind"), what, 'write kind = "builtin", or remove the table')
+
+
+def refuse_useless_entries(source: SettingsFile, agents: Mapping[str, Agent]) -> None:
+    """A python agent needs an entry, and folders that exist; no other kind has them."""
+    for name, agent in agents.items():
+        table = ("agents", name)
+        if agent.kind != "python":
+            useless = next((each for each in _OF_PYTHON if source.has(*table, each)), None)
+            if useless is not None:
+                hint = 'add kind = "python" to the table, or remove the key'
+                raise source.error((*table, useless), f'is of no use with kind = "{agent.kind}"', hint)
+            continue
+        if agent.entry is None:
+            raise source.error(table, "has no entry", 'add entry = "package.module:function"')
+        if not _ENTRY.fullmatch(agent.entry):
+            hint = 'write entry = "package.module:function"'
+            raise source.error((*table, "entry"), f'= "{agent.entry}" names no function of a module', hint)
+        for folder in code_folders(source.path, agent):
+            if not os.path.isdir(folder):
+                raise source.error((*table, "path"), f"names {folder}, which is no folder", "create it there")
+            if source.path.parent.resolve().is_relative_to(Path(folder).resolve()):
+                what = f"names {folder}, which holds the settings: an agent must not see them"
+                raise source.error(
+                    (*table, "path"), what, "move the agent's modules to a folder of their own"
+                )
+
+
+def code_folders(file: Path | None, agent: Agent) -> tuple[str, ...]:
+    """Return the folders of the agent's modules; relative ones start beside hermes.toml."""
+    beside = file.parent if file else Path()
+    return tuple(os.path.abspath(beside / Path(folder).expanduser()) for folder in agent.path)
+
+
+def options_of(agent: Agent, file: Path | None, instructions: str) -> dict[str, Any]:
+    """Return the keys as workers receive them; the instructions of a session follow those of its agent."""
+    options = {option: value for option, value in asdict(agent).items() if value is not None}
+    # For the cell and the runtime only; endpoints, servers and values of secrets travel beside it.
+    for option in ("sandbox", "python", "model", "fallback", "mcp"):
+        options.pop(option, None)
+    if options.pop("path"):
+        options["path"] = code_folders(file, agent)
+    both = [text for text in (agent.instructions, instructions) if text]
+    return options | ({"instructions": "\n\n".join(both)} if both else {})

@@ -7,6 +7,7 @@ from pathlib import Path
 from ipc.interpreter import without_code
 from ipc.isolation import tried_agent
 from ipc.service_messages import Sandbox
+from supervisor.config.agent_settings import code_folders
 from supervisor.config.endpoints import endpoint_id
 from supervisor.config.key_remedies import missing_variable
 from supervisor.config.model_settings import models_of
@@ -99,7 +100,9 @@ def limits(settings: Settings) -> Limits:
 def sandbox(settings: Settings, agent: str) -> Sandbox:
     """Return the view that cells of this agent have of the host. The supervisor enforces the quota itself."""
     found = settings.sandbox_of(agent)
-    return Sandbox(found.level, found.read, found.write, found.network)
+    named = settings.agents.get(agent)
+    code = code_folders(settings.file, named) if named is not None else ()
+    return Sandbox(found.level, found.read, found.write, found.network, code)
 
 
 def sandboxes(settings: Settings) -> dict[str, Sandbox]:

@@ -177,6 +177,11 @@ def _read_paths(value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(_read_path, value)))
 
 
+def _read_folders(value: object) -> tuple[str, ...]:
+    folders = value if isinstance(value, list) else [value]
+    return tuple(dict.fromkeys(map(_read_text, folders)))
+
+
 def _read_path(value: object) -> str:
     try:
         path = Path(_read_text(value)).expanduser()
@@ -293,6 +298,7 @@ VARIABLES = Reading('a list of names of environment variables such as ["API_KEY"
 TABLE = Reading('a table of texts such as { NAME = "value" }', _read_table)
 WORDS = Reading('a program and its arguments such as ["opencode", "acp"]', _read_words)
 VALUES = Reading('variables with their values such as { NO_BROWSER = "1" }', _read_values)
+FOLDERS = Reading('a folder such as "agents", or a list of folders', _read_folders)
 PATHS = Reading(
     'a list of absolute paths such as ["/srv/data", "~/src"], without ".." and not "/" itself', _read_paths
 )

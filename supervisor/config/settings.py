@@ -1,7 +1,7 @@
 """hermes.toml -> Settings: every key has a default; each fault is reported with its line and a hint."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
@@ -9,7 +9,12 @@ from typing import Any, Literal
 from ipc.cpus import seats_for
 from ipc.messages import AgentSpec, BusyMode
 from supervisor.config import mcp_settings
-from supervisor.config.agent_settings import Agent, refuse_kinds_to_come
+from supervisor.config.agent_settings import (
+    Agent,
+    options_of,
+    refuse_kinds_to_come,
+    refuse_useless_entries,
+)
 from supervisor.config.fields import (
     AFTER_RESTART,
     DURATION,
@@ -132,6 +137,7 @@ class Override:
 
     agent: str | None = key("agent", maybe(TEXT))
     busy: BusyMode | None = key("busy", maybe(one_of(BusyMode)))
+    instructions: str | None = key("instructions", maybe(TEXT))
 
 
 @dataclass(frozen=True)
@@ -140,6 +146,7 @@ class SessionSettings:
 
     agent: str
     busy: BusyMode
+    instructions: str = ""
 
 
 @dataclass(frozen=True)
@@ -167,26 +174,30 @@ class Settings:
         if override is None:
             matching = (found for pattern, found in self.sessions.items() if fnmatchcase(name, pattern))
             override = next(matching, Override())
-        return SessionSettings(override.agent or "default", override.busy or self.turns.busy)
+        busy = override.busy or self.turns.busy
+        return SessionSettings(override.agent or "default", busy, override.instructions or "")
 
-    def agent(self, name: str) -> AgentSpec | None:
-        """Return the agent as workers receive it; None when hermes.toml has no such agent."""
+    def agent(self, name: str, session: str = "") -> AgentSpec | None:
+        """Return the agent as workers receive it for a session; None when hermes.toml has no such agent.
+
+        The instructions of the session follow those of the agent.
+        """
         found = self.agents.get(name)
         if found is None:
             return None
-        options = {option: value for option, value in asdict(found).items() if value is not None}
-        # For the cell and the runtime only; endpoints, servers and secrets travel beside it.
-        for option in ("sandbox", "python", "env_from", "model", "fallback", "mcp"):
-            options.pop(option, None)
-        is_embedded = self.model is None and set(models_of(found)) == {DEFAULT_MODEL}
-        if is_embedded and not self.embedded.calls_tools:
+        options = options_of(found, self.file, self.for_session(session).instructions)
+        if not self._calls_tools(found):
             del options["tools"]
         return AgentSpec(name, options.pop("kind"), options)
 
+    def _calls_tools(self, agent: Agent) -> bool:
+        is_embedded = self.model is None and set(models_of(agent)) == {DEFAULT_MODEL}
+        return not is_embedded or self.embedded.calls_tools
+
     def servers_of(self, agent: str) -> dict[str, McpServer]:
-        """Return the MCP servers of this agent: all, unless it names some; none with the embedded model."""
+        """Return the MCP servers of this agent: all, unless it names some; none where no tool is called."""
         found = self.agents.get(agent)
-        if found is None or self.model is None or found.kind != "builtin":
+        if found is None or found.kind != "builtin" or not self._calls_tools(found):
             return {}
         return {name: each for name, each in self.mcp.items() if found.mcp is None or name in found.mcp}
 
@@ -231,6 +242,7 @@ def load(path: Path) -> Settings:
     _refuse_strangers(source, found["agents"], found.get("sessions", {}))
     refuse_unknown_models(source, found["agents"], found.get("models", {}))
     mcp_settings.refuse_strangers(source, found["agents"], found["mcp"])
+    refuse_useless_entries(source, found["agents"])
     _refuse_unknown_languages(source, found.get("stt", Stt()))
     own = {name: agent.sandbox for name, agent in found["agents"].items()}
     refuse_useless_paths(source, found.get("sandbox", Sandbox()), own)

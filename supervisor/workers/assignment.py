@@ -157,7 +157,7 @@ class AssignBuilder:
             attempt=effect.attempt,
             messages=_messages(effect),
             agent=isolation_sessions.spec(settings, effect.session)
-            or settings.agent(effect.agent)
+            or settings.agent(effect.agent, effect.session)
             or wire.AgentSpec(effect.agent, "builtin"),
             model=models[0],
             fallback=models[1:],

@@ -16,7 +16,9 @@ class SetupBuilder:
     def __call__(self, agent: str) -> wire.Setup:
         settings = self._live.settings
         servers = settings.servers_of(agent)
-        variables = frozenset[str]().union(*(server.variables for server in servers.values()))
+        found = settings.agents.get(agent)
+        of_agent = found.env_from if found is not None else ()
+        variables = frozenset(of_agent).union(*(server.variables for server in servers.values()))
         return wire.Setup(
             agent=settings.agent(agent) or wire.AgentSpec(agent, "builtin"),
             servers=tuple(server.spec(name) for name, server in servers.items()),

@@ -172,7 +172,7 @@ class AgentProcess:
 
 def _start(line: Sequence[str], folder: str, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
     try:
-        return spawn.start_piped(line, folder=folder, environment=environment)
+        return spawn.start_piped(line, environment=environment, folder=folder, errors=subprocess.PIPE)
     except FileNotFoundError:
         fault = f"there is no program {line[0]!r} in the agent's cell"
     except PermissionError:

@@ -80,7 +80,8 @@ class Builtin:
         if spec.options.get("fetch_private"):
             tools = {**tools, **_FETCH_PRIVATE}
         self._made_by = {name: _named(name, tools, spec) for name in spec.options.get("tools", ())}
-        self._system = _option(spec, "system", _SYSTEM)
+        parts = (_option(spec, "system", _SYSTEM), _option(spec, "instructions", ""))
+        self._system = "\n\n".join(part for part in parts if part)
         self._characters_max = _option(spec, "history_characters_max", _HISTORY_CHARACTERS_MAX)
 
     async def set_up(self, setup: Setup) -> None:

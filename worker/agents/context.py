@@ -180,6 +180,8 @@ class Turn:
         self.turn: str = assign.turn
         # Counts from 1; above 1 earlier attempts were lost.
         self.attempt: int = assign.attempt
+        # What [agents.NAME] and [sessions."PATTERN"] in hermes.toml say beside the messages.
+        self.instructions: str = assign.agent.options.get("instructions", "")
         self.messages: tuple[str, ...] = tuple(message.text for message in assign.messages)
         self.history: tuple[EarlierTurn, ...] = tuple(map(_turn, assign.history))
         self.earlier: tuple[EarlierAttempt, ...] = tuple(map(_attempt, assign.tried))

@@ -51,21 +51,27 @@ def start(
         return _by_tools_thread(lambda: begin(file))
 
 
-def start_piped(line: Sequence[str], *, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
-    """The same with pipes for stdin and stdout and without stderr, for a server that outlives the turn.
+def start_piped(
+    line: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    folder: str = "/",
+    errors: int = subprocess.DEVNULL,
+) -> "subprocess.Popen[bytes]":
+    """The same with unbuffered pipes for stdin and stdout, for a process that outlives the turn.
 
-    It begins in the root folder: a process stays in a folder that a mount covers, and the workspace is
-    mounted later.
+    It begins in the root folder unless told otherwise: a process stays in a folder that a mount covers, and
+    the workspace is mounted later.
     """
 
     def begin() -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
             line,
+            bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            cwd="/",
+            stderr=errors,
+            cwd=folder,
             env=environment,
             start_new_session=True,
         )
@@ -74,26 +80,6 @@ def start_piped(line: Sequence[str], *, environment: Mapping[str, str]) -> "subp
 
 
 def _by_tools_thread(begin: "Callable[[], subprocess.Popen[bytes]]") -> "subprocess.Popen[bytes]":
-    return begin() if _filtered is None else _filtered.submit(begin).result()
-
-
-def start_piped(
-    line: Sequence[str], *, folder: str, environment: Mapping[str, str]
-) -> "subprocess.Popen[bytes]":
-    """Returns the process, in a session of its own; stdin, stdout and stderr are unbuffered pipes."""
-
-    def begin() -> "subprocess.Popen[bytes]":
-        return subprocess.Popen(
-            line,
-            bufsize=0,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=folder,
-            env=environment,
-            start_new_session=True,
-        )
-
     return begin() if _filtered is None else _filtered.submit(begin).result()
 
 

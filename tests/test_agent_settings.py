@@ -1,0 +1,54 @@
+"""[agents.NAME] and [sessions."PATTERN"]: python agents and instructions."""
+
+from pathlib import Path
+
+import pytest
+
+from supervisor.config.derived import sandbox
+from supervisor.config.settings import Settings, load
+from supervisor.config.toml_file import SettingsError
+
+
+def load_text(folder: Path, text: str) -> Settings:
+    file = folder / "hermes.toml"
+    file.write_text(text)
+    return load(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault", "remedy"),
+    [
+        ("[agents.x]\nkind = 'python'\n", "[agents.x] has no entry", 'entry = "package.module:function"'),
+        ("[agents.x]\nentry = 'a:b'\n", 'is of no use with kind = "builtin"', 'kind = "python"'),
+        ("[agents.x]\nkind = 'python'\nentry = 'a.b'\n", "names no function of a module", "module:function"),
+        ("[agents.x]\nkind = 'python'\nentry = 'a:b'\npath = 'absent'\n", "is no folder", "create it"),
+        ("[agents.x]\nkind = 'python'\nentry = 'a:b'\npath = ['.']\n", "holds the settings", "of their own"),
+    ],
+)
+def test_an_entry_that_cannot_be_used_is_refused_with_its_remedy(
+    tmp_path: Path, text: str, fault: str, remedy: str
+) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load_text(tmp_path, text)
+    assert fault in caught.value.fault
+    assert remedy in caught.value.hint
+
+
+def test_instructions_of_a_session_follow_those_of_its_agent(tmp_path: Path) -> None:
+    settings = load_text(
+        tmp_path,
+        "[agents.default]\ninstructions = 'Be brief.'\n[sessions.'poem:*']\ninstructions = 'Rhyme.'\n",
+    )
+    for session, both in (("poem:1", "Be brief.\n\nRhyme."), ("other", "Be brief.")):
+        agent = settings.agent("default", session)
+        assert agent is not None
+        assert agent.options["instructions"] == both
+
+
+def test_folders_of_an_agents_modules_start_beside_the_settings(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    settings = load_text(tmp_path, "[agents.x]\nkind = 'python'\nentry = 'a.b:c.d'\npath = 'mine'\n")
+    agent = settings.agent("x")
+    assert agent is not None
+    assert agent.options["path"] == sandbox(settings, "x").code == (str(tmp_path / "mine"),)
+    assert sandbox(settings, "default").code == ()
