@@ -10,6 +10,10 @@ from ipc.bounds import Tokens
 ToolClass = Literal["pure", "idempotent", "unsafe"]
 
 
+# What a person is asked for: an answer, or a consent.
+QuestionKind = Literal["clarify", "approve"]
+
+
 # How an attempt ended that did not end by itself.
 Cut = Literal["", "lost", "interrupted", "failed"]
 
@@ -91,6 +95,19 @@ class PastAttempt(Part, frozen=True):
     text: str
     tools: tuple[ToolTrace, ...] = ()
     cut: Cut = ""
+
+
+class PastAnswer(Part, frozen=True):
+    """A person's answer to a question of this turn, which holds for the whole turn.
+
+    `attempt` asked it, about its tool call `call` if that is not empty.
+    """
+
+    kind: str
+    text: str
+    answer: str
+    call: str = ""
+    attempt: int = 0
 
 
 class PastTurn(Part, frozen=True):

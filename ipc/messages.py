@@ -19,14 +19,17 @@ from ipc.message_parts import Killed as Killed
 from ipc.message_parts import Message as Message
 from ipc.message_parts import ModelEndpoint as ModelEndpoint
 from ipc.message_parts import Part as Part
+from ipc.message_parts import PastAnswer as PastAnswer
 from ipc.message_parts import PastAttempt as PastAttempt
 from ipc.message_parts import PastTurn as PastTurn
+from ipc.message_parts import QuestionKind as QuestionKind
 from ipc.message_parts import ToolClass as ToolClass
 from ipc.message_parts import ToolServer as ToolServer
 from ipc.message_parts import ToolTrace as ToolTrace
 from ipc.message_parts import TurnMessage as TurnMessage
 from ipc.message_parts import Usage as Usage
 from ipc.worker_messages import Ack as Ack
+from ipc.worker_messages import Answered as Answered
 from ipc.worker_messages import Asked as Asked
 from ipc.worker_messages import Assign as Assign
 from ipc.worker_messages import Beat as Beat

@@ -1,7 +1,5 @@
 """Messages between a worker and the supervisor, one tagged union per direction."""
 
-from typing import Literal
-
 from msgspec import field
 
 from ipc.bounds import Id, Name, Number, Sentence, Sentences, Status, Text, Word
@@ -9,8 +7,10 @@ from ipc.message_parts import (
     AgentSpec,
     Message,
     ModelEndpoint,
+    PastAnswer,
     PastAttempt,
     PastTurn,
+    QuestionKind,
     ToolClass,
     ToolServer,
     TurnMessage,
@@ -96,17 +96,21 @@ class Steered(Message, frozen=True, tag="steered"):
 
 
 class Asked(Message, frozen=True, tag="asked"):
-    """Only a person can answer the open tool call `call`: the attempt ends and its seat becomes free.
+    """Only a person can answer; `call` is the open tool call that the question is about, if there is one.
 
-    The answer goes to a later attempt, as the result of that call.
+    The attempt ends and its seat becomes free: the answer goes to a later attempt. With `hold` it goes on:
+    the answer comes as Answered, as long as the attempt may hold for it. `hold` is the number of the question
+    among those of the attempt, from 1; the next question is sent after the answer to the last one.
     """
 
     turn: Id
     attempt: Number
     call: Id
-    kind: Literal["clarify", "approve"]
+    kind: QuestionKind
     text: Sentence
     choices: Sentences = ()
+    hold: Number = 0
+    usage: Usage = Usage()  # tokens of the attempt until now
 
 
 class Kept(Message, frozen=True, tag="kept"):
@@ -185,6 +189,7 @@ class Assign(Message, frozen=True, tag="assign"):
     history: tuple[PastTurn, ...] = ()
     tried: tuple[PastAttempt, ...] = ()
     offset: int = 0  # length of their text: this attempt continues there
+    answers: tuple[PastAnswer, ...] = ()
     # Environment variables of the agent's processes, by `[agents.NAME] env_from`.
     secrets: dict[str, str] = {}  # noqa: RUF012, each struct gets its own
 
@@ -224,10 +229,20 @@ class Steer(Message, frozen=True, tag="steer"):
     text: str
 
 
+class Answered(Message, frozen=True, tag="answered"):
+    """The answer to the question that the attempt holds for, which it numbered `hold`."""
+
+    turn: str
+    attempt: int
+    question: str
+    hold: int
+    text: str
+
+
 class Resend(Message, frozen=True, tag="resend"):
     """The supervisor's image was replaced: frames up to `after` are safe, the worker repeats later ones."""
 
     after: int
 
 
-ToWorker = Setup | Assign | Ack | Steer | Resend
+ToWorker = Setup | Assign | Ack | Steer | Answered | Resend

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, assert_never
 
 from supervisor.core.effects import (
+    AnswerTurn,
     AssignTurn,
     BindWorker,
     Decision,
@@ -53,6 +54,7 @@ class Assignment(Protocol):
     def bind(self, effect: BindWorker) -> None: ...
     def assign(self, effect: AssignTurn) -> None: ...
     def steer(self, effect: SteerTurn) -> None: ...
+    def answer(self, effect: AnswerTurn) -> None: ...
 
 
 class Transcription(Protocol):
@@ -155,6 +157,8 @@ class Performer:
                 self._assignment.assign(effect)
             case SteerTurn():
                 self._assignment.steer(effect)
+            case AnswerTurn():
+                self._assignment.answer(effect)
             case KillWorker():
                 self._processes.kill(effect.incarnation)
             case StartWorker():

@@ -124,9 +124,7 @@ def check_quiet(journal: Path, sights: Iterable[Sight] = ()) -> History:
     """The same when all work has come to its end: whatever was accepted has ended, exactly once."""
     history = check_history(journal, sights)
     for message in history.messages:
-        assert message["state"] in ("taken", "dropped", "failed"), (
-            f"{message['id']} was accepted and never ended"
-        )
+        assert message["state"] in ("taken", "dropped", "failed"), f"{message['id']} never ended"
     for turn in history.turns:
         assert turn["state"] in _ENDINGS.values(), f"{turn['id']} is left {turn['state']}"
     for attempt in history.attempts:
@@ -220,11 +218,12 @@ class _Life:
             self._take(message, body["turn"], where)
 
     def _question(self, kind: str, body: dict[str, Any], where: str) -> None:
-        """One at a time, and nobody works while it waits."""
+        """One at a time, and nobody works while it waits, unless the attempt holds for the answer."""
         assert body["turn"] == self.open_turn, f"{where}: {self.open_turn} is open"
         if kind == "question.asked":
             assert self.open_question is None, f"{where}: {self.open_question} waits already"
-            self.open_question, self.open_attempt = body["question"], None
+            attempt = self.open_attempt if body.get("holds") else None
+            self.open_question, self.open_attempt = body["question"], attempt
             return
         assert body["question"] == self.open_question, f"{where}: {self.open_question} was asked"
         self.open_question = None
@@ -377,12 +376,13 @@ def _check_tools(history: History) -> None:
         assert calls[turn["id"]] == told[turn["id"], "tool.started"], f"{turn['id']}: calls and their story"
         assert ended[turn["id"]] == told[turn["id"], "tool.finished"], f"{turn['id']}: results"
     states = {turn["id"]: turn["state"] for turn in history.turns}
-    for call in history.tool_calls:
-        if call["state"] == "started":
-            assert states[call["turn"]] in ("running", "asking"), f"{call} is open for ever"
+    for call in (call for call in history.tool_calls if call["state"] == "started"):
+        assert states[call["turn"]] in ("running", "asking"), f"{call} is open for ever"
     waiting = Counter(question["turn"] for question in history.questions if question["state"] == "open")
+    holding = {(each["turn"], "running") for each in history.questions if each["hold"]}
     for turn in history.turns:
-        assert waiting[turn["id"]] == (turn["state"] == "asking"), f"{turn['id']} is {turn['state']}"
+        may_ask = turn["state"] == "asking" or (turn["id"], turn["state"]) in holding
+        assert may_ask if waiting[turn["id"]] else turn["state"] != "asking", f"{turn['id']}: {turn['state']}"
 
 
 def _check_sight(history: History, sight: Sight) -> None:

@@ -4,17 +4,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from supervisor.core.agent_runtimes import is_warm
-from supervisor.core.effects import (
-    AssignTurn,
-    BindWorker,
-    Effect,
-    ForgetClip,
-    KillWorker,
-    StartWorker,
-    SteerTurn,
-    Transcribe,
-    WarmRuntime,
-)
 from supervisor.core.events import Event, NotTranscribed, Transcribed
 from supervisor.core.policy import DEFAULT_AGENT
 from supervisor.core.records import (
@@ -68,6 +57,7 @@ class Witness:
         self.ended: dict[str, str] = {}  # turn -> how
         self.agents: dict[str, str] = {}  # turn -> the agent it is for
         self.questions: dict[str, str] = {}  # session -> the question it waits for
+        self.holding: set[str] = set()  # sessions whose attempt holds for the answer
         self.cursors: Counter[tuple[str, str]] = Counter()  # session and name -> seq
         self.asked: Counter[str] = Counter()  # turn -> how many questions it has asked
         self.losses: Counter[str] = Counter()  # turn -> how many attempts at it were lost
@@ -147,21 +137,11 @@ class Witness:
             case QuestionAsked():
                 self._question_asked(record)
             case QuestionAnswered():
-                assert self.questions.pop(record.session) == record.question, f"it is not open: {record}"
-                assert self.open_turns[record.session] == record.turn
-                if record.message:
-                    self._takes(record.session, record.turn, record.message)
+                self._question_answered(record)
             case _ if isinstance(record, _OF_AN_ATTEMPT):
-                assert record.session not in self.questions, f"while a human is waited for: {record}"
-                if isinstance(record, AttemptLost):
-                    assert record.losses - self.losses[record.turn] in (0, 1), f"losses are skipped: {record}"
-                    self.losses[record.turn] = record.losses
+                self._of_an_attempt(record)
             case TurnDone() | TurnFailed() | TurnInterrupted():
-                withdrawn = self.questions.pop(record.session, None)
-                assert not (withdrawn and isinstance(record, TurnDone)), f"done while it asks: {record}"
-                assert record.turn not in self.ended, f"the turn ends twice: {record}"
-                assert self.open_turns.pop(record.session) == record.turn
-                self.ended[record.turn] = record.type
+                self._turn_ended(record)
             case AttemptOpened():
                 self._attempt_opened(record, processes)
 
@@ -188,6 +168,39 @@ class Witness:
         self.asked[record.turn] += 1
         assert record.question == f"{record.turn}#{self.asked[record.turn]}", f"out of order: {record}"
         self.questions[record.session] = record.question
+        if record.hold:
+            self.holding.add(record.session)
+
+    def _question_answered(self, record: QuestionAnswered) -> None:
+        assert self.questions.pop(record.session) == record.question, f"it is not open: {record}"
+        assert record.is_held == self._lets_go(record), f"held or not: {record}"
+        assert self.open_turns[record.session] == record.turn
+        if record.message:
+            self._takes(record.session, record.turn, record.message)
+
+    def _lets_go(self, record: Record) -> bool:
+        """Whether the session's attempt held for an answer until now."""
+        is_held = record.session in self.holding
+        self.holding.discard(record.session)
+        return is_held
+
+    def _of_an_attempt(self, record: Record) -> None:
+        is_seatless = record.session in self.questions and record.session not in self.holding
+        assert not is_seatless, f"while a human is waited for: {record}"
+        if isinstance(record, AttemptStopped) and self._lets_go(record):
+            del self.questions[record.session]
+        if isinstance(record, AttemptLost):
+            more = record.losses - self.losses[record.turn]
+            assert more in (0, 1), f"losses are skipped: {record}"
+            assert not (self._lets_go(record) and more), f"a person's slowness counts: {record}"
+            self.losses[record.turn] = record.losses
+
+    def _turn_ended(self, record: TurnDone | TurnFailed | TurnInterrupted) -> None:
+        is_asking = self.questions.pop(record.session, None) is not None and not self._lets_go(record)
+        assert not (is_asking and isinstance(record, TurnDone)), f"done while it asks: {record}"
+        assert record.turn not in self.ended, f"the turn ends twice: {record}"
+        assert self.open_turns.pop(record.session) == record.turn
+        self.ended[record.turn] = record.type
 
     def _attempt_opened(self, record: AttemptOpened, processes: dict[Who, Process]) -> None:
         assert record.session not in self.questions, f"while a human is waited for: {record}"
@@ -298,11 +311,15 @@ def _check_session(state: State, session: Session) -> None:
         assert state.draining, f"{session.name} is free, has messages, and opened no turn"
         assert session.name in state.openable
     turn = session.turn
-    if turn is not None and turn.question is not None:
+    if turn is not None and turn.is_held:
+        assert turn.attempt is not None
+        assert turn.attempt.verdict is None, f"{turn.id} holds and is stopped"
+        assert turn.started_at is None, f"the clock of {turn.id} runs while a person is asked"
+    elif turn is not None and turn.question is not None:
         assert turn.state is TurnState.ASKING, f"{turn.id} asks and runs"
         assert session.name not in state.queued, f"{turn.id} asks and queues"
         at_work = [each.session for each in state.workers.values() if each.turn is not None]
-        assert session.name not in at_work, f"{turn.id} has a seat"
+        assert session.name not in at_work or state.draining, f"{turn.id} has a seat"
     elif turn is not None and turn.attempt is None and not state.draining:
         assert (session.name in state.queued) != (session.name in state.resting), f"{turn.id} is on no road"
 
@@ -311,71 +328,7 @@ def _has_words(message: str, records: list[Record]) -> bool:
     return any(isinstance(record, TranscriptReady) and record.message == message for record in records)
 
 
-def check_clip(
-    effect: Transcribe | ForgetClip, witness: Witness, stt: set[str], late: set[Who | str]
-) -> None:
-    """A clip is given once in a life to whoever transcribes it, and taken back only from there.
-
-    Within the batch it may have been dropped, or its words may have come.
-    """
-    if isinstance(effect, ForgetClip):
-        assert effect.message in stt or effect.message in late, f"{effect} takes back what nobody has"
-        return
-    is_waited_for = effect.message in witness.transcribing or effect.message in late
-    assert is_waited_for, f"{effect} though nobody waits for its words"
-    assert effect.message not in stt, f"{effect} for the second time"
-    assert effect.session == witness.accepted[effect.message]
-
-
 def _is_queued(state: State, name: str) -> bool:
     session = state.sessions.get(name)
     found = session.turn if session else None
     return found is not None and found.state is TurnState.QUEUED
-
-
-def check_named(state: State, effect: Effect) -> None:
-    """When it is decided, an effect names the current process of its seat."""
-    if not isinstance(effect, Transcribe | ForgetClip | WarmRuntime):
-        who = named(state, effect)
-        assert who.epoch == state.epoch, f"{effect} names another life"
-        assert state.workers[who.seat].incarnation == who.incarnation, f"{effect} names another process"
-
-
-def check_effect(
-    state: State, effect: Effect, witness: Witness, processes: dict[Who, Process], late: set[Who | str]
-) -> None:
-    """When it is performed, an effect names a process that can do what is asked.
-
-    Unless that was killed, died or ended its turn within the batch: then the effect comes too late.
-    """
-    who = named(state, effect)
-    process = processes.get(who)
-    if isinstance(effect, StartWorker):
-        assert process is None, f"{effect} uses an incarnation again"
-        others = [each for each in processes.values() if each.who.seat == who.seat and not each.is_dead]
-        assert not others, f"{effect} while {others} live in the seat"
-        return
-    assert process is not None, f"{effect} names a process that never was"
-    assert not process.is_dead or who in late, f"{effect} names a dead process"
-    match effect:
-        case KillWorker():
-            assert not process.is_killed, f"{effect} kills what is being killed"
-        case BindWorker():
-            assert process.session is None, f"{effect} to {process}"
-            assert process.is_heard or who in late, f"{effect} to {process}"
-        case AssignTurn():
-            assert process.session == effect.session, f"{effect} to {process}"
-            assert process.agent == effect.agent == witness.agents[effect.turn], f"{effect} to {process}"
-            assert (process.is_ready and process.is_heard) or who in late, f"{effect} to {process}"
-            assert effect.turn not in witness.ended or who in late, f"{effect} of a closed turn"
-        case SteerTurn() if who not in late:
-            job = process.job
-            assert job is not None, f"{effect} to {process}"
-            assert (effect.turn, effect.attempt) == (job.turn, job.attempt), f"{effect} to {process}"
-
-
-def named(state: State, effect: Effect) -> Who:
-    assert not isinstance(effect, Transcribe | ForgetClip | WarmRuntime)
-    if isinstance(effect, StartWorker | KillWorker):
-        return Who(state.epoch, effect.seat, effect.incarnation)
-    return effect.who

@@ -88,6 +88,7 @@ class Book:
                 _fence(attempt is not None and attempt["state"] == "open", record)
                 assert attempt is not None
                 self._update(attempt, state="stopped", verdict=record.verdict)
+                self._update(self.turns[record.turn], question=None)
             case told.AttemptStuck():
                 pass  # an event only: stuck processes are not durable state
             case told.AttemptLost():
@@ -203,7 +204,7 @@ class Book:
                 self._update(turn, messages=(*turn["messages"], record.message))
             case told.TurnDone():
                 self._update(attempt, state="done", calls={})
-                self._update(turn, state="done")
+                self._update(turn, state="done", question=None)
                 self._update(session, turn=None)
 
     def _attempt_lost(self, record: told.AttemptLost) -> None:
@@ -211,23 +212,31 @@ class Book:
         _fence(turn["losses"] <= record.losses, record)
         spent = record.input_tokens, record.output_tokens
         self._update(attempt, state="lost", calls={}, spent=spent)
-        self._update(turn, state="queued", losses=record.losses)
+        is_asking = turn["question"] is not None
+        self._update(turn, state="asking" if is_asking else "queued", losses=record.losses)
 
     def _question_asked(self, record: told.QuestionAsked) -> None:
-        turn = self._turn(record, record.turn, record.attempt, "running" if record.call else "queued")
-        _fence(record.number == turn["questions"] + 1, record)
-        if record.call:
+        turn = self._turn(record, record.turn, record.attempt, "queued" if record.resumes else "running")
+        _fence(record.number == turn["questions"] + 1 and turn["question"] is None, record)
+        if not record.resumes:
             _, attempt = self._open_attempt(record, record.turn, record.attempt)
-            _fence(record.call in attempt["calls"], record)
-            self._update(attempt, state="asked", calls={})
-        question = Question(record.question, record.kind, record.text, record.choices, record.call)
-        asking: Row = {"state": "asking", "content_at": record.at, "question": question}
+            _fence(not record.call or record.call in attempt["calls"], record)
+            self._update(attempt, spent=(record.input_tokens, record.output_tokens))
+            if not record.hold:
+                self._update(attempt, state="asked", calls={})
+        asked = record.question, record.kind, record.text, record.choices, record.call
+        question = Question(*asked, record.resumes, record.hold, record.at)
+        state = "running" if record.hold else "asking"
+        asking: Row = {"state": state, "content_at": record.at, "question": question}
         self._update(turn, **asking, questions=record.number)
 
     def _question_answered(self, session: Row, record: told.QuestionAnswered) -> None:
-        turn = self._turn(record, record.turn, record.attempt, "asking")
-        _fence(turn["question"].id == record.question, record)
-        self._update(turn, state="queued", content_at=record.at, question=None)
+        turn = self._turn(record, record.turn, record.attempt, "running" if record.is_held else "asking")
+        _fence(turn["question"] is not None and turn["question"].id == record.question, record)
+        if record.is_held:
+            self._open_attempt(record, record.turn, record.attempt)
+        state = "running" if record.is_held else "queued"
+        self._update(turn, state=state, content_at=record.at, question=None)
         if record.message in session["waiting"]:
             self._leave(session, self._message(record, record.message, ("waiting",)), "taken")
 

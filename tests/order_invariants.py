@@ -10,7 +10,7 @@ from supervisor.core.records import AttemptLost, AttemptOpened, TurnFailed
 from supervisor.core.state import ModelState, State
 
 # An attempt that ended for these was put back, and counts as no loss of its turn.
-_NO_LOSS = (EndReason.SERVICE_STOPPED, EndReason.MODEL_AWAY)
+_NO_LOSS = (EndReason.SERVICE_STOPPED, EndReason.MODEL_AWAY, EndReason.GIVEN_BACK)
 # Turns of other sessions that begin while one that was queued before them waits. A session that has a worker
 # may go first as long as that of the waiting one starts; the simulated days have three sessions.
 _OVERTAKEN_MAX = 6

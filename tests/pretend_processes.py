@@ -35,6 +35,7 @@ class Process:
     jobs: list[AssignTurn] = field(default_factory=list)
     calls: set[str] = field(default_factory=set)  # begun in its job, and not ended
     offers: list[SteerTurn] = field(default_factory=list)
+    holds: set[int] = field(default_factory=set)  # questions of its job that it holds for
 
     @property
     def pid(self) -> int:
@@ -58,7 +59,7 @@ def is_stale(event: Event, epoch: int, processes: dict[Who, Process]) -> bool:
         process = processes.get(event.who)
         if process is None or process.job is None or not process.is_heard:
             return True
-        if isinstance(event, Asked) and event.call not in process.calls:
+        if isinstance(event, Asked) and (process.holds or (event.call and event.call not in process.calls)):
             return True
         return (process.job.turn, process.job.attempt) != (event.turn, event.attempt)
     return False

@@ -17,6 +17,7 @@ from supervisor.core import events
 from supervisor.core.decide import decide
 from supervisor.core.effects import (
     Answer,
+    AnswerTurn,
     AssignTurn,
     BindWorker,
     Decision,
@@ -35,16 +36,8 @@ from supervisor.decider import RETRY_SECONDS, Decided, Decider
 from supervisor.event_queue import EventQueue
 from supervisor.journal.snapshot import durable
 from supervisor.performer import perform
-from tests.invariants import (
-    Witness,
-    check_clip,
-    check_effect,
-    check_named,
-    check_owner,
-    check_state,
-    check_workers,
-    named,
-)
+from tests.effect_invariants import check_clip, check_effect, check_named, named
+from tests.invariants import Witness, check_owner, check_state, check_workers
 from tests.memory_journal import MemoryJournal
 from tests.order_invariants import Queue, check_losses, check_timers
 from tests.pretend_processes import Process, is_stale
@@ -306,10 +299,12 @@ class Clockwork:
             case AssignTurn():
                 process = self.processes[who]
                 process.job, process.is_ready, process.offers = effect, False, []
-                process.calls = set()
+                process.calls, process.holds = set(), set()
                 process.jobs.append(effect)
             case SteerTurn():
                 self.processes[who].offers.append(effect)
+            case AnswerTurn():
+                self.processes[who].holds.discard(effect.hold)
 
     # --- lives ----------------------------------------------------------------------------------------------
 
@@ -372,6 +367,8 @@ class Clockwork:
                 self.processes[event.who].calls.add(event.call)
             case events.ToolFinished():
                 self.processes[event.who].calls.discard(event.call)
+            case events.Asked() if event.hold:
+                self.processes[event.who].holds.add(event.hold)
             case events.Finished() | events.Failed() | events.Asked():
                 self.processes[event.who].job = None
                 self._late.add(event.who)

@@ -186,14 +186,26 @@ class World(Clockwork):
         self.begins_tool(turn, f"call-{self._calls}")
         self.ends_tool(turn, f"call-{self._calls}")
 
-    def asks(self, turn: str, text: str, *choices: str, call: str = "") -> None:
+    def asks(self, turn: str, text: str, *choices: str, call: str = "", kind: str = "clarify") -> None:
         """The agent asks a human, by a tool call of its own, or about one that it is said to have begun."""
         if not call:
             self._calls += 1
             call = f"call-{self._calls}"
             self.begins_tool(turn, call, "ask")
         who, attempt = self._at_work(turn)
-        self.tell(events.Asked(who, turn, attempt, call, "clarify", text, choices))
+        self.tell(events.Asked(who, turn, attempt, call, kind, text, choices))
+
+    def holds(
+        self, turn: str, text: str, *choices: str, call: str = "", kind: str = "clarify", number: int = 1
+    ) -> None:
+        """The agent asks a person and keeps its process meanwhile; `number` counts its questions."""
+        who, attempt = self._at_work(turn)
+        self.tell(events.Asked(who, turn, attempt, call, kind, text, choices, number))
+
+    def asks_without_call(self, turn: str, text: str, *choices: str, kind: str = "clarify") -> None:
+        """The agent ends its attempt with a question that no tool call is for."""
+        who, attempt = self._at_work(turn)
+        self.tell(events.Asked(who, turn, attempt, "", kind, text, choices))
 
     def notes(self, turn: str) -> None:
         who, attempt = self._at_work(turn)

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from ipc.bounds import NAME_CHARACTERS_MAX, TEXT_CHARACTERS_MAX, sentence
 from ipc.errors import WireError
 from ipc.messages import (
+    Answered,
     Asked,
     Assign,
     Delta,
@@ -20,6 +21,7 @@ from ipc.messages import (
     Finished,
     ModelAway,
     Noted,
+    QuestionKind,
     Steer,
     Steered,
     ToolClass,
@@ -29,6 +31,7 @@ from ipc.messages import (
 )
 from worker import log
 from worker.errors import AgentError, AttemptError, HumanNeeded, InputNeeded, ModelError
+from worker.held_questions import HeldQuestions
 from worker.outbox import Outbox
 from worker.tools import Note, Report, Tool
 
@@ -62,6 +65,7 @@ class Attempt:
         self._pending: list[str] = []
         self._pending_length = 0
         self._steers: deque[Steer] = deque()
+        self._questions = HeldQuestions(assign, outbox)
         self._usage = Usage()
         self._model = ""  # that gave the last reply
         self._is_over = False
@@ -101,9 +105,8 @@ class Attempt:
         except HumanNeeded as question:
             self._end()
             turn, attempt = self.assign.turn, self.assign.attempt
-            await self._outbox.send(
-                Asked(turn, attempt, question.call, "clarify", question.text, question.choices)
-            )
+            asked = question.call, question.kind, question.text, question.choices
+            await self._outbox.send(Asked(turn, attempt, *asked, usage=self._usage))
         except AttemptError as error:
             waiting = error.wait_seconds if error.outage else None
             await self._fail(error.error, error.hint, error.again, waiting, getattr(error, "endpoint", ""))
@@ -167,9 +170,8 @@ class Attempt:
             report = await _run(tool, arguments, partial(self.note, call=call))
         except InputNeeded as needed:
             # The call stays open; a later attempt gets the answer as its result.
-            raise HumanNeeded(
-                call, sentence(_clean(needed.text)), tuple(map(_clean, needed.choices))
-            ) from None
+            text, choices = sentence(_clean(needed.text)), tuple(map(_clean, needed.choices))
+            raise HumanNeeded("clarify", text, choices, call) from None
         await self.end_tool(call, report, time.monotonic() - began)
         return report
 
@@ -188,12 +190,49 @@ class Attempt:
         )
         await self._outbox.send(frame)
 
+    async def question(
+        self,
+        kind: QuestionKind,
+        text: str,
+        choices: tuple[str, ...] = (),
+        call: str = "",
+        holds: bool = False,
+    ) -> str:
+        """Returns a person's answer. The same question is asked once in a turn, however many attempts it has.
+
+        Without `holds` a new question ends the attempt, and a later attempt asks again and gets the answer.
+        With it the attempt goes on and this waits; without an answer in time, the worker is killed. `call`
+        is the running tool call that the question is about.
+        """
+        self._check_open()
+        text, choices = _clean(text), tuple(map(_clean, choices))
+        if (answer := self._questions.known(kind, text)) is not None:
+            return answer
+        if not holds:
+            raise HumanNeeded(kind, text, choices, call)
+        self._flush()
+        return await self._questions.ask(kind, text, choices, call, self._usage)
+
+    def answered(self, answered: Answered) -> None:
+        """Delivers an answer that the attempt holds for."""
+        if not self._is_over:
+            self._questions.answered(answered)
+
     async def ask(
-        self, tool: Tool, call: str, arguments: str, text: str, choices: tuple[str, ...]
+        self,
+        tool: Tool,
+        call: str,
+        arguments: str,
+        text: str,
+        choices: tuple[str, ...],
+        kind: QuestionKind = "clarify",
     ) -> NoReturn:
-        """Ends the attempt with a question; a later attempt gets the answer as the result of this call."""
+        """Records a call and ends the attempt with a question about it.
+
+        A later attempt gets the answer to a clarification as the result of this call.
+        """
         await self.begin_tool(tool.name, tool.repeat, call, arguments)
-        raise HumanNeeded(call, _clean(text), tuple(map(_clean, choices)))
+        raise HumanNeeded(kind, _clean(text), tuple(map(_clean, choices)), call)
 
     async def begin_tool(self, name: str, repeat: ToolClass, call: str, arguments: str) -> None:
         """Records the start of a tool, and waits until the record is durable."""

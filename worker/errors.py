@@ -1,5 +1,7 @@
 """Errors that end an attempt: the fault, a hint, and whether a retry can help."""
 
+from ipc.messages import QuestionKind
+
 
 class AttemptError(Exception):
     """The attempt fails. `again` is true when another attempt may succeed.
@@ -17,10 +19,11 @@ class AttemptError(Exception):
 
 
 class HumanNeeded(Exception):
-    """Not a fault: the attempt ends with a question, which is the open tool call `call`."""
+    """Not a fault: the attempt ends with a question, about the open tool call `call` if that is not empty."""
 
-    def __init__(self, call: str, text: str, choices: tuple[str, ...]) -> None:
+    def __init__(self, kind: QuestionKind, text: str, choices: tuple[str, ...], call: str) -> None:
         super().__init__(call)
+        self.kind = kind
         self.call = call
         self.text = text
         self.choices = choices

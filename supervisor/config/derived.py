@@ -43,6 +43,7 @@ def policy(settings: Settings) -> Policy:
         freshness_seconds=turns.freshness_seconds,
         deadline_seconds=turns.deadline_seconds,
         silence_seconds=turns.silence_seconds,
+        hold_seconds=turns.hold_seconds,
         outage_seconds_max=turns.outage_seconds_max,
         pulse_seconds=settings.workers.pulse_seconds,
         echo=settings.stt.echo,

@@ -90,6 +90,7 @@ class Turns:
     deadline_seconds: float = key("deadline", DURATION, "30m")
     silence_seconds: float = key("silence", DURATION, "5m")
     outage_seconds_max: float = key("outage_max", DURATION, "1h")
+    hold_seconds: float = key("hold", DURATION, "2m")
     waiting_max: int = key("waiting_max", whole(1), 1000)
     queue_max: int = key("queue_max", whole(1), 10_000)
     drain_seconds: float = key("drain", DURATION, "30s")

@@ -74,6 +74,7 @@ from supervisor.core.runtime_state import RuntimeChanged
 from supervisor.core.state import Model, State
 from supervisor.core.timers import (
     Due,
+    HoldDue,
     LifeDue,
     OutageDue,
     ReadyDue,
@@ -213,6 +214,8 @@ def _due(draft: Draft, due: Due) -> None:
             time_limits.overdue(draft, due)
         case SilenceDue():
             time_limits.silent(draft, due)
+        case HoldDue():
+            questions.held_too_long(draft, due)
         case ReadyDue():
             pool.not_ready(draft, due)
         case LifeDue():

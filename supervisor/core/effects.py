@@ -67,6 +67,18 @@ class SteerTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerTurn:
+    """Deliver an answer to the attempt that holds for it; `hold` is the number it gave its question."""
+
+    who: Who
+    turn: str
+    attempt: int
+    question: str
+    hold: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Transcribe:
     """Have a clip transcribed; the result returns as Transcribed or NotTranscribed."""
 
@@ -83,7 +95,15 @@ class ForgetClip:
 
 
 Effect = (
-    StartWorker | WarmRuntime | KillWorker | BindWorker | AssignTurn | SteerTurn | Transcribe | ForgetClip
+    StartWorker
+    | WarmRuntime
+    | KillWorker
+    | BindWorker
+    | AssignTurn
+    | SteerTurn
+    | AnswerTurn
+    | Transcribe
+    | ForgetClip
 )
 
 

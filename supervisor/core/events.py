@@ -237,7 +237,11 @@ class Steered:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The attempt needs a person to answer its tool call `call`; it has ended and gives its seat back."""
+    """The attempt asks a person, about its tool call `call` if that is not empty.
+
+    It has ended and gives its seat back, unless it holds for the answer: then `hold` is the number of this
+    question among those of the attempt, from 1.
+    """
 
     who: Who
     turn: str
@@ -246,6 +250,10 @@ class Asked:
     kind: str
     text: str
     choices: tuple[str, ...]
+    hold: int = 0
+    # Cost of the attempt so far.
+    input_tokens: int = 0
+    output_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

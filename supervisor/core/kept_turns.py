@@ -3,7 +3,7 @@
 The epoch stays, because it is the same run of the same process: so every fence of a kept worker is valid.
 """
 
-from supervisor.core import admission, pool, turns
+from supervisor.core import admission, pool, questions, time_limits, turns
 from supervisor.core.decision import Draft
 from supervisor.core.effects import Done, KillWorker
 from supervisor.core.events import Recovered, WorkerKept
@@ -82,7 +82,9 @@ def _go_on(draft: Draft, session: Session, turn: Turn, kept: Kept) -> None:
     draft.state.seat_of[session.name] = kept.seat
     pool.index(draft.state, worker)
     draft.remind(draft.now + policy.pulse_seconds, LifeDue(kept.seat, kept.incarnation))
-    turns.watch(draft, session, turn)
+    time_limits.watch(draft, session, turn)
+    if turn.is_held:
+        questions.hold(draft, session, turn)
 
 
 def _offer_again(session: Session, attempt: Attempt, kept: Kept) -> None:

@@ -14,6 +14,7 @@ import heapq
 from supervisor.core.state import State, Turn
 from supervisor.core.timers import (
     Due,
+    HoldDue,
     LifeDue,
     OutageDue,
     ReadyDue,
@@ -45,6 +46,9 @@ def applies(state: State, due: Due) -> bool:
         case SilenceDue():
             turn = _turn(state, due.session, due.turn)
             return turn is not None and turn.attempt is not None and turn.attempt.number == due.attempt
+        case HoldDue():
+            turn = _turn(state, due.session, due.turn)
+            return turn is not None and turn.is_held and turn.questions == due.number
         case RetryDue():
             turn = _turn(state, due.session, due.turn)
             return turn is not None and turn.attempts == due.attempts

@@ -34,7 +34,7 @@ then comes from the probe, or after the report that it is still away.
 
 from collections.abc import Iterator
 
-from supervisor.core import backoff, turns
+from supervisor.core import backoff, time_limits, turns
 from supervisor.core.decision import Draft
 from supervisor.core.events import Failed, Frame, ModelAway
 from supervisor.core.reasons import EndReason, Reason
@@ -66,8 +66,11 @@ def refused(draft: Draft, event: Failed) -> None:
     if draft.now >= since + limit:
         _give_up(draft, session, turn, event.error, event.hint)
         return
+    if turn.is_held:
+        turns.end_hold(draft, session, turn, event.error)
+        return
     turns.leave(draft, session, turn, Reason(EndReason.MODEL_AWAY, event.error))
-    turns.pause(draft, turn)
+    time_limits.pause(draft, turn)
     until = draft.now + backoff.seconds(turn.refusals, turn.id, draft.state.policy.rest_seconds_max)
     endpoint = _holding(draft.state, turn.agent)
     if endpoint:

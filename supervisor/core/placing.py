@@ -16,7 +16,7 @@ under a strain. No turn begins while the service drains, or while the model that
 
 from collections import deque
 
-from supervisor.core import line, outages, pool, turns
+from supervisor.core import line, outages, pool, time_limits, turns
 from supervisor.core.decision import Draft
 from supervisor.core.effects import AssignTurn, BindWorker
 from supervisor.core.records import AttemptOpened, TurnJoined, TurnOpened
@@ -142,7 +142,7 @@ def open_attempt(
     draft.perform(AssignTurn(*assigned, len(turn.earlier_text), away, probe))
     for message in turns.with_words(session.waiting):
         turns.steer(draft, turn, message)
-    turns.watch(draft, session, turn)
+    time_limits.watch(draft, session, turn)
 
 
 def _bind(draft: Draft, worker: Worker, session: str) -> None:

@@ -42,6 +42,8 @@ class Policy:
     freshness_seconds: float = 3600.0
     deadline_seconds: float = 1800.0
     silence_seconds: float = 300.0
+    # How long an attempt keeps its seat while a person is asked.
+    hold_seconds: float = 120.0
     outage_seconds_max: float = 3600.0
     start_seconds: float = 30.0
     # The pulse needs no interpreter lock, so only a stopped or starved process misses it this long.

@@ -1,60 +1,126 @@
-"""Questions to a person: a question holds no seat, and its answer queues the turn again."""
+"""Questions to a person. A question is a row from the moment it is asked, and never expires.
 
-from supervisor.core import line, turns
+Two parties ask. An agent asks through its attempt, with or without a tool call that the question is about;
+the supervisor asks after a restart whether a turn is to be resumed (`Question.resumes`).
+
+An agent whose work the journal can continue ends its attempt with the question: the turn asks, holds no seat,
+and the answer queues it again. An agent that keeps its state in a process holds for the answer: the attempt
+stays open and keeps its seat, with the clocks of silence and of the turn suspended, for `[turns] hold` at
+most. An answer within that time is committed and then delivered to the attempt. Any end of the attempt before
+the answer leaves the question open: the turn asks without a seat, as if the attempt had not held.
+
+    turn with a question       left by                                      to
+    held (running)             the answer                                   running, the attempt goes on
+    held (running)             `hold` passes: the worker is killed          asking
+    held (running)             the worker ends, the service stops           asking
+    held (running)             an interrupt, or the end of the turn         the question is withdrawn
+    asking                     the answer                                   queued
+    asking                     an interrupt                                 the question is withdrawn
+
+An answer counts only for the question that is open. A turn has at most one: a worker sends its next question
+after the answer to the last one.
+"""
+
+from supervisor.core import line, pool, time_limits, turns
 from supervisor.core.decision import Draft
-from supervisor.core.effects import Done, Refused
+from supervisor.core.effects import AnswerTurn, Done, Refused
 from supervisor.core.events import AnswerArrived, Asked
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.records import QuestionAnswered, QuestionAsked
 from supervisor.core.state import Message, Question, Session, Turn
+from supervisor.core.timers import HoldDue
 
-# The supervisor's own question, and the answer that lets the turn continue.
-_GO_ON = "yes"
-_GO_ON_CHOICES = (_GO_ON, "no")
+YES, NO = "yes", "no"
+_GO_ON_CHOICES = (YES, NO)
+_LETTERS = {"y": YES, "n": NO}
+_APPROVE = "approve"
+# The end of a tool call that a person was asked about, as its agent reads it.
+_APPROVED = "approved by the user; it has not run yet"
+_DENIED = "denied by the user; it was not run"
 
 
 def asked(draft: Draft, event: Asked) -> None:
-    """The running attempt asks. A question about a call that it never began is stale."""
+    """The running attempt asks. A question about a call that it never began is stale, as is a second one."""
     found = turns.running(draft.state, event.who, event.turn, event.attempt)
-    if found is None or event.call not in found[2].calls:
+    if found is None or found[1].is_held or (event.call and event.call not in found[2].calls):
         return
-    session, turn, _ = found
-    turns.give_back(draft, event.who)
-    turn.end_attempt()
-    _ask(draft, session, turn, event.kind, event.text, event.choices, event.call)
+    session, turn, attempt = found
+    attempt.spend(event.input_tokens, event.output_tokens)
+    turn.questions += 1
+    turn.question = Question(
+        f"{turn.id}#{turn.questions}",
+        event.kind,
+        event.text,
+        event.choices,
+        event.call,
+        hold=event.hold,
+        at=draft.now,
+    )
+    _ask(draft, session, turn, turn.question)
+    if event.hold:
+        hold(draft, session, turn)
+    else:
+        turns.give_back(draft, event.who)
+        turn.end_attempt()
 
 
 def ask_to_go_on(draft: Draft, session: Session, turn: Turn) -> None:
     """Only a person may decide whether a cut off turn is resumed."""
-    text = f"The service ended while {turn.id} ran. Is it to go on?"
-    _ask(draft, session, turn, "approve", text, _GO_ON_CHOICES, call="")
-
-
-def _ask(
-    draft: Draft,
-    session: Session,
-    turn: Turn,
-    kind: str,
-    text: str,
-    choices: tuple[str, ...],
-    call: str,
-) -> None:
     turn.questions += 1
-    turn.question = Question(f"{turn.id}#{turn.questions}", kind, text, choices, call)
+    turn.question = Question(
+        f"{turn.id}#{turn.questions}",
+        _APPROVE,
+        f"The service ended while {turn.id} ran. Is it to go on?",
+        _GO_ON_CHOICES,
+        resumes=True,
+        at=draft.now,
+    )
+    _ask(draft, session, turn, turn.question)
+
+
+def _ask(draft: Draft, session: Session, turn: Turn, question: Question) -> None:
     # A turn's deadline begins again with the answer: a person may take any time.
-    turns.pause(draft, turn)
+    time_limits.pause(draft, turn)
     turn.ran_seconds, turn.content_at = 0.0, draft.now
+    attempt = turn.attempt
     draft.tell(
         session,
         QuestionAsked,
         turn=turn.id,
         attempt=turn.attempts,
-        question=turn.question.id,
+        question=question.id,
         number=turn.questions,
-        kind=kind,
-        text=text,
-        choices=choices,
-        call=call,
+        kind=question.kind,
+        text=question.text,
+        choices=question.choices,
+        call=question.call,
+        resumes=question.resumes,
+        hold=question.hold,
+        input_tokens=attempt.input_tokens if attempt else 0,
+        output_tokens=attempt.output_tokens if attempt else 0,
     )
+
+
+def hold(draft: Draft, session: Session, turn: Turn) -> None:
+    """Let the attempt keep its seat for a while. After a handoff the time begins again."""
+    due = HoldDue(session.name, turn.id, turn.questions)
+    draft.remind(draft.now + draft.state.policy.hold_seconds, due)
+
+
+def held_too_long(draft: Draft, due: HoldDue) -> None:
+    """No answer in time: the worker is killed, and its seat is free for others."""
+    session = draft.state.sessions.get(due.session)
+    turn = session.turn if session else None
+    if session is None or turn is None or turn.id != due.turn or turn.questions != due.number:
+        return
+    if not turn.is_held:
+        return
+    assert turn.attempt is not None
+    worker = draft.state.workers[turn.attempt.who.seat]
+    cause = f"no answer within {draft.state.policy.hold_seconds:.0f} s"
+    turns.end_hold(draft, session, turn, cause)
+    worker.turn, worker.away_since = None, draft.now
+    pool.kill(draft, worker, Reason(EndReason.GIVEN_BACK, cause))
 
 
 def answer_arrived(draft: Draft, event: AnswerArrived) -> None:
@@ -65,7 +131,7 @@ def answer_arrived(draft: Draft, event: AnswerArrived) -> None:
         error = f"question {event.question} is not open"
         draft.answer = Refused(error, "list what is asked with `hermesctl questions`")
         return
-    goes_on = bool(turn.question.call) or _plain(event.text) == _GO_ON
+    goes_on = not turn.question.resumes or _meant(turn.question, event.text) == YES
     note = "" if goes_on else f"{turn.id} does not go on; `hermesctl retry {turn.id}` takes it up after all"
     draft.answer = Done(turns=(turn.id,), note=note)
     answer(draft, session, turn, event.text, by=event.by)
@@ -77,21 +143,23 @@ def take_answer(draft: Draft, session: Session, message: Message) -> bool:
     A message from before the question is no answer to it. To the supervisor's own question only its choices
     are answers: any other text declines it, and is still answered as a message.
     """
-    turn = session.turn
-    if turn is None or turn.question is None or message.at < turn.content_at:
+    question = session.turn.question if session.turn else None
+    if session.turn is None or question is None or message.at < question.at:
         return False
-    is_answer = bool(turn.question.call) or _plain(message.text) in turn.question.choices
+    is_answer = not question.resumes or _meant(question, message.text) in question.choices
     taken = message.id if is_answer else ""
     if is_answer:
         line.take(draft.state, session, message)
-    answer(draft, session, turn, message.text, by=message.id, message=taken)
+    answer(draft, session, session.turn, message.text, by=message.id, message=taken)
     return is_answer
 
 
 def answer(draft: Draft, session: Session, turn: Turn, text: str, *, by: str, message: str = "") -> None:
-    """Queue the turn again for any worker; `message` is the message that was the answer."""
-    question = turn.question
+    """Let the turn continue; `message` is the message that was the answer."""
+    question, is_held = turn.question, turn.is_held
     assert question is not None
+    text = _meant(question, text)
+    is_denied = question.kind == _APPROVE and (text not in question.choices or text == NO)
     turn.question, turn.content_at = None, draft.now
     draft.tell(
         session,
@@ -105,13 +173,44 @@ def answer(draft: Draft, session: Session, turn: Turn, text: str, *, by: str, me
         call=question.call,
         by=by,
         message=message,
+        is_held=is_held,
+        result=_result(text, question.kind, is_denied) if question.call and not is_held else "",
+        is_denied=is_denied,
     )
-    if question.call or _plain(text) == _GO_ON:
+    if is_held:
+        _deliver(draft, session, turn, question, text)
+    elif not question.resumes or text == YES:
         line.join(draft.state, session.name, draft.now)
     else:
         error = "not resumed: the answer was not to go on"
         turns.fail(draft, session, turn, error, f"take it up with `hermesctl retry {turn.id}`")
 
 
-def _plain(text: str) -> str:
-    return text.strip().lower()
+def _deliver(draft: Draft, session: Session, turn: Turn, question: Question, text: str) -> None:
+    """Give the answer to the attempt that holds for it, and let its clocks run again."""
+    attempt = turn.attempt
+    assert attempt is not None
+    attempt.progress_at = draft.now
+    time_limits.run_clock(draft, session, turn)
+    if pool.current(draft.state, attempt.who) is not None:  # One that is being killed gets nothing more.
+        draft.perform(AnswerTurn(attempt.who, turn.id, attempt.number, question.id, question.hold, text))
+
+
+def _result(text: str, kind: str, is_denied: bool) -> str:
+    """Return the result of the call that a question was about.
+
+    To a request for approval any text other than a consent is a denial, and the agent reads it.
+    """
+    if kind != _APPROVE:
+        return text
+    if not is_denied:
+        return _APPROVED
+    return _DENIED if text == NO else f"{_DENIED}: {text}"
+
+
+def _meant(question: Question, text: str) -> str:
+    """Return the choice that a person means by a text, else the text as it is."""
+    plain = text.strip().lower()
+    if question.kind == _APPROVE:
+        plain = _LETTERS.get(plain, plain)
+    return next((choice for choice in question.choices if choice.lower() == plain), text)

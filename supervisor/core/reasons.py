@@ -44,6 +44,7 @@ class EndReason(StrEnum):
     # Attempts that are lost while their worker lives, or with the supervisor.
     ATTEMPT_FAILED = "attempt_failed"
     MODEL_AWAY = "model_away"
+    GIVEN_BACK = "given_back"
     SERVICE_STOPPED = "service_stopped"
     SUPERVISOR_ENDED = "supervisor_ended"
     ORPHANED = "orphaned"
@@ -79,6 +80,7 @@ _SENTENCES = {
     EndReason.KILLED_UNSTARTED: "killed before it was started",
     EndReason.ATTEMPT_FAILED: "{}",
     EndReason.MODEL_AWAY: "{}",
+    EndReason.GIVEN_BACK: "{}; the turn waits for the answer without a seat",
     EndReason.SERVICE_STOPPED: "the service was stopped",
     EndReason.SUPERVISOR_ENDED: "the supervisor ended while it ran",
     EndReason.ORPHANED: "it was left by an earlier supervisor",

@@ -240,7 +240,11 @@ class TurnSteered(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionAsked(Record):
-    """The turn waits for a person. `attempt` is the one that asked, or the lost one it is about."""
+    """The turn waits for a person. `attempt` is the one that asked, or the lost one it is about.
+
+    With `hold` the attempt goes on and holds for the answer; otherwise it has ended. `resumes`: the
+    supervisor asks whether to resume.
+    """
 
     type: ClassVar[str] = "question.asked"
     turn: str
@@ -251,15 +255,24 @@ class QuestionAsked(Record):
     text: str
     choices: tuple[str, ...]
     call: str
+    resumes: bool = False
+    hold: int = 0
+    input_tokens: int = 0  # of the attempt until now
+    output_tokens: int = 0
 
     def fields(self) -> dict[str, Any]:
         told = {"turn": self.turn, "question": self.question, "kind": self.kind}
-        return told | {"text": self.text, "choices": list(self.choices)}
+        asked = {"text": self.text, "choices": list(self.choices)}
+        return told | asked | ({"holds": True} if self.hold else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionAnswered(Record):
-    """The turn continues. `message` is the message that was the answer, if it was one."""
+    """The turn continues. `message` is the message that was the answer, if it was one.
+
+    `is_held`: the attempt that asked goes on with the answer. Otherwise `result` is the end of the tool call
+    that the question was about.
+    """
 
     type: ClassVar[str] = "question.answered"
     turn: str
@@ -271,6 +284,9 @@ class QuestionAnswered(Record):
     call: str
     by: str
     message: str = ""
+    is_held: bool = False
+    result: str = ""
+    is_denied: bool = False
 
     def fields(self) -> dict[str, Any]:
         told = {"turn": self.turn, "question": self.question, "kind": self.kind}

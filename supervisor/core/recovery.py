@@ -60,6 +60,8 @@ def _settle(draft: Draft, session: Session, turn: Turn) -> None:
             turns.close(draft, session, turn, turn.attempt.verdict, _SWEPT)
         return
     if turn.question is not None:
+        if turn.attempt is not None:
+            turns.end_hold(draft, session, turn, str(_ENDED))
         return  # it waits again, with the same question
     if turn.attempt is not None and not turns.count_loss(draft, session, turn, _ENDED):
         return
@@ -101,5 +103,7 @@ def stop_asked(draft: Draft) -> None:
     draft.answer = Done(note="stopping; what runs is taken up at the next start")
     for session in draft.state.sessions.values():
         turn = session.turn
-        if turn and turn.attempt and turn.attempt.verdict is None:
+        if turn and turn.is_held:
+            turns.end_hold(draft, session, turn, str(_STOPPED))
+        elif turn and turn.attempt and turn.attempt.verdict is None:
             turns.leave(draft, session, turn, _STOPPED)

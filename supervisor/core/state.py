@@ -8,6 +8,9 @@ from supervisor.core.policy import DEFAULT_AGENT, Policy
 from supervisor.core.reasons import Reason
 from supervisor.core.runtime_state import Runtimes
 from supervisor.core.timers import Due
+from supervisor.core.turn_ids import session_of as session_of
+from supervisor.core.turn_ids import turn_id as turn_id
+from supervisor.core.turn_ids import turn_number as turn_number
 
 
 class BusyMode(StrEnum):
@@ -131,21 +134,27 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Something a person must answer before a turn continues. `call` is the tool call that waits for it.
+    """Something a person must answer before a turn continues.
 
-    A question without a call is the supervisor's own: whether to resume.
+    While the attempt that asks is open it holds for the answer; otherwise the answer queues the turn again.
     """
 
     id: str
     kind: str
     text: str
     choices: tuple[str, ...]
-    call: str = ""
+    call: str = ""  # the tool call that it is about, if there is one
+    resumes: bool = False  # the supervisor's own question: is the turn to be resumed?
+    hold: int = 0  # the number that the attempt gave the question it holds for
+    at: float = 0.0
 
 
 @dataclass(slots=True)
 class Turn:
-    """The answer to one message, or to several together. While it asks, it has no attempt and no seat."""
+    """The answer to one message, or to several together.
+
+    While it asks, it has no attempt and no seat. One whose attempt holds for an answer is still running.
+    """
 
     id: str
     session: str
@@ -168,6 +177,11 @@ class Turn:
     attempt: Attempt | None = None
     question: Question | None = None
     questions: int = 0
+
+    @property
+    def is_held(self) -> bool:
+        """Return whether its open attempt holds for an answer."""
+        return self.attempt is not None and self.question is not None
 
     @property
     def has_begun(self) -> bool:
@@ -379,22 +393,3 @@ class State:
     def draining(self) -> bool:
         """Return whether no turn may begin, for a while or until this epoch ends."""
         return self.intake is not Intake.OPEN
-
-
-# A longer number is no turn's, and from 19 digits on SQLite cannot store it.
-_DIGITS_MAX = 18
-
-
-def turn_id(session: str, number: int) -> str:
-    return f"{session}/{number}"
-
-
-def session_of(turn: str) -> str:
-    return turn.rpartition("/")[0]
-
-
-def turn_number(turn: str) -> int:
-    """Return the number of a turn in its session; 0, which no turn has, when the text is no turn's id."""
-    number = turn.rpartition("/")[2]
-    is_number = number.isascii() and number.isdigit() and len(number) <= _DIGITS_MAX
-    return int(number) if is_number and number[0] != "0" else 0

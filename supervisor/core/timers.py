@@ -22,6 +22,15 @@ class SilenceDue:
 
 
 @dataclass(frozen=True, slots=True)
+class HoldDue:
+    """An attempt may have held for the answer to this question of its turn for too long."""
+
+    session: str
+    turn: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReadyDue:
     """A worker that is starting, or has just finished, should be ready by now."""
 
@@ -67,4 +76,4 @@ class SparesDue:
     """Time to check whether fewer spares are enough."""
 
 
-Due = TurnDue | SilenceDue | ReadyDue | LifeDue | RestDue | RetryDue | OutageDue | SparesDue
+Due = TurnDue | SilenceDue | HoldDue | ReadyDue | LifeDue | RestDue | RetryDue | OutageDue | SparesDue

@@ -8,6 +8,7 @@ interrupted turns never change again.
 | - | TurnOpened | queued | a free session has a message with text |
 | queued | AttemptOpened | running | a worker gets the turn |
 | running | AttemptLost | queued | the worker died, was stopped with the service, or found no model |
+| running | AttemptLost | asking | the attempt held for an answer and ended before it came |
 | running | QuestionAsked | asking | the agent asks a person, which ends the attempt |
 | queued | QuestionAsked | asking | the supervisor asks after a restart whether to resume |
 | asking | QuestionAnswered | queued | a person answers |
@@ -22,7 +23,7 @@ States of an attempt. A turn has at most one attempt that is open or stopped, an
 | - | AttemptOpened | open | a worker gets the turn |
 | open | AttemptStopped | stopped | it is killed for a verdict: interrupted, or failed by a limit |
 | open | AttemptLost | lost | its worker ended first, or it is put back |
-| open | QuestionAsked | asked | it asks a person |
+| open | QuestionAsked | asked | it asks a person, and does not hold for the answer |
 | open | TurnDone | done | it finished the answer |
 | open, stopped | TurnFailed | failed | it failed, or its worker is proved dead after a limit |
 | stopped | TurnInterrupted | interrupted | its worker is proved dead after an interrupt |
@@ -77,7 +78,6 @@ from supervisor.core.state import (
     Who,
     Worker,
 )
-from supervisor.core.timers import SilenceDue, TurnDue
 
 _UNPROVED = "it is not proved that nothing of it is left"
 # Messages that a worker buffers for its agent, and their characters: more would only fill its link.
@@ -105,26 +105,6 @@ def _work_of(state: State, worker: Worker) -> tuple[Session, Turn, Attempt] | No
     turn = session.turn if session else None
     attempt = turn.attempt if turn else None
     return (session, turn, attempt) if session and turn and attempt else None
-
-
-def watch(draft: Draft, session: Session, turn: Turn) -> None:
-    """Start the clocks: that of the turn with its first attempt in this epoch, that of silence now."""
-    assert turn.attempt is not None
-    policy = draft.state.policy
-    turn.attempt.progress_at = draft.now
-    if turn.started_at is None:
-        turn.started_at = draft.now
-        due = TurnDue(session.name, turn.id, turn.pauses)
-        draft.remind(draft.now + policy.deadline_seconds - turn.ran_seconds, due)
-    silence = SilenceDue(session.name, turn.id, turn.attempts)
-    draft.remind(draft.now + policy.silence_seconds, silence)
-
-
-def pause(draft: Draft, turn: Turn) -> None:
-    """Suspend the clock of the turn until its next attempt."""
-    if turn.started_at is not None:
-        turn.ran_seconds += draft.now - turn.started_at
-    turn.started_at, turn.pauses = None, turn.pauses + 1
 
 
 def with_words(waiting: Iterable[Message]) -> Iterator[Message]:
@@ -263,10 +243,13 @@ def interrupt(draft: Draft, session: Session, by: str) -> str | None:
 
 
 def stop(draft: Draft, session: Session, turn: Turn, verdict: Verdict, why: Reason) -> None:
-    """End the running attempt by killing its cell. The turn closes when the proof has come."""
+    """End the running attempt by killing its cell. The turn closes when the proof has come.
+
+    A question that it holds for is withdrawn at once.
+    """
     attempt = turn.attempt
     assert attempt is not None
-    attempt.verdict = verdict
+    attempt.verdict, turn.question = verdict, None
     draft.note(session, AttemptStopped, turn=turn.id, attempt=attempt.number, verdict=verdict)
     pool.kill(draft, draft.state.workers[attempt.who.seat], why)
 
@@ -313,8 +296,13 @@ def _worker_stuck(draft: Draft, worker: Worker, event: WorkerStuck) -> None:
 
 
 def lose(draft: Draft, session: Session, turn: Turn, reason: Reason) -> None:
-    """The attempt is gone without an answer: try again, before others who have not begun."""
-    if count_loss(draft, session, turn, reason):
+    """The attempt is gone without an answer: try again, before others who have not begun.
+
+    One that held for an answer is not tried again before the answer comes.
+    """
+    if turn.is_held:
+        end_hold(draft, session, turn, str(reason))
+    elif count_loss(draft, session, turn, reason):
         backoff.again(draft, session, turn)
 
 
@@ -337,6 +325,12 @@ def count_loss(draft: Draft, session: Session, turn: Turn, reason: Reason) -> bo
 def leave(draft: Draft, session: Session, turn: Turn, reason: Reason) -> None:
     """Put the turn back, for a later life or until its model is back. Not its fault: it weighs nothing."""
     _put_back(draft, session, turn, reason, turn.losses)
+
+
+def end_hold(draft: Draft, session: Session, turn: Turn, cause: str) -> None:
+    """The attempt no longer holds for its answer: the turn asks without a seat. A person may take any time,
+    so it weighs nothing."""
+    leave(draft, session, turn, Reason(EndReason.GIVEN_BACK, cause))
 
 
 def _put_back(draft: Draft, session: Session, turn: Turn, reason: Reason, losses: int) -> None:

@@ -25,6 +25,10 @@ ATTEMPTS = "SELECT number, state FROM attempts WHERE turn = ? AND number < ? ORD
 TOOLS = """
     SELECT call, name, arguments, repeat, state, result, ok, "offset" FROM tool_calls
     WHERE turn = ? AND attempt = ? ORDER BY position DESC"""
+# The supervisor's own questions are none of the agent's.
+ANSWERS = """
+    SELECT kind, text, answer, call, attempt FROM questions INDEXED BY questions_by_turn
+    WHERE turn = ? AND state = 'answered' AND NOT resumes ORDER BY number DESC"""
 TOOLS_COUNTED = "SELECT count(*) AS number FROM tool_calls WHERE turn = ? AND attempt = ?"
 
 # Attempts that were ended from outside, by the state of their turn.
@@ -58,6 +62,17 @@ class AttemptPast:
     text: str
     tools: tuple[ToolPast, ...]
     cut: Cut
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPast:
+    """A question of a turn and its answer; `attempt` asked it, about the tool call `call` if that is set."""
+
+    kind: str
+    text: str
+    answer: str
+    call: str
+    attempt: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +112,20 @@ def history(
 def tried(rows: Rows, turn: str, before_attempt: int, bytes_max: int) -> tuple[AttemptPast, ...]:
     """Return the earlier attempts at a turn: their text, their tool calls, and how they ended."""
     return told_within(bytes_max, lambda budget: _tried(rows, turn, before_attempt, budget))
+
+
+def answers(rows: Rows, turn: str, bytes_max: int) -> tuple[AnswerPast, ...]:
+    """Return the newest answered questions of a turn, oldest first. A question is whole or left out."""
+    budget, told = Budget(bytes_max), deque[AnswerPast]()
+
+    def enough(row: Row) -> bool:
+        budget.spend(row["kind"], row["text"], row["answer"], row["call"])
+        if not budget.was_cut:
+            told.appendleft(AnswerPast(*row))
+        return budget.was_cut
+
+    rows.some(ANSWERS, (turn,), enough)
+    return tuple(told)
 
 
 def _tried(rows: Rows, turn: str, before_attempt: int, budget: Budget) -> tuple[AttemptPast, ...]:

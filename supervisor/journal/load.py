@@ -60,8 +60,8 @@ OPEN_CALLS = f"""
         ON turn = listed.value ->> 0 AND attempt = listed.value ->> 1
     WHERE state = 'started'"""
 QUESTIONS = f"""
-    SELECT turn, questions.id, kind, text, choices, call {_LISTED} questions INDEXED BY questions_open
-        ON turn = listed.value
+    SELECT turn, questions.id, kind, text, choices, call, resumes, hold, at
+    {_LISTED} questions INDEXED BY questions_open ON turn = listed.value
     WHERE state = 'open'"""
 QUESTIONS_ASKED = f"""
     SELECT turn, count(*) AS number {_LISTED} questions INDEXED BY questions_by_turn ON turn = listed.value
@@ -187,7 +187,16 @@ def _verdict(row: Row) -> Verdict | None:
 
 
 def _question(row: Row) -> Question:
-    return Question(row["id"], row["kind"], row["text"], tuple(json.loads(row["choices"])), row["call"])
+    return Question(
+        row["id"],
+        row["kind"],
+        row["text"],
+        tuple(json.loads(row["choices"])),
+        row["call"],
+        bool(row["resumes"]),
+        row["hold"],
+        row["at"],
+    )
 
 
 def _message(row: Row) -> Message:

@@ -11,7 +11,7 @@ from typing import Any
 
 from supervisor.core.events import Known
 from supervisor.core.state import session_of, turn_number
-from supervisor.journal.history import AttemptPast, TurnPast, history, tried
+from supervisor.journal.history import AnswerPast, AttemptPast, TurnPast, answers, history, tried
 from supervisor.journal.load import TAKEN
 from supervisor.journal.rows import Rows
 
@@ -123,6 +123,10 @@ class Reads:
     def tried(self, turn: str, before_attempt: int, bytes_max: int) -> tuple[AttemptPast, ...]:
         """Return the earlier attempts of an open turn."""
         return tried(self._rows, turn, before_attempt, bytes_max)
+
+    def answers(self, turn: str, bytes_max: int) -> tuple[AnswerPast, ...]:
+        """Return the newest answered questions of an open turn that fit the limit, oldest first."""
+        return answers(self._rows, turn, bytes_max)
 
     def turn_story(self, turn: str) -> dict[str, Any] | None:
         """Return a turn with its messages, attempts and tool calls, without their texts."""

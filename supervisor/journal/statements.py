@@ -204,6 +204,7 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
                    verdict_error = :verdict_error, verdict_hint = :verdict_hint
                WHERE turn = :turn AND number = :attempt AND state = 'open'""",
         ),
+        _QUESTION_WITHDRAWN,
     ),
     # An event only: stuck processes are not durable state.
     AttemptStuck: (),
@@ -216,7 +217,9 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
         ),
         Write(
             "turn.queued",
-            f"""UPDATE turns SET state = 'queued', losses = :losses
+            f"""UPDATE turns SET losses = :losses,
+                   state = iif(EXISTS (SELECT 1 FROM questions WHERE turn = :turn AND state = 'open'),
+                       'asking', 'queued')
                WHERE {_THE_TURN} AND state = 'running' AND attempts = :attempt
                    AND losses <= :losses""",
         ),
@@ -261,30 +264,33 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
                 WHERE {_OPEN_ATTEMPT}""",
         ),
     ),
-    # The supervisor's own question follows a lost attempt, an agent's ends the open one.
+    # The supervisor's own question follows a lost attempt; an agent's ends the open one, or is held by it.
     QuestionAsked: (
         Write(
             "turn.asking",
-            f"""UPDATE turns SET state = 'asking', content_at = :at
-               WHERE {_THE_TURN} AND attempts = :attempt
-                   AND state = CASE :call WHEN '' THEN 'queued' ELSE 'running' END""",
+            f"""UPDATE turns SET content_at = :at, state = iif(:hold, 'running', 'asking')
+               WHERE {_THE_TURN} AND attempts = :attempt AND state = iif(:resumes, 'queued', 'running')
+                   AND :resumes <> EXISTS (SELECT 1 FROM attempts
+                       WHERE turn = :turn AND number = :attempt AND state = 'open')""",
         ),
         Sweep(
-            """UPDATE attempts SET state = 'asked', ended_at = :at
+            """UPDATE attempts SET input_tokens = :input_tokens, output_tokens = :output_tokens,
+                   state = iif(:hold, 'open', 'asked'), ended_at = iif(:hold, NULL, :at)
                WHERE turn = :turn AND number = :attempt AND state = 'open'"""
         ),
         Write(
             "question.asked",
             """INSERT INTO questions
-                   (id, session, turn, attempt, number, kind, text, choices, call, state, at)
+                   (id, session, turn, attempt, number, kind, text, choices, call, resumes, hold, state, at)
                SELECT :question, :session, :turn, :attempt, :number, :kind, :text, :choices_json, :call,
-                   'open', :at
+                   :resumes, :hold, 'open', :at
                WHERE :call = '' OR EXISTS (SELECT 1 FROM tool_calls
                    WHERE turn = :turn AND attempt = :attempt AND call = :call AND state = 'started')""",
         ),
         Sweep(
             """UPDATE tool_calls SET state = 'unknown'
-               WHERE turn = :turn AND attempt = :attempt AND call <> :call AND state = 'started'"""
+               WHERE turn = :turn AND attempt = :attempt AND call <> :call AND state = 'started'
+                   AND NOT :hold"""
         ),
     ),
     QuestionAnswered: (
@@ -295,12 +301,15 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
         ),
         Write(
             "turn.answered",
-            f"""UPDATE turns SET state = 'queued', content_at = :at
-               WHERE {_THE_TURN} AND state = 'asking' AND attempts = :attempt""",
+            f"""UPDATE turns SET state = iif(:is_held, 'running', 'queued'), content_at = :at
+               WHERE {_THE_TURN} AND attempts = :attempt AND state = iif(:is_held, 'running', 'asking')
+                   AND :is_held = EXISTS (SELECT 1 FROM attempts
+                       WHERE turn = :turn AND number = :attempt AND state = 'open')""",
         ),
         Sweep(
-            """UPDATE tool_calls SET state = 'finished', ok = 1, ms = 0, result = :text
-               WHERE turn = :turn AND attempt = :attempt AND call = :call AND state = 'started'"""
+            """UPDATE tool_calls SET state = 'finished', ok = NOT :is_denied, ms = 0, result = :result
+               WHERE turn = :turn AND attempt = :attempt AND call = :call AND state = 'started'
+                   AND NOT :is_held"""
         ),
         Sweep(
             """UPDATE messages SET state = 'taken', turn = :turn
@@ -321,6 +330,7 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
                WHERE turn = :turn AND number = :attempt AND state = 'open'""",
         ),
         _CALLS_UNKNOWN,
+        _QUESTION_WITHDRAWN,
         Sweep("DELETE FROM texts WHERE turn = :turn AND attempt = :attempt"),
         Sweep("UPDATE tallies SET number = number + 1 WHERE what = 'done'"),
     ),

@@ -27,12 +27,12 @@ from supervisor.config.derived import secrets
 from supervisor.config.live import Live
 from supervisor.config.model_settings import models_of
 from supervisor.containment import Containment, Fault
-from supervisor.core.effects import AssignTurn, BindWorker, SteerTurn
+from supervisor.core.effects import AnswerTurn, AssignTurn, BindWorker, SteerTurn
 from supervisor.core.events import Event, Failed, WorkerReady, WorkerUnreachable
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import Who
 from supervisor.journal.budget import Budget, told_within
-from supervisor.journal.history import AttemptPast, ToolPast, TurnPast
+from supervisor.journal.history import AnswerPast, AttemptPast, ToolPast, TurnPast
 from supervisor.workers import isolation_sessions
 
 _MIB = 1024 * 1024
@@ -43,6 +43,8 @@ TRIED_BYTES_MAX = 2 * _MIB
 # Earlier turns: some hundred thousand tokens, more than most models read.
 HISTORY_BYTES_MAX = _MIB
 HISTORY_TURNS_MAX = 200
+# Answered questions of this turn. One that is left out is asked again.
+ANSWERS_BYTES_MAX = _MIB // 4
 
 _TOOL_CLASSES: dict[str, wire.ToolClass] = {"pure": "pure", "idempotent": "idempotent", "unsafe": "unsafe"}
 
@@ -59,6 +61,7 @@ class Workspaces(Protocol):
 class TurnSender(Protocol):
     def assign(self, effect: AssignTurn) -> None: ...
     def steer(self, effect: SteerTurn) -> None: ...
+    def answer(self, effect: AnswerTurn) -> None: ...
 
 
 class Assignment:
@@ -78,6 +81,7 @@ class Assignment:
         self._bind = contain.around("worker", self._make_and_put, self._not_bound)
         self._send_assign = contain.around("turn", router.assign, self._not_assigned)
         self._send_steer = contain.around("turn", router.steer, _not_steered)
+        self._send_answer = contain.around("turn", router.answer, self._not_answered)
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[Who, list[Callable[[], None]]] = {}  # of workers that are being bound
 
@@ -112,6 +116,10 @@ class Assignment:
     def steer(self, effect: SteerTurn) -> None:
         self._when_bound(effect.who, lambda: self._send_steer(effect))
 
+    def answer(self, effect: AnswerTurn) -> None:
+        """An attempt that has asked is bound."""
+        self._send_answer(effect)
+
     def _when_bound(self, who: Who, send: Callable[[], None]) -> None:
         waiting = self._waiting.get(who)
         if waiting is None:
@@ -125,6 +133,10 @@ class Assignment:
         self._post(Failed(effect.who, effect.turn, effect.attempt, error, fault.hint, again=False))
         self._post(WorkerReady(effect.who))
 
+    def _not_answered(self, fault: Fault, effect: AnswerTurn) -> None:
+        """The attempt would wait for ever: another one gets the answer with its Assign."""
+        self._post(WorkerUnreachable(effect.who, Reason(EndReason.NOT_READING)))
+
 
 def _not_steered(fault: Fault, effect: SteerTurn) -> None:
     """A message that is not offered to the running turn waits for the next one."""
@@ -137,6 +149,7 @@ class Past(Protocol):
         self, session: str, before_turn: int, turns_max: int, bytes_max: int
     ) -> Sequence[TurnPast]: ...
     def tried(self, turn: str, before_attempt: int, bytes_max: int) -> Sequence[AttemptPast]: ...
+    def answers(self, turn: str, bytes_max: int) -> Sequence[AnswerPast]: ...
 
 
 class AssignBuilder:
@@ -164,6 +177,7 @@ class AssignBuilder:
             history=self._history(effect.session, number),
             tried=self._tried(effect),
             offset=effect.offset,
+            answers=self._answers(effect),
             secrets=secrets(settings, effect.agent, os.environ),
         )
 
@@ -177,6 +191,11 @@ class AssignBuilder:
         if effect.attempt == 1:
             return ()
         return tuple(map(_attempt, self._past.tried(effect.turn, effect.attempt, TRIED_BYTES_MAX)))
+
+    def _answers(self, effect: AssignTurn) -> tuple[wire.PastAnswer, ...]:
+        if effect.attempt == 1:
+            return ()
+        return tuple(map(_answer, self._past.answers(effect.turn, ANSWERS_BYTES_MAX)))
 
 
 def _models(found: tuple[wire.ModelEndpoint, ...], effect: AssignTurn) -> tuple[wire.ModelEndpoint, ...]:
@@ -203,6 +222,10 @@ def _messages(effect: AssignTurn) -> tuple[wire.TurnMessage, ...]:
 
 def _attempt(past: AttemptPast) -> wire.PastAttempt:
     return wire.PastAttempt(past.text, tuple(map(_tool, past.tools)), past.cut)
+
+
+def _answer(past: AnswerPast) -> wire.PastAnswer:
+    return wire.PastAnswer(past.kind, past.text, past.answer, past.call, past.attempt)
 
 
 def _tool(past: ToolPast) -> wire.ToolTrace:

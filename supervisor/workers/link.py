@@ -15,7 +15,7 @@ from ipc.channel import MESSAGE_BOUNDS, Channel, HandedChannel
 from ipc.codec import FRAME_BYTES_MAX, encode
 from ipc.message_parts import Part
 from ipc.zmtp import Bounds, Sent
-from supervisor.core.effects import AssignTurn, SteerTurn
+from supervisor.core.effects import AnswerTurn, AssignTurn, SteerTurn
 from supervisor.core.events import Event, TextStreamed, WorkerUnreachable
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import Who
@@ -165,6 +165,10 @@ class Links:
 
     def steer(self, effect: SteerTurn) -> None:
         self.send(effect.who, wire.Steer(effect.turn, effect.attempt, effect.message, effect.text))
+
+    def answer(self, effect: AnswerTurn) -> None:
+        fence = effect.turn, effect.attempt, effect.question, effect.hold
+        self.send(effect.who, wire.Answered(*fence, effect.text))
 
     def send(self, who: Who, message: wire.ToWorker) -> None:
         line = self.of.get(who.incarnation)

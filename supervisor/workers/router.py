@@ -107,6 +107,7 @@ class Router:
         # Nothing is added to them here: called without a step in between.
         self.assign = self._links.assign
         self.steer = self._links.steer
+        self.answer = self._links.answer
         self._undecided: dict[Who, list[Words]] = {}
         self._flush: asyncio.TimerHandle | None = None
         # Stale frames that reached no decision: of dead workers, or seen before.

@@ -41,7 +41,17 @@ _PROCESSES = (
     "beats",
     "unreachable",
 )
-_FRAMES = ("speaks", "begins_tool", "ends_tool", "notes", "takes_in", "asks", "passes_over")
+_FRAMES = (
+    "speaks",
+    "begins_tool",
+    "ends_tool",
+    "notes",
+    "takes_in",
+    "asks",
+    "holds",
+    "asks_without_call",
+    "passes_over",
+)
 _ENDINGS = ("finishes", "fails", "cannot_ask")
 _HOUSE = ("model_is", "runtime_is", "crash", "restart_in_place", "stops", "passes", "scales", "host_has")
 _SETTINGS = ("agents_are", "endpoints_are")
@@ -140,7 +150,9 @@ def _words(thing: Any) -> str:
 # Values that go without saying: "stop" is the ordinary end of an answer.
 _UNSAID: tuple[Any, ...] = ("", None, (), "stop")
 # Counts that are told once there is something to count.
-_UNSAID_AS_ZERO = ("offset", "earlier_length", "input_tokens", "output_tokens")
+_UNSAID_AS_ZERO = (
+    "offset", "earlier_length", "input_tokens", "output_tokens", "resumes", "hold", "is_held", "is_denied",
+)  # fmt: skip
 
 
 def _fields(thing: Any, hidden: tuple[str, ...]) -> str:

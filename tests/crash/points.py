@@ -29,6 +29,7 @@ ACT_OF = {
     effects.BindWorker: "Assignment.bind",
     effects.AssignTurn: "Assignment.assign",
     effects.SteerTurn: "Assignment.steer",
+    effects.AnswerTurn: "Assignment.answer",
     effects.Transcribe: "Transcription.transcribe",
     effects.ForgetClip: "Transcription.forget",
 }

@@ -110,6 +110,14 @@ def refused(session: str) -> Play:
     yield ended(1)
 
 
+def held(session: str) -> Play:
+    """The attempt holds for the answer, or a later one gets it."""
+    yield Submit(session, "say hold finish", "first")
+    yield has("question.asked")
+    yield Respond(f"{session}/1#1", "y", "audience")
+    yield has("turn.done")
+
+
 def asked(session: str) -> Play:
     """Answered by a command, then by a plain message, then not at all."""
     yield Submit(session, "say ask finish", "first")
@@ -185,6 +193,7 @@ _TYPED = (
     failed,
     refused,
     asked,
+    held,
     read,
 )
 _SPOKEN = (spoken, spoken_over, unheard, unwanted)

@@ -1,9 +1,10 @@
 """A process room of puppets: workers that live inside the supervisor's process and die with it.
 
 A puppet speaks the real protocol over the real socket. It does what the first message of its turn says, verb
-by verb: `say`, `tool`, `open` (a tool call without an end), `steer` (waits to be steered), `wait` (for ever),
-`ask` (once), `die` (in the first attempt), `perish` (in every attempt), `finish`, `fail`; and once it has
-finished, `linger` (is not ready for another turn before some puppet rings) and `ring`.
+by verb: `say`, `tool`, `open` (a tool call without an end), `hold` (asks and holds for the answer), `steer`
+(waits to be steered), `wait` (for ever), `ask` (once), `die` (in the first attempt), `perish` (in every
+attempt), `finish`, `fail`; and once it has finished, `linger` (is not ready for another turn before some
+puppet rings) and `ring`.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from ipc.channel import connected_pair
 from ipc.codec import Decoder
 from ipc.messages import (
     Ack,
+    Answered,
     Asked,
     Assign,
     Delta,
@@ -137,12 +139,14 @@ class Puppet:
         self._socket = wire.line(line, self._receive)
         self._outbox = Outbox(self._socket.send, failed=lambda sent: None)
         self._steers: asyncio.Queue[Steer] = asyncio.Queue()
+        self._answers: asyncio.Queue[Answered] = asyncio.Queue()
         self._running: asyncio.Task[None] | None = None
         self._acts: dict[str, Any] = {
             "say": self._say,
             "tool": self._tool,
             "open": self._open,
             "ask": self._ask,
+            "hold": self._hold,
             "steer": self._be_steered,
             "wait": self._wait,
             "die": self._die_once,
@@ -169,10 +173,12 @@ class Puppet:
                 self._outbox.acknowledge(frame)
             case Assign() as assign:
                 # Now, not when the task begins: a Steer may follow at once.
-                self._steers = asyncio.Queue()
+                self._steers, self._answers = asyncio.Queue(), asyncio.Queue()
                 self._running = asyncio.get_running_loop().create_task(self._play(assign))
             case Steer() as steer:
                 self._steers.put_nowait(steer)
+            case Answered() as answered:
+                self._answers.put_nowait(answered)
 
     async def _play(self, assign: Assign) -> None:
         self._said = ""
@@ -215,6 +221,13 @@ class Puppet:
         await self._open(assign, number)
         self._outbox.post(Asked(assign.turn, assign.attempt, call, "clarify", "Which one?", ("a", "b")))
         return True
+
+    async def _hold(self, assign: Assign, number: int) -> None:
+        """Asks and holds for the answer, unless the turn has it."""
+        if not assign.answers:
+            self._outbox.post(Asked(assign.turn, assign.attempt, "", "approve", "May I?", ("yes", "no"), 1))
+            answered = await self._answers.get()
+            assert (answered.hold, answered.text) == (1, "yes")
 
     async def _be_steered(self, assign: Assign, number: int) -> None:
         """Unless an earlier attempt was."""

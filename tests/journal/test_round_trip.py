@@ -140,7 +140,9 @@ def test_a_question_and_its_count_survive_a_restart(tmp_path: Path) -> None:
     assert life.records == []
     turn = life.state.sessions["s"].turn
     assert turn is not None
-    assert turn.question == Question("s/1#1", "clarify", "Which?", ("a", "b"), "c1")
+    asked_at = turn.question.at if turn.question else 0.0
+    assert turn.question == Question("s/1#1", "clarify", "Which?", ("a", "b"), "c1", at=asked_at)
+    assert asked_at == turn.content_at
     assert listed(again.tables.questions("", 10), "question") == ["s/1#1"]
     life.ready(0)
     life.say("m2", "the second", BusyMode.INTERRUPT)

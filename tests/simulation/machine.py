@@ -68,6 +68,7 @@ POLICIES = st.builds(
     deadline_seconds=st.just(100.0),
     # Not a whole number, as a person may write it: sums of such times are rounded.
     silence_seconds=st.just(30.3),
+    hold_seconds=st.sampled_from([3.3, 40.0]),
     start_seconds=st.just(10.1),
     pulse_seconds=st.just(5.7),
     rest_seconds_max=st.just(4.0),
@@ -165,6 +166,15 @@ class Cruelty(People):
     @rule(data=st.data())
     def asks(self, data: st.DataObject) -> None:
         self.world.asks(data.draw(st.sampled_from(self._jobs())), "which?", "this", "that")
+
+    @precondition(lambda self: self._jobs())
+    @rule(data=st.data(), kind=st.sampled_from(["clarify", "approve"]), is_held=st.booleans())
+    def asks_without_a_call(self, data: st.DataObject, kind: str, is_held: bool) -> None:
+        turn = data.draw(st.sampled_from(self._jobs()))
+        if is_held:
+            self.world.holds(turn, "may I?", "yes", "no", kind=kind, number=len(self.world.steps))
+        else:
+            self.world.asks_without_call(turn, "may I?", "yes", "no", kind=kind)
 
     @precondition(lambda self: any(each.offers for each in self._processes()))
     @rule(data=st.data())
@@ -361,6 +371,8 @@ def _frames(who: Who, turn: str, attempt: int) -> list[Any]:
         Noted(who, turn, attempt),
         Steered(who, turn, attempt, "m1"),
         Asked(who, turn, attempt, "c0", "clarify", "which?", ()),
+        Asked(who, turn, attempt, "c0", "approve", "run it?", ("yes", "no"), 7),
+        Asked(who, turn, attempt, "", "clarify", "which?", (), 8, 17, 4),
         Finished(who, turn, attempt, "answer", 7, 3),
         Failed(who, turn, attempt, "no luck", "try later", True, 13, 2),
         Failed(who, turn, attempt, "no luck", "try later", False),

@@ -11,7 +11,7 @@ import msgspec
 from ipc import messages as wire
 from ipc.errors import PlaceError
 from supervisor.containment import Containment
-from supervisor.core.effects import AssignTurn, BindWorker, SteerTurn
+from supervisor.core.effects import AnswerTurn, AssignTurn, BindWorker, SteerTurn
 from supervisor.core.events import Event, Failed, WorkerReady, WorkerUnreachable
 from supervisor.core.state import Who
 from supervisor.workers.assignment import Assignment, _models
@@ -26,7 +26,7 @@ class Stage:
     """The rooms around an assignment; `done` says that a workspace is in its cell."""
 
     def __init__(self, fault: Exception | None = None) -> None:
-        self.sent: list[AssignTurn | SteerTurn] = []
+        self.sent: list[AssignTurn | SteerTurn | AnswerTurn] = []
         self.posted: list[Event] = []
         self.contained: list[str] = []
         self.is_broken = False
@@ -53,6 +53,11 @@ class Stage:
         self.done = done
 
     def assign(self, effect: AssignTurn) -> None:
+        if self.is_broken:
+            raise ValueError
+        self.sent.append(effect)
+
+    def answer(self, effect: AnswerTurn) -> None:
         if self.is_broken:
             raise ValueError
         self.sent.append(effect)

@@ -59,7 +59,9 @@ def test_a_question_ends_the_attempt_once_its_call_is_written_down(fake: FakeMod
     started, asked = play(fake, COLOUR)
     assert isinstance(started, ToolStarted)
     assert (started.name, started.repeat) == ("ask", "pure")
-    assert asked == Asked("s/1", 1, started.call, "clarify", "Which colour?", ("red", "blue"))
+    assert isinstance(asked, Asked)
+    choices = ("red", "blue")
+    assert asked == Asked("s/1", 1, started.call, "clarify", "Which colour?", choices, usage=asked.usage)
     assert len(fake.requests()) == 1
 
 

@@ -9,12 +9,14 @@ from collections.abc import Callable
 import pytest
 
 from ipc.messages import (
+    Answered,
     Asked,
     Assign,
     Delta,
     Failed,
     Finished,
     Noted,
+    PastAnswer,
     PastAttempt,
     PastTurn,
     Steer,
@@ -178,31 +180,33 @@ def test_what_ends_the_attempt_cannot_be_caught_by_the_agent() -> None:
     assert "grew past" in end.error
 
 
-def test_a_question_ends_the_attempt_and_its_answer_is_found_by_the_next() -> None:
+def test_a_question_holds_the_attempt_and_its_answer_is_found_by_the_next() -> None:
     def act(context: Context) -> None:
         context.say(context.ask("Which colour?", ["red", "blue"]))
+        context.say(f" {context.approve('Paint it?')}")
 
     async def scene() -> Desk:
         desk = Desk()
-
-        async def answer(attempt: Attempt) -> str:
-            host = Host(attempt)
-            threading.Thread(target=abandoned, args=(act, Context(host)), daemon=True).start()
-            try:
-                return await host.ending
-            finally:
-                host.close()
-
-        await Attempt(assign(NOWHERE), desk.outbox).run(answer)
+        attempt = Attempt(assign(NOWHERE), desk.outbox)
+        running = asyncio.create_task(attempt.run(lambda attempt: in_thread(attempt, act, [])))
+        await desk.until(lambda: desk.kinds() == ["Asked"])
+        attempt.answered(Answered("s/1", 1, "s/1#1", 1, "blue"))
+        await desk.until(lambda: desk.kinds()[-1] == "Asked" and len(desk.frames) > 1)
+        attempt.answered(Answered("s/1", 1, "s/1#2", 2, "no"))
+        await running
         return desk
 
-    started, asked = asyncio.run(scene()).frames
-    assert isinstance(started, ToolStarted)
-    assert asked == Asked("s/1", 1, started.call, "clarify", "Which colour?", ("red", "blue"))
+    desk = asyncio.run(scene())
+    asked = [frame for frame in desk.frames if isinstance(frame, Asked)]
+    assert asked == [
+        Asked("s/1", 1, "", "clarify", "Which colour?", ("red", "blue"), hold=1),
+        Asked("s/1", 1, "", "approve", "Paint it?", ("yes", "no"), hold=2),
+    ]
+    assert desk.last() == Finished("s/1", 1, "blue False")
 
-    trace = ToolTrace(started.call, started.name, started.arguments, "pure", "blue", True)
-    desk, _ = play(act, assign(NOWHERE, attempt=2, tried=(PastAttempt("", (trace,)),)))
-    assert desk.last() == Finished("s/1", 2, "blue")
+    answers = (PastAnswer("clarify", "Which colour?", "blue"), PastAnswer("approve", "Paint it?", "yes"))
+    desk, _ = play(act, assign(NOWHERE, attempt=2, answers=answers))
+    assert desk.last() == Finished("s/1", 2, "blue True")
 
 
 def test_the_past_is_there_with_its_tools() -> None:

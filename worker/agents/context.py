@@ -26,26 +26,23 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn, TypeVar, get_args
+from typing import Any, NoReturn, TypeVar, get_args
 
 from ipc.bounds import NAME_CHARACTERS_MAX, SENTENCE_CHARACTERS_MAX, TEXT_CHARACTERS_MAX
 from ipc.errors import WireError
 from ipc.message_parts import Cut
-from ipc.messages import Assign, PastAttempt, PastTurn, ToolClass, ToolTrace, Usage
+from ipc.messages import Assign, PastAttempt, PastTurn, QuestionKind, ToolClass, ToolTrace, Usage
 from worker.attempt import Attempt, result_text
 from worker.errors import AttemptError, HumanNeeded
 from worker.tools import Report
 
 _Result = TypeVar("_Result")
-QuestionKind = Literal["clarify", "approve"]
 
-# The tool call under which a question is recorded.
-_ASK = "ask"
 _CHOICES_MAX = 20
 _TOKENS_MAX = 10**12
 # Answers that approve; any other one denies.
-_YES = frozenset({"approve", "approved", "yes", "y", "ok"})
-_APPROVAL_CHOICES = ("approve", "deny")
+_YES = frozenset({"yes", "y"})
+_APPROVAL_CHOICES = ("yes", "no")
 
 
 class ContextClosed(RuntimeError):
@@ -152,16 +149,8 @@ class Host:
         await self._attempt.end_tool(call, Report(result_text(result), ok), time.monotonic() - began)
 
     async def question(self, kind: QuestionKind, text: str, choices: tuple[str, ...]) -> str:
-        """Returns the answer; the same question asked again in a turn has the same answer."""
-        arguments = json.dumps({"kind": kind, "question": text, "choices": choices}, ensure_ascii=False)
-        for past in self.assign.tried:
-            for tool in past.tools:
-                if (tool.name, tool.arguments) == (_ASK, arguments) and tool.result is not None:
-                    return tool.result
-        self._calls_made += 1
-        call = f"call_{self.assign.attempt}_{self._calls_made}"
-        await self._attempt.begin_tool(_ASK, "pure", call, arguments)
-        raise HumanNeeded(call, text, choices)
+        """Returns the answer. The attempt holds for it; the same question of a later attempt has the same."""
+        return await self._attempt.question(kind, text, choices, holds=True)
 
     async def steers(self) -> list[str]:
         return await self._attempt.take_steers()
