@@ -105,6 +105,8 @@ def options_of(agent: Agent, file: Path | None, instructions: str) -> dict[str, 
     # For the cell and the runtime only; endpoints, servers and values of secrets travel beside it.
     for option in ("sandbox", "python", "model", "fallback", "mcp"):
         options.pop(option, None)
+    if agent.kind != "acp":
+        del options["env_from"]
     if options.pop("path"):
         options["path"] = code_folders(file, agent)
     both = [text for text in (agent.instructions, instructions) if text]

@@ -370,37 +370,11 @@ class Ticked:
 
 
 Frame = TextStreamed | ToolStarted | ToolFinished | Noted | Steered | Finished | Failed
-Event = (
-    Recovered
-    | TextArrived
-    | VoiceArrived
-    | Transcribed
-    | NotTranscribed
-    | InterruptAsked
-    | DropAsked
-    | ResumeAsked
-    | EventsSeen
-    | AnswerArrived
-    | Asked
-    | WorkerStarted
-    | WorkerDied
-    | WorkerStuck
-    | WorkerReady
-    | WorkerAlive
-    | WorkerKept
-    | WorkerUnreachable
-    | Frame
-    | ModelAway
-    | ModelChanged
-    | RuntimeChanged
-    | DrainAsked
-    | UndrainAsked
-    | PolicyChanged
-    | RenewalAsked
-    | ScaleAsked
-    | HostRead
-    | StopAsked
-    | HandOverAsked
-    | StoodStill
-    | Ticked
+_OfPeople = TextArrived | VoiceArrived | InterruptAsked | DropAsked | ResumeAsked | EventsSeen | AnswerArrived
+_OfWorkers = (
+    WorkerStarted | WorkerDied | WorkerStuck | WorkerReady | WorkerAlive | WorkerKept | WorkerUnreachable
 )
+_OfServices = Transcribed | NotTranscribed | ModelChanged | RuntimeChanged
+_OfSettings = DrainAsked | UndrainAsked | PolicyChanged | RenewalAsked | ScaleAsked
+_OfHost = Recovered | HostRead | StopAsked | HandOverAsked | StoodStill | Ticked
+Event = _OfPeople | Frame | Asked | ModelAway | _OfWorkers | _OfServices | _OfSettings | _OfHost

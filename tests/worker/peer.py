@@ -22,6 +22,7 @@ from ipc.messages import (
     FromWorker,
     Message,
     ModelEndpoint,
+    PastAnswer,
     PastAttempt,
     PastTurn,
     Ready,
@@ -46,6 +47,7 @@ def assign(
     kind: str = "builtin",
     history: tuple[PastTurn, ...] = (),
     tried: tuple[PastAttempt, ...] = (),
+    answers: tuple[PastAnswer, ...] = (),
 ) -> Assign:
     return Assign(
         session="s",
@@ -56,6 +58,7 @@ def assign(
         model=ModelEndpoint(base_url, "fake"),
         history=history,
         tried=tried,
+        answers=answers,
     )
 
 
