@@ -25,7 +25,8 @@ spares = 1
 [turns]
 attempts_max = 5
 [agents.apart]
-entry = "a runtime of its own"
+kind = "python"
+entry = "runtime:of_its_own"
 [sessions."*plain"]
 agent = "apart"
 """
