@@ -28,7 +28,10 @@ FLAT_BYTES = 64 * MEGABYTE
 def queued(service: Service, session: str) -> list[str]:
     """What waits, by id, in order."""
     client = service.client()
-    return [row["message"] for row in client.rows(Queue(session))]
+    try:
+        return [row["message"] for row in client.rows(Queue(session))]
+    finally:
+        client.close()
 
 
 def say_many(client: Client, session: str, texts: list[str], busy: BusyMode = "queue") -> list[str]:

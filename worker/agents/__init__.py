@@ -62,12 +62,12 @@ class _Loaded:
 _loaded = _Loaded()
 
 
-def load(name: str, entry: str = "") -> Kind:
+def load(name: str, entry: str = "", agent: str = "NAME") -> Kind:
     """Loads a kind, once in a process. AgentError for an unknown kind, or an entry that cannot be had."""
     if name not in KINDS:
         raise AgentError(
             f"there is no agent of kind {name!r}",
-            f"set kind in its table [agents.NAME] of hermes.toml to one of: {', '.join(sorted(KINDS))}",
+            f"set [agents.{agent}] kind in hermes.toml to one of: {', '.join(sorted(KINDS))}",
         )
     module = importlib.import_module(KINDS[name])
     if getattr(module, "RUNS_FOREIGN_CODE", False):
@@ -83,7 +83,7 @@ def find_agent(spec: AgentSpec) -> Agent:
         # For the sessions of `hermesctl doctor --isolation`; no settings name it.
         return Isolation(spec)
     if _loaded.kind is None:
-        load(spec.kind)
+        load(spec.kind, agent=spec.name)
     if _loaded.name != spec.kind or _loaded.kind is None:
         raise AgentError(
             f"this worker was started for agents of kind {_loaded.name!r}, not {spec.kind!r}",
