@@ -30,10 +30,10 @@ install = @if $(BIN)/python -c '$(IS_LOCKED)'; then \
 	else set -ex; $(PIP) install -e '.[$(2)]'; fi
 
 .DEFAULT_GOAL := help
-.PHONY: help run test suite check rules soak mutants lint compiled programs bench lock clean
+.PHONY: help run test test-agents suite check rules soak mutants lint compiled programs bench lock clean
 
 help: ## what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 run: $(INSTALLED) ## install, fetch the weights that the settings want, run the service here
 	@for weights in $$($(BIN)/python -P -E -s -m supervisor.llm.wanted_weights 2>/dev/null); do $(BIN)/hermesctl models pull $$weights; done
@@ -44,6 +44,11 @@ test: $(INSTALLED_DEV) ## lint, types and all tests
 
 suite: compiled programs
 	$(PYTEST) -n $(JOBS) --dist worksteal
+
+# Installs about a gigabyte into .agents/ at first: AGENTS='opencode mcp-server-git' installs only these.
+test-agents: $(INSTALLED_DEV) ## real agents and MCP servers against a scripted model; AGENTS=… installs only these
+	$(BIN)/python -m tests.agents_real.peers $(AGENTS)
+	$(PYTEST) tests/agents_real
 
 check: $(INSTALLED_DEV) ## what a change is tried with while it is made: lint, types, rules, a short simulation
 	$(BESIDE_LINT) rules

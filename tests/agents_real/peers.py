@@ -1,0 +1,103 @@
+"""Real agents and MCP servers for tests; `python -m tests.agents_real.peers [NAME…]` installs them.
+
+They go into `.agents/` of the checkout, in the versions of peers.toml. A test asks for a peer with
+`peer(name)` and is skipped, with the peer's name, where that is not installed. HERMES_PEER_NAME, such as
+HERMES_PEER_HERMES_AGENT, points at a folder where it is installed already: a virtual environment, or a
+prefix of npm.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).resolve().parents[2]
+_FOLDER = _ROOT / ".agents"
+_LIST = Path(__file__).with_name("peers.toml")
+# A large program over a slow line.
+_INSTALL_SECONDS_MAX = 900
+
+
+@dataclass(frozen=True)
+class Peer:
+    name: str
+    pip: tuple[str, ...]
+    npm: tuple[str, ...]
+    program_name: str
+
+    @property
+    def folder(self) -> Path:
+        given = os.environ.get(f"HERMES_PEER_{self.name.upper().replace('-', '_')}")
+        return Path(given) if given else _FOLDER / self.name
+
+    @property
+    def program(self) -> Path:
+        return self.folder / ("bin" if self.pip else "node_modules/.bin") / self.program_name
+
+    @property
+    def _mark(self) -> Path:
+        return self.folder / ".installed"
+
+    @property
+    def is_installed(self) -> bool:
+        if self.folder.parent != _FOLDER:
+            return self.program.exists()
+        return self._mark.exists() and self._mark.read_text() == self._wanted
+
+    @property
+    def _wanted(self) -> str:
+        return "\n".join((*self.pip, *self.npm))
+
+    def install(self) -> None:
+        """Raises CalledProcessError, TimeoutExpired or FileNotFoundError where that is not possible."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        if self.pip:
+            _run(sys.executable, "-m", "venv", str(self.folder))
+            _run(str(self.folder / "bin/python"), "-m", "pip", "install", "--quiet", *self.pip)
+        if self.npm:
+            _run("npm", "install", "--no-audit", "--no-fund", "--prefix", str(self.folder), *self.npm)
+        self._mark.write_text(self._wanted)
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True, timeout=_INSTALL_SECONDS_MAX)
+
+
+def peers() -> dict[str, Peer]:
+    listed = tomllib.loads(_LIST.read_text())
+    return {
+        name: Peer(name, tuple(each.get("pip", ())), tuple(each.get("npm", ())), each["program"])
+        for name, each in listed.items()
+    }
+
+
+def peer(name: str) -> Peer:
+    """For a test: the peer, or a skip that names it."""
+    found = peers()[name]
+    if not found.is_installed:
+        pytest.skip(f"the peer {name} is not installed: python -m tests.agents_real.peers {name}")
+    return found
+
+
+def main(names: list[str]) -> None:
+    known = peers()
+    if unknown := [name for name in names if name not in known]:
+        sys.exit(f"There is no peer {unknown[0]!r}: tests/agents_real/peers.toml has {', '.join(known)}.")
+    for name in names or known:
+        if known[name].is_installed:
+            continue
+        print(f"installing the peer {name}", flush=True)
+        try:
+            known[name].install()
+        except (OSError, subprocess.SubprocessError) as error:
+            print(f"THE PEER {name} IS NOT INSTALLED, and its tests are skipped: {error}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
