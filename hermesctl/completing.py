@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 # A person waits after Tab: after this time an empty answer is better than a late one.
 _ANSWER_SECONDS = 1.0
 _ROWS_MAX = 200
-_Table = Literal["sessions", "turns", "questions", "workers"]
+_Table = Literal["sessions", "turns", "questions", "agents"]
 
 
 def sessions(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
@@ -37,11 +37,7 @@ def questions(ctx: click.Context, parameter: click.Parameter, incomplete: str) -
 
 
 def agents(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
-    """Agents that have a worker: no table lists the others."""
-    from click.shell_completion import CompletionItem
-
-    names = sorted({str(row.get("agent")) for row in _rows(ctx, "workers")})
-    return _offer(map(CompletionItem, names), incomplete)
+    return _offer((_item(row, "agent", "kind") for row in _rows(ctx, "agents")), incomplete)
 
 
 def weights(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":

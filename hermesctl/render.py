@@ -18,7 +18,7 @@ Line = tuple[Span, ...]
 NOTHING = "–"
 _GAP = "  "
 _COLOUR_OF = {
-    **dict.fromkeys(("ready", "idle", "done", "free", "alive", "ok"), "green"),
+    **dict.fromkeys(("ready", "idle", "done", "free", "alive", "ok", "warm"), "green"),
     **dict.fromkeys(("running", "busy", "occupied"), "cyan"),
     **dict.fromkeys(
         (
@@ -37,7 +37,7 @@ _COLOUR_OF = {
     ),
     **dict.fromkeys(("failed", "lost", "dying", "refused", "dead", "stuck"), "red"),
     "interrupted": "magenta",
-    **dict.fromkeys(("resting", "at rest", "off"), "dim"),
+    **dict.fromkeys(("resting", "at rest", "off", "cold"), "dim"),
 }
 
 

@@ -29,7 +29,7 @@ _COMPLAINT_CHARACTERS = 120
 _ANSWER_BYTES = 64 * 1024
 _WHEELS = "wheels"
 # Variables of a download: the settings of pip and of the hub's library, proxies and certificates.
-_ENVIRONMENT = (
+ENVIRONMENT = (
     "PIP_*", "HF_*", "XDG_*", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
     "NETRC", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
     "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
@@ -121,7 +121,7 @@ def _run(
             stdout=subprocess.DEVNULL,
             stderr=errors,
             cwd=interpreter.WORKING_DIRECTORY,
-            env={**interpreter.environment(*_ENVIRONMENT), **environment},
+            env={**interpreter.environment(*ENVIRONMENT), **environment},
             preexec_fn=_bound_to_us(),
         )
     try:

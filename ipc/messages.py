@@ -142,6 +142,7 @@ class Show(Message, frozen=True, tag="show"):
         "turns",
         "workers",
         "services",
+        "agents",
         "questions",
         "cursors",
         "story",

@@ -1,4 +1,4 @@
-"""Queries: status, sessions, turns, workers, services, in pages. They change nothing."""
+"""Queries: status, sessions, turns, workers, services, agents, in pages. They change nothing."""
 
 import os
 import resource
@@ -101,6 +101,7 @@ class Views:
         journal: ReadableJournal,
         usages: Callable[[], Mapping[int, TreeUsage]],
         services: Callable[[], Sequence[Row]],
+        agents: Callable[[], Sequence[Row]],
         gauges: Gauges,
         host: Host,
     ) -> None:
@@ -111,6 +112,7 @@ class Views:
         self._past = journal.read
         self._usages = usages
         self._services = services
+        self._agents = agents
         self._gauges = gauges
         self._host = host
 
@@ -131,6 +133,8 @@ class Views:
                 return self._workers(after)
             case "services":
                 return listed(self._services(), after)
+            case "agents":
+                return listed(self._agents(), after)
             case "questions":
                 return self._tables.questions(after, limit)
             case "cursors":

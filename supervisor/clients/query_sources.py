@@ -85,6 +85,7 @@ def make_views(parts: Parts) -> Views:
         journal=parts.journal,
         usages=parts.processes.usages,
         services=parts.services,
+        agents=parts.processes.runtime_rows,
         gauges=gauges,
         host=host,
     )

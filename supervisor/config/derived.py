@@ -7,6 +7,7 @@ from pathlib import Path
 from ipc.interpreter import without_code
 from ipc.isolation import tried_agent
 from ipc.service_messages import Sandbox
+from ipc.try_sessions import agent_of
 from supervisor.config.agent_settings import code_folders
 from supervisor.config.endpoints import endpoint_id
 from supervisor.config.key_remedies import missing_variable
@@ -25,7 +26,7 @@ def policy(settings: Settings) -> Policy:
     """Return the settings that the core depends on."""
     turns, own_model = settings.turns, _own_model(settings)
     return Policy(
-        agent_of=lambda session: tried_agent(session) or settings.for_session(session).agent,
+        agent_of=lambda session: _agent_of(settings, session),
         endpoints_of=lambda agent: _endpoints(settings, agent),
         apart=frozenset(agent for agent, runtime in runtimes(settings).items() if runtime != DEFAULT),
         own_model=own_model,
@@ -48,6 +49,13 @@ def policy(settings: Settings) -> Policy:
         pulse_seconds=settings.workers.pulse_seconds,
         echo=settings.stt.echo,
     )
+
+
+def _agent_of(settings: Settings, session: str) -> str:
+    """Return the agent of a session; the sessions of trials name theirs."""
+    tried = agent_of(session)
+    found = tried if tried in settings.agents else settings.for_session(session).agent
+    return tried_agent(session) or found
 
 
 def _own_model(settings: Settings) -> frozenset[str]:

@@ -45,6 +45,20 @@ class Runtime:
             return replace(default, kind=self.kind, entry=self.entry)
         return replace(default, python=self.python, path=(packages,), kind=self.kind, entry=self.entry)
 
+    def cold_row(self, agent: str, own_python: str) -> dict[str, Any]:
+        """Return what is shown of an agent whose runtime was not started; `foreign`: not our interpreter."""
+        return {
+            "agent": agent,
+            "kind": self.kind,
+            "python": self.python or own_python,
+            "foreign": bool(self.python),
+            "entry": self.entry,
+            "state": "cold",
+            "pid": None,
+            "fault": "",
+            "hint": "",
+        }
+
     @property
     def log_name(self) -> str:
         if self == DEFAULT:
@@ -152,19 +166,17 @@ class Runtimes:
         self._former = [spawner for spawner in self._former if spawner in used]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the agents with a runtime of their own: its state, and its fault with the remedy."""
+        """Return every agent with its runtime: the state, and the fault with its remedy."""
         return [self._row(agent, runtime) for agent, runtime in self._agents().items()]
 
     def _row(self, agent: str, runtime: Runtime) -> dict[str, Any]:
+        row = runtime.cold_row(agent, self._wishes.program.python)
         spawner = self.default if runtime == DEFAULT else self._others.get(runtime)
-        fault = spawner.fault if spawner is not None else None
-        return {
-            "agent": agent,
-            "kind": runtime.kind,
-            "python": runtime.python or self._wishes.program.python,
-            "entry": runtime.entry,
-            "state": "not started" if spawner is None else spawner.state.value,
-            "pid": spawner.guard if spawner is not None and spawner.zygote is not None else None,
-            "fault": fault.fault if fault is not None else spawner.detail if spawner is not None else "",
-            "hint": fault.hint if fault is not None else "",
-        }
+        if spawner is None:
+            return row
+        row["pid"] = spawner.guard if spawner.zygote is not None else None
+        if spawner.state is SpawnerState.READY:
+            return row | {"state": "warm"}
+        if spawner.fault is not None:
+            return row | {"state": "failed", "fault": spawner.fault.fault, "hint": spawner.fault.hint}
+        return row | {"fault": spawner.detail}

@@ -150,7 +150,7 @@ class Spawner:
         """
         try:
             if self._wishes.is_optional:
-                await _check_interpreter(self._wishes.program.python)
+                await _check_interpreter(self._wishes.program)
             self.cell.set_up()
             await self._try()
         except CellUnavailable as fault:
@@ -361,7 +361,8 @@ class Spawner:
         self._changed(self)
 
 
-async def _check_interpreter(python: str) -> None:
+async def _check_interpreter(program: Program) -> None:
     """Raise CellUnavailable for an interpreter that no zygote can run in."""
-    if python != sys.executable and (fault := await asyncio.to_thread(foreign_python.fault, python)):
+    python, path = program.python, program.path
+    if python != sys.executable and (fault := await asyncio.to_thread(foreign_python.fault, python, path)):
         raise CellUnavailable(*fault)

@@ -125,7 +125,8 @@ LINES: dict[str, tuple[str, ...]] = {
     "status": (), "drain": (), "undrain": (), "scale": ("2",), "send": ("demo", "hello"),
     "interrupt": ("demo",), "queue": ("demo",), "questions": (), "answer": ("demo/1#q", "yes"),
     "approve": ("demo/1#q",), "deny": ("demo/1#q",), "retry": ("demo/1",), "cursors": (), "sessions": (),
-    "turns": (), "workers": (), "services": (), "top": ("--once",), "reload": (), "metrics": (),
+    "turns": (), "workers": (), "services": (), "agents": ("list",), "top": ("--once",),
+    "reload": (), "metrics": (),
     "why": ("demo/1", "--text"), "journal": ("check",), "logs": (), "doctor": (),
 }  # fmt: skip
 # These never end by themselves and have tests of their own below, or print nothing that others wrote.

@@ -32,7 +32,7 @@ def test_an_unused_runtime_costs_no_process_and_agents_that_agree_share_one(tmp_
         agents = {"one": GOOD, "two": GOOD, "three": OTHER}
         async with Stage(tmp_path, "pidns", agents=agents) as stage:
             assert _zygotes(stage) == 1
-            assert _row(stage, "one")["state"] == "not started"
+            assert _row(stage, "one")["state"] == "cold"
             started = {
                 agent: (await stage.start(script(), seat, agent)).pid
                 for seat, agent in enumerate(("default", "one", "two", "three"))
@@ -54,7 +54,7 @@ def test_a_zygote_that_crashes_in_a_loop_holds_up_no_other_runtime(tmp_path: Pat
                 await stage.start(script(), seat, agent)
             await until(lambda: ("broken", "failed") in stage.runtimes, "the fault of the broken one")
             row = _row(stage, "broken")
-            assert row["state"] == "unavailable"
+            assert row["state"] == "failed"
             assert "ended before it was ready, 3 times in a row" in row["fault"]
             assert "zygote-crashes-" in row["hint"]
             assert not row["pid"]
@@ -73,7 +73,7 @@ def test_a_zygote_that_hangs_holds_up_no_other_runtime(tmp_path: Path) -> None:
             stage.processes.start(7, 70, "slow")
             for seat, agent in enumerate(("default", "good")):
                 await stage.start(script(), seat, agent)
-            assert _row(stage, "slow")["state"] == "warming"
+            assert _row(stage, "slow")["state"] == "cold"
             stage.processes.kill(70)
             assert (await stage.next(WorkerDied)).incarnation == 70
 
@@ -110,7 +110,7 @@ def test_an_agent_that_cannot_be_had_is_reported_at_once_with_its_remedy(tmp_pat
 def test_a_wrong_interpreter_is_named_with_its_fault(tmp_path: Path, name: str, fault: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "text").write_text("no program")
-    for program, line in (("program", "exit 3"), ("old", "echo cpython-39 3 9")):
+    for program, line in (("program", "exit 3"), ("old", "echo cpython-39 3 9 none")):
         (tmp_path / program).write_text(f"#!/bin/sh\n{line}\n")
         (tmp_path / program).chmod(0o755)
 

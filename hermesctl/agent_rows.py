@@ -1,0 +1,64 @@
+"""The agents of hermes.toml and their runtimes: from the running service, else from the file alone."""
+
+import json
+import os
+import subprocess
+from typing import Any
+
+from hermesctl.errors import CommandError, NotRunning
+from hermesctl.exit_codes import Exit
+from hermesctl.parameters import quoted
+from hermesctl.show_rows import read
+from ipc import foreign_python, interpreter
+from ipc.launch import VERSION
+from ipc.messages import Show
+from ipc.places import Places
+
+_LIST_SECONDS = 30.0
+Row = dict[str, Any]
+
+
+def read_agents(places: Places) -> list[Row]:
+    """Every agent; a cold one with the fault of its interpreter, which is found without starting it."""
+    try:
+        rows = list(read(places, Show("agents")))
+    except NotRunning:
+        rows = in_settings(places)
+    return [row | _found_fault(places, row) for row in rows]
+
+
+def in_settings(places: Places) -> list[Row]:
+    """The agents as hermes.toml has them now, whatever a running service has read."""
+    done = subprocess.run(
+        interpreter.command("supervisor.host.agent_list", *places.arguments),
+        capture_output=True,
+        text=True,
+        timeout=_LIST_SECONDS,
+        cwd=interpreter.WORKING_DIRECTORY,
+        env=interpreter.without_code(os.environ),
+    )
+    found = json.loads(done.stdout)
+    if "fault" in found:
+        raise CommandError(found["fault"], found["hint"], Exit.SETTINGS)
+    agents: list[Row] = found["agents"]
+    return agents
+
+
+def named(rows: list[Row], name: str) -> Row:
+    """The row of this agent; the error of the command names the most similar one."""
+    import difflib
+
+    names = [str(row.get("agent")) for row in rows]
+    if name in names:
+        return rows[names.index(name)]
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"add a table [agents.{name}] to hermes.toml"
+    raise CommandError(f"there is no agent {quoted(name)}", hint, Exit.REFUSED)
+
+
+def _found_fault(places: Places, row: Row) -> Row:
+    if not row.get("foreign") or row.get("state") != "cold" or row.get("fault"):
+        return {}
+    packages = foreign_python.folder(places, VERSION)
+    found = foreign_python.fault(str(row["python"]), (packages,), str(row["agent"]))
+    return {} if found is None else {"fault": found[0], "hint": found[1]}
