@@ -27,6 +27,9 @@ ROWS_MAX = 10_000
 Number = Annotated[int, Meta(ge=0, le=NUMBER_MAX)]
 # Of a model, for one attempt: more than any has cost, and the sums over attempts stay within 63 bits.
 Tokens = Annotated[int, Meta(ge=0, le=10**12)]
+# Of those tokens, in millionths of the currency of the prices; likewise.
+COST_MAX = 10**15
+Cost = Annotated[int, Meta(ge=0, le=COST_MAX)]
 # Seconds of audio, seats per CPU: no measured value is larger, and infinity is refused.
 Amount = Annotated[float, Meta(ge=0, le=1e9)]
 # An exit status as os.waitstatus_to_exitcode gives it.

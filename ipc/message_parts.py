@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ipc.bounds import Tokens
+from ipc.bounds import COST_MAX, Cost, Tokens
 
 # The effect of repeating a tool call: none, the same again, or harm.
 ToolClass = Literal["pure", "idempotent", "unsafe"]
@@ -135,7 +135,24 @@ class TurnMessage(Part, frozen=True):
 
 
 class Usage(Part, frozen=True):
-    """Tokens that an attempt has used so far, as the model server counts them."""
+    """Tokens that an attempt has used so far, as the model server counts them, and what they cost."""
 
     input_tokens: Tokens = 0
     output_tokens: Tokens = 0
+    cost: Cost = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    def at(self, endpoint: ModelEndpoint) -> "Usage":
+        """Returns the same tokens with their cost by the prices of a model."""
+        cost = self.input_tokens * endpoint.price_in + self.output_tokens * endpoint.price_out
+        return Usage(self.input_tokens, self.output_tokens, min(round(cost), COST_MAX))
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cost + other.cost,
+        )

@@ -24,7 +24,6 @@ from supervisor.config.derived import (
     has_setup,
     limits,
     policy,
-    prices,
     runtimes,
     sandbox,
     worker_environment,
@@ -104,7 +103,7 @@ class Parts:
         endpoints = model_endpoint(settings), named_endpoints(settings)
         weights = settings.embedded.weights
         self.model = ModelSource(*endpoints, self.places.models, self._queue.post, model_key, weights)
-        self.metrics = Metrics(self.clock, lambda: self.model.name, lambda: prices(self.live.settings))
+        self.metrics = Metrics(self.clock, lambda: self.model.name)
         self.contain = Containment(self.log, self.clock.now, self.metrics.contained.add)
         self.notifier = Notifier()
         self.folders = Folders(self.places, self.log)

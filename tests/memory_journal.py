@@ -111,6 +111,7 @@ class MemoryJournal:
             earlier_text="".join(attempt["text"] for attempt in over),
             input_tokens=sum(attempt["spent"][0] for attempt in over),
             output_tokens=sum(attempt["spent"][1] for attempt in over),
+            cost=sum(attempt["spent"][2] for attempt in over),
             attempt=self._attempt(row["id"], attempts) if is_running else None,
             question=row["question"],
             questions=row["questions"],

@@ -175,7 +175,7 @@ class Book:
         turn = self._turn(record, record.turn, record.attempt - 1, "queued")
         self._update(turn, state="running", attempts=record.attempt)
         row: Row = {"state": "open", "who": record.who, "opened_at": record.at, "level": record.level}
-        row |= {"text": "", "calls": {}, "verdict": None, "spent": (0, 0)}
+        row |= {"text": "", "calls": {}, "verdict": None, "spent": (0, 0, 0)}
         self._insert(self.attempts, (record.turn, record.attempt), row, record)
 
     def _open_attempt(self, record: Record, turn: str, attempt: int) -> tuple[Row, Row]:
@@ -193,7 +193,7 @@ class Book:
                 _fence(len(attempt["text"]) == record.offset, record)
                 self._update(attempt, text=attempt["text"] + record.text)
             case told.ToolCallStarted():
-                spent = record.input_tokens, record.output_tokens
+                spent = record.input_tokens, record.output_tokens, record.cost
                 self._update(attempt, calls=calls | {record.call: record.name}, spent=spent)
             case told.ToolCallFinished():
                 _fence(record.call in calls, record)
@@ -210,7 +210,7 @@ class Book:
     def _attempt_lost(self, record: told.AttemptLost) -> None:
         turn, attempt = self._open_attempt(record, record.turn, record.attempt)
         _fence(turn["losses"] <= record.losses, record)
-        spent = record.input_tokens, record.output_tokens
+        spent = record.input_tokens, record.output_tokens, record.cost
         self._update(attempt, state="lost", calls={}, spent=spent)
         is_asking = turn["question"] is not None
         self._update(turn, state="asking" if is_asking else "queued", losses=record.losses)
@@ -221,7 +221,7 @@ class Book:
         if not record.resumes:
             _, attempt = self._open_attempt(record, record.turn, record.attempt)
             _fence(not record.call or record.call in attempt["calls"], record)
-            self._update(attempt, spent=(record.input_tokens, record.output_tokens))
+            self._update(attempt, spent=(record.input_tokens, record.output_tokens, record.cost))
             if not record.hold:
                 self._update(attempt, state="asked", calls={})
         asked = record.question, record.kind, record.text, record.choices, record.call

@@ -142,9 +142,7 @@ class Attempt:
     def spend(self, usage: Usage, model: str = "") -> None:
         """Adds the tokens of a reply of that model, however the attempt ends."""
         self._model = model[:NAME_CHARACTERS_MAX]
-        self._usage = Usage(
-            self._usage.input_tokens + usage.input_tokens, self._usage.output_tokens + usage.output_tokens
-        )
+        self._usage += usage
 
     async def model_away(self, error: ModelError) -> None:
         """Reports that a model could not be reached; the attempt goes on with another one."""

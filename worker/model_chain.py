@@ -42,7 +42,7 @@ class ModelChain:
                     raise
                 await self._pass_over(error)
             else:
-                self._attempt.spend(reply.usage, endpoint.name)
+                self._attempt.spend(reply.usage.at(endpoint), endpoint.name)
                 return reply
 
     async def _pass_over(self, error: ModelError) -> None:

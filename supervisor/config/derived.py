@@ -1,4 +1,4 @@
-"""Values derived from the settings: the policy, the cells, the prices, and the environment of workers."""
+"""Values derived from the settings: the policy, the cells, and the environment of workers."""
 
 import os
 from collections.abc import Mapping
@@ -93,11 +93,6 @@ def secrets(settings: Settings, agent: str, environment: Mapping[str, str]) -> d
             missing_variable(settings.file, missing),
         )
     return {name: environment[name] for name in names}
-
-
-def prices(settings: Settings) -> tuple[float, float]:
-    """Return the prices of a million tokens, input and output."""
-    return (settings.model.price_in, settings.model.price_out) if settings.model else (0.0, 0.0)
 
 
 def limits(settings: Settings) -> Limits:

@@ -200,9 +200,10 @@ class ToolStarted:
     arguments: str
     repeat: str
     offset: int
-    # Cost of the attempt so far.
+    # Of the attempt so far.
     input_tokens: int = 0
     output_tokens: int = 0
+    cost: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,9 +252,10 @@ class Asked:
     text: str
     choices: tuple[str, ...]
     hold: int = 0
-    # Cost of the attempt so far.
+    # Of the attempt so far.
     input_tokens: int = 0
     output_tokens: int = 0
+    cost: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +266,7 @@ class Finished:
     text: str
     input_tokens: int
     output_tokens: int
+    cost: int = 0
     finish: str = "stop"
     model: str = ""
 
@@ -280,6 +283,7 @@ class Failed:
     again: bool
     input_tokens: int = 0
     output_tokens: int = 0
+    cost: int = 0
     outage: bool = False
     wait_seconds: int = 0
     endpoint: str = ""

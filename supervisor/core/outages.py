@@ -56,7 +56,7 @@ def refused(draft: Draft, event: Failed) -> None:
         return
     session, turn, attempt = found
     _declare(draft, turn, attempt, event)
-    attempt.spend(event.input_tokens, event.output_tokens)
+    attempt.spend(event.input_tokens, event.output_tokens, event.cost)
     turns.give_back(draft, event.who)
     since = _refused_since(turn)
     if since is None:

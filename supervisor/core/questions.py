@@ -45,7 +45,7 @@ def asked(draft: Draft, event: Asked) -> None:
     if found is None or found[1].is_held or (event.call and event.call not in found[2].calls):
         return
     session, turn, attempt = found
-    attempt.spend(event.input_tokens, event.output_tokens)
+    attempt.spend(event.input_tokens, event.output_tokens, event.cost)
     turn.questions += 1
     turn.question = Question(
         f"{turn.id}#{turn.questions}",
@@ -96,8 +96,7 @@ def _ask(draft: Draft, session: Session, turn: Turn, question: Question) -> None
         call=question.call,
         resumes=question.resumes,
         hold=question.hold,
-        input_tokens=attempt.input_tokens if attempt else 0,
-        output_tokens=attempt.output_tokens if attempt else 0,
+        **(attempt.spent if attempt else {}),
     )
 
 

@@ -186,6 +186,7 @@ class AttemptLost(Record):
     offset: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    cost: int = 0
 
     def fields(self) -> dict[str, Any]:
         return {"turn": self.turn, "attempt": self.attempt, "reason": str(self.reason), "offset": self.offset}
@@ -204,6 +205,7 @@ class ToolCallStarted(Record):
     offset: int
     input_tokens: int = 0  # of the attempt until now
     output_tokens: int = 0
+    cost: int = 0
 
     def fields(self) -> dict[str, Any]:
         return {"turn": self.turn, "call": self.call, "name": self.name, "summary": self.summary}
@@ -259,6 +261,7 @@ class QuestionAsked(Record):
     hold: int = 0
     input_tokens: int = 0  # of the attempt until now
     output_tokens: int = 0
+    cost: int = 0
 
     def fields(self) -> dict[str, Any]:
         told = {"turn": self.turn, "question": self.question, "kind": self.kind}
@@ -302,6 +305,7 @@ class TurnDone(Record):
     text: str
     input_tokens: int
     output_tokens: int
+    cost: int = 0  # in millionths of the currency of the prices
     finish: str = "stop"  # why the model ended its answer
     earlier_length: int = 0  # characters of the text that come from earlier attempts
     model: str = ""  # that gave the last reply
@@ -321,6 +325,7 @@ class TurnInterrupted(Record):
     killed: Proof
     input_tokens: int = 0
     output_tokens: int = 0
+    cost: int = 0
 
     def fields(self) -> dict[str, Any]:
         killed = {
@@ -343,12 +348,17 @@ class TurnFailed(Record):
     poison: bool = False
     input_tokens: int = 0
     output_tokens: int = 0
+    cost: int = 0
 
     def fields(self) -> dict[str, Any]:
         told = {"turn": self.turn, "error": self.error, "hint": self.hint, "poison": self.poison}
         return told | {"usage": _usage(self)}
 
 
-def _usage(ending: TurnDone | TurnInterrupted | TurnFailed) -> dict[str, int]:
-    """Return the tokens of all attempts at the turn."""
-    return {"input_tokens": ending.input_tokens, "output_tokens": ending.output_tokens}
+def _usage(ending: TurnDone | TurnInterrupted | TurnFailed) -> dict[str, int | float]:
+    """Return the tokens of all attempts at the turn, and their cost where there are prices."""
+    told: dict[str, int | float] = {
+        "input_tokens": ending.input_tokens,
+        "output_tokens": ending.output_tokens,
+    }
+    return told | ({"cost": ending.cost / 1_000_000} if ending.cost else {})

@@ -117,19 +117,26 @@ class Attempt:
     text: str = ""
     calls: dict[str, str] = field(default_factory=dict)  # open tool calls: call -> name
     verdict: Verdict | None = None
-    # As far as it has reported: the cost of the present reply is not known yet.
+    # As far as it has reported: the present reply is not counted yet.
     input_tokens: int = 0
     output_tokens: int = 0
+    cost: int = 0  # in millionths of the currency of the prices
     progress_at: float = 0.0  # not durable
     endpoint: str = ""  # not durable: the endpoint at the time it was opened
     # Not durable: the messages that it may take in, with their characters; and whether further ones wait.
     offered: dict[str, int] = field(default_factory=dict)
     is_offer_full: bool = False
 
-    def spend(self, input_tokens: int, output_tokens: int) -> None:
-        """Set the cost so far. A frame without a cost does not reset it."""
+    def spend(self, input_tokens: int, output_tokens: int, cost: int) -> None:
+        """Set the use so far. A frame without one does not reset it."""
         self.input_tokens = max(self.input_tokens, input_tokens)
         self.output_tokens = max(self.output_tokens, output_tokens)
+        self.cost = max(self.cost, cost)
+
+    @property
+    def spent(self) -> dict[str, int]:
+        """Return the use so far, by the names of the records."""
+        return {"input_tokens": self.input_tokens, "output_tokens": self.output_tokens, "cost": self.cost}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +181,7 @@ class Turn:
     earlier_text: str = ""  # of all ended attempts: the beginning of the answer
     input_tokens: int = 0
     output_tokens: int = 0
+    cost: int = 0
     attempt: Attempt | None = None
     question: Question | None = None
     questions: int = 0
@@ -195,18 +203,15 @@ class Turn:
 
     @property
     def spent(self) -> dict[str, int]:
-        """Return the tokens of all attempts, by the names of the records."""
-        running = self.attempt
-        return {
-            "input_tokens": self.input_tokens + (running.input_tokens if running else 0),
-            "output_tokens": self.output_tokens + (running.output_tokens if running else 0),
-        }
+        """Return the use of all attempts, by the names of the records."""
+        ended = {"input_tokens": self.input_tokens, "output_tokens": self.output_tokens, "cost": self.cost}
+        running = self.attempt.spent if self.attempt else {}
+        return {name: count + running.get(name, 0) for name, count in ended.items()}
 
     def end_attempt(self) -> None:
         """End the attempt but not the turn: its text and cost stay."""
-        spent = self.spent
+        self.input_tokens, self.output_tokens, self.cost = self.spent.values()
         self.earlier_text, self.attempt = self.text, None
-        self.input_tokens, self.output_tokens = spent["input_tokens"], spent["output_tokens"]
 
     @property
     def state(self) -> TurnState:

@@ -11,7 +11,7 @@ def started(draft: Draft, session: Session, turn: Turn, event: ToolStarted) -> N
     assert attempt is not None
     attempt.calls[event.call] = event.name
     turn.content_at = draft.now
-    attempt.spend(event.input_tokens, event.output_tokens)
+    attempt.spend(event.input_tokens, event.output_tokens, event.cost)
     draft.tell(
         session,
         ToolCallStarted,
@@ -23,8 +23,7 @@ def started(draft: Draft, session: Session, turn: Turn, event: ToolStarted) -> N
         arguments=event.arguments,
         repeat=event.repeat,
         offset=event.offset,
-        input_tokens=attempt.input_tokens,
-        output_tokens=attempt.output_tokens,
+        **attempt.spent,
     )
 
 

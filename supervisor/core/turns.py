@@ -188,7 +188,7 @@ def _finished(draft: Draft, session: Session, turn: Turn, event: Finished) -> No
     assert attempt is not None
     if not _fits(draft, attempt, len(text)):
         return
-    attempt.spend(event.input_tokens, event.output_tokens)
+    attempt.spend(event.input_tokens, event.output_tokens, event.cost)
     give_back(draft, event.who)
     if not text.strip():
         fail(draft, session, turn, *_EMPTY)
@@ -209,7 +209,7 @@ def _finished(draft: Draft, session: Session, turn: Turn, event: Finished) -> No
 
 def _failed(draft: Draft, session: Session, turn: Turn, event: Failed) -> None:
     assert turn.attempt is not None
-    turn.attempt.spend(event.input_tokens, event.output_tokens)
+    turn.attempt.spend(event.input_tokens, event.output_tokens, event.cost)
     give_back(draft, event.who)
     if event.again and turn.losses + 1 < draft.state.policy.attempts_max:
         lose(draft, session, turn, Reason(EndReason.ATTEMPT_FAILED, event.error))
@@ -344,8 +344,7 @@ def _put_back(draft: Draft, session: Session, turn: Turn, reason: Reason, losses
         reason=reason,
         losses=losses,
         offset=len(turn.text),
-        input_tokens=attempt.input_tokens,
-        output_tokens=attempt.output_tokens,
+        **attempt.spent,
     )
     turn.losses = losses
     turn.end_attempt()

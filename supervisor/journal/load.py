@@ -53,7 +53,7 @@ TEXTS = f"""
     SELECT turn, attempt, text {_LISTED} texts ON turn = listed.value ->> 0 AND attempt = listed.value ->> 1
     ORDER BY turn, attempt, "offset\""""
 SPENT = f"""
-    SELECT turn, sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens
+    SELECT turn, sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens, sum(cost) AS cost
     {_LISTED} attempts ON turn = listed.value ->> 0 AND number <= listed.value ->> 1 GROUP BY turn"""
 OPEN_CALLS = f"""
     SELECT turn, attempt, call, name {_LISTED} tool_calls INDEXED BY tool_calls_open
@@ -137,6 +137,7 @@ def _turns(rows: Rows, found: Sequence[Row]) -> dict[str, Turn]:
             earlier_text="".join(texts.get((row["id"], number + 1), "") for number in range(over[row["id"]])),
             input_tokens=spent[row["id"]]["input_tokens"] if row["id"] in spent else 0,
             output_tokens=spent[row["id"]]["output_tokens"] if row["id"] in spent else 0,
+            cost=spent[row["id"]]["cost"] if row["id"] in spent else 0,
             attempt=attempts.get(row["id"]),
             question=_question(questions[row["id"]]) if row["id"] in questions else None,
             questions=asked.get(row["id"], 0),
@@ -175,6 +176,7 @@ def _attempts(rows: Rows, running: Sequence[Row], texts: dict[tuple[str, int], s
             _verdict(row),
             row["input_tokens"],
             row["output_tokens"],
+            row["cost"],
         )
         for row in rows.all(ATTEMPTS, listed)
     }

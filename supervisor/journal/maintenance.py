@@ -25,7 +25,7 @@ _BACKUP_PAGES = 2048
 # A page of an export ends after this many rows, or earlier when they are long.
 _EXPORT_ROWS = 200
 # Tables about the journal itself are of no use elsewhere.
-_NOT_EXPORTED = ("life", "tallies")
+_NOT_EXPORTED = ("life", "tallies", "days")
 _JSON_COLUMNS = ("body", "messages", "killed", "choices")
 
 

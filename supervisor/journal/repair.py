@@ -80,6 +80,9 @@ _MENDING = (
                      coalesce((SELECT max(seq) FROM messages WHERE session = name), 0),
                      coalesce((SELECT max(seq) FROM cursors WHERE session = sessions.name), 0)),
            turns = max(turns, coalesce((SELECT max(number) FROM turns WHERE session = name), 0))""",
+    """UPDATE sessions SET tokens = max(tokens,
+           (SELECT coalesce(sum(input_tokens + output_tokens), 0) FROM turns WHERE session = name)),
+           cost = max(sessions.cost, (SELECT coalesce(sum(cost), 0) FROM turns WHERE session = name))""",
     # A turn whose row was lost ended as its event says, or else by this damage.
     """INSERT OR IGNORE INTO turns
            (id, session, number, state, messages, opened_at, ended_at, content_at, text, error, hint)

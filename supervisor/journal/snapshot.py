@@ -24,7 +24,7 @@ class DurableAttempt:
     text: str
     calls: frozenset[tuple[str, str]]
     verdict: Verdict | None
-    tokens: tuple[int, int]
+    spent: tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class DurableTurn:
     losses: int
     content_at: float
     earlier_text: str
-    tokens: tuple[int, int]
+    spent: tuple[int, int, int]
     attempt: DurableAttempt | None
     question: Question | None
     questions: int
@@ -78,7 +78,7 @@ def _turn(turn: Turn) -> DurableTurn:
         turn.losses,
         turn.content_at,
         turn.earlier_text,
-        (turn.input_tokens, turn.output_tokens),
+        (turn.input_tokens, turn.output_tokens, turn.cost),
         _attempt(turn.attempt) if turn.attempt else None,
         turn.question,
         turn.questions,
@@ -88,5 +88,5 @@ def _turn(turn: Turn) -> DurableTurn:
 def _attempt(attempt: Attempt) -> DurableAttempt:
     calls = frozenset(attempt.calls.items())
     known = attempt.number, attempt.who, attempt.opened_at, attempt.level
-    tokens = attempt.input_tokens, attempt.output_tokens
-    return DurableAttempt(*known, attempt.text, calls, attempt.verdict, tokens)
+    spent = attempt.input_tokens, attempt.output_tokens, attempt.cost
+    return DurableAttempt(*known, attempt.text, calls, attempt.verdict, spent)

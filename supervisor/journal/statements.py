@@ -31,6 +31,7 @@ from supervisor.core.records import (
     TurnSteered,
 )
 from supervisor.core.state import turn_number
+from supervisor.journal import sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +213,7 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
         Write(
             "attempt.lost",
             """UPDATE attempts SET state = 'lost', reason = :reason, ended_at = :at,
-                   input_tokens = :input_tokens, output_tokens = :output_tokens
+                   input_tokens = :input_tokens, output_tokens = :output_tokens, cost = :cost
                WHERE turn = :turn AND number = :attempt AND state = 'open'""",
         ),
         Write(
@@ -229,7 +230,7 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
         _CONTENT,
         Write(
             "attempt.spent",
-            """UPDATE attempts SET input_tokens = :input_tokens, output_tokens = :output_tokens
+            """UPDATE attempts SET input_tokens = :input_tokens, output_tokens = :output_tokens, cost = :cost
                WHERE turn = :turn AND number = :attempt""",
         ),
         Sweep(
@@ -274,7 +275,7 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
                        WHERE turn = :turn AND number = :attempt AND state = 'open')""",
         ),
         Sweep(
-            """UPDATE attempts SET input_tokens = :input_tokens, output_tokens = :output_tokens,
+            """UPDATE attempts SET input_tokens = :input_tokens, output_tokens = :output_tokens, cost = :cost,
                    state = iif(:hold, 'open', 'asked'), ended_at = iif(:hold, NULL, :at)
                WHERE turn = :turn AND number = :attempt AND state = 'open'"""
         ),
@@ -320,7 +321,7 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
         Write(
             "turn.done",
             f"""UPDATE turns SET state = 'done', ended_at = :at, text = :text,
-                    earlier_length = :earlier_length,
+                    earlier_length = :earlier_length, cost = :cost,
                     input_tokens = :input_tokens, output_tokens = :output_tokens
                 WHERE {_OPEN_ATTEMPT}""",
         ),
@@ -332,13 +333,13 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
         _CALLS_UNKNOWN,
         _QUESTION_WITHDRAWN,
         Sweep("DELETE FROM texts WHERE turn = :turn AND attempt = :attempt"),
-        Sweep("UPDATE tallies SET number = number + 1 WHERE what = 'done'"),
+        *map(Sweep, sums.added("done")),
     ),
     TurnInterrupted: (
         Write(
             "turn.interrupted",
             f"""UPDATE turns SET state = 'interrupted', ended_at = :at, ended_by = :by, killed = :killed_json,
-                    input_tokens = :input_tokens, output_tokens = :output_tokens
+                    input_tokens = :input_tokens, output_tokens = :output_tokens, cost = :cost
                 WHERE {_THE_TURN} {_AS_ATTEMPT_ALLOWS}
                     AND NOT EXISTS (SELECT 1 FROM attempts WHERE turn = :turn AND number = :attempt
                         AND (state = 'open' OR (state = 'stopped' AND verdict <> 'interrupted')))""",
@@ -349,14 +350,13 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
             """UPDATE attempts SET state = 'interrupted', ended_at = :at
                WHERE turn = :turn AND number = :attempt AND state = 'stopped'"""
         ),
-        Sweep("UPDATE tallies SET number = number + 1 WHERE what = 'interrupted'"),
+        *map(Sweep, sums.added("interrupted")),
     ),
     TurnFailed: (
         Write(
             "turn.failed",
-            f"""UPDATE turns
-                SET state = 'failed', ended_at = :at, error = :error, hint = :hint, poison = :poison,
-                    input_tokens = :input_tokens, output_tokens = :output_tokens
+            f"""UPDATE turns SET state = 'failed', error = :error, hint = :hint, poison = :poison,
+                    ended_at = :at, cost = :cost, input_tokens = :input_tokens, output_tokens = :output_tokens
                 WHERE {_THE_TURN} {_AS_ATTEMPT_ALLOWS}
                     AND NOT EXISTS (SELECT 1 FROM attempts WHERE turn = :turn AND number = :attempt
                         AND state = 'stopped' AND verdict <> 'failed')""",
@@ -367,7 +367,7 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
             """UPDATE attempts SET state = 'failed', reason = :error, ended_at = :at
                WHERE turn = :turn AND number = :attempt AND state IN ('open', 'stopped')"""
         ),
-        Sweep("UPDATE tallies SET number = number + 1 WHERE what = 'failed'"),
+        *map(Sweep, sums.added("failed")),
     ),
 }
 

@@ -66,15 +66,11 @@ class _Begun(dict[str, float]):
 
 
 class Metrics:
-    """Counts one epoch of the service. `model` and `prices` are read at the moment of counting."""
+    """Counts one epoch of the service. `model`, that of [model], is read at the moment of counting."""
 
-    def __init__(
-        self, clock: Clock, model: Callable[[], str], prices: Callable[[], tuple[float, float]]
-    ) -> None:
-        """`prices` are per million tokens, input and output; zero when they are not set."""
+    def __init__(self, clock: Clock, model: Callable[[], str]) -> None:
         self._clock = clock
         self._model = model
-        self._prices = prices
         self._make_counters()
         self._make_histograms()
         self._turns = _Begun()
@@ -130,7 +126,7 @@ class Metrics:
             "hermes_tokens_total", "Tokens of turns that have ended.", ("model", "direction")
         )
         self.cost = Counter(
-            "hermes_cost_total", "Cost of those tokens by [model] price_in and price_out.", ("model",)
+            "hermes_cost_total", "Cost of those tokens by the prices of their models.", ("model",)
         )
         self.contained = Counter(
             "hermes_contained_total",
@@ -243,17 +239,14 @@ class Metrics:
         began = self._turns.pop(record.turn, None)
         if began is not None:
             self.turn_seconds.observe(record.at - began)
-        model = self._models.pop(record.turn, None) or self._model()
+        assigned = self._models.pop(record.turn, None) or self._model()
+        # The tokens of all attempts count under the model that gave the last reply.
+        model = (record.model if isinstance(record, records.TurnDone) else "") or assigned
         if record.input_tokens or record.output_tokens:
-            self._spent(model, record.input_tokens, record.output_tokens)
-
-    def _spent(self, model: str, read: int, written: int) -> None:
-        """Count the tokens of all attempts at a turn under the model of the last one."""
-        self.tokens.add(model, "in", amount=read)
-        self.tokens.add(model, "out", amount=written)
-        price_in, price_out = self._prices()
-        if price_in or price_out:
-            self.cost.add(model, amount=(read * price_in + written * price_out) / 1_000_000)
+            self.tokens.add(model, "in", amount=record.input_tokens)
+            self.tokens.add(model, "out", amount=record.output_tokens)
+        if record.cost:
+            self.cost.add(model, amount=record.cost / 1_000_000)
 
     def _await(self, session: str, stopped_at: float, what: str) -> None:
         self._awaited[session] = (stopped_at, what)

@@ -45,7 +45,7 @@ _NUDGED_AT = 256
 _CLOSED_SECONDS_MAX = 10.0
 # A kept worker answers within milliseconds; on a loaded host it gets this long.
 RECALL_SECONDS_MAX = 10.0
-# Frames whose events have the same fields in the same order, `usage` as its two; a test compares them.
+# Frames whose events have the same fields in the same order, `usage` as its three; a test compares them.
 _SAME_WORDS: dict[type[wire.FromWorker], Callable[..., events.Event]] = {
     wire.ToolStarted: events.ToolStarted,
     wire.ToolFinished: events.ToolFinished,

@@ -151,7 +151,8 @@ def _words(thing: Any) -> str:
 _UNSAID: tuple[Any, ...] = ("", None, (), "stop")
 # Counts that are told once there is something to count.
 _UNSAID_AS_ZERO = (
-    "offset", "earlier_length", "input_tokens", "output_tokens", "resumes", "hold", "is_held", "is_denied",
+    "offset", "earlier_length", "input_tokens", "output_tokens", "cost",
+    "resumes", "hold", "is_held", "is_denied",
 )  # fmt: skip
 
 

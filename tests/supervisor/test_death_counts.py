@@ -17,7 +17,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"
 
 def counted(died: EndReason, killed: EndReason | None = None) -> str:
     """What the end of one worker is counted as, after a kill for that reason if there was one."""
-    metrics = Metrics(Clock(), lambda: "model", lambda: (0.0, 0.0))
+    metrics = Metrics(Clock(), lambda: "model")
     if killed is not None:
         metrics.decided(Ticked(), Decision((), (KillWorker(0, 1, Reason(killed)),), None))
     metrics.decided(WorkerDied(0, 1, PROOF, Reason(died)), Decision((), (), None))

@@ -63,9 +63,9 @@ def test_the_text_of_counters_and_histograms_is_that_of_prometheus() -> None:
 class Counting:
     """Metrics that are told of decisions at given times."""
 
-    def __init__(self, prices: tuple[float, float] = (0.0, 0.0)) -> None:
+    def __init__(self) -> None:
         self.model = "first"
-        self.metrics = Metrics(FixedClock(), lambda: self.model, lambda: prices)
+        self.metrics = Metrics(FixedClock(), lambda: self.model)
         self._seq = 0
 
     def record(self, type_: type[records.Record], at: float, session: str = "s", **fields: Any) -> None:
@@ -90,11 +90,11 @@ def _assign(turn: str) -> effects.AssignTurn:
 
 
 def test_a_turn_is_counted_with_its_time_its_tokens_and_their_cost_under_its_model() -> None:
-    counting = Counting((3.0, 5.0))
+    counting = Counting()
     counting.record(records.TurnOpened, 10.0, turn="s/1", number=1, messages=("m",))
     counting.effect(_assign("s/1"))
     counting.model = "second"
-    usage: dict[str, Any] = {"input_tokens": 1_000_000, "output_tokens": 2_000_000}
+    usage: dict[str, Any] = {"input_tokens": 1_000_000, "output_tokens": 2_000_000, "cost": 13_000_000}
     counting.record(records.TurnDone, 12.0, turn="s/1", attempt=1, text="", **usage)
     assert counting.values("hermes_turns_total") == {",done": 1.0}
     assert counting.values("hermes_turn_seconds")["_sum"] == 2.0
@@ -111,13 +111,17 @@ def test_a_turn_is_counted_with_its_time_its_tokens_and_their_cost_under_its_mod
     assert counting.metrics.totals()["turns_failed"] == 2
 
 
-def test_tokens_without_a_price_cost_nothing_and_half_a_price_counts() -> None:
+def test_tokens_and_cost_count_under_the_model_that_answered() -> None:
     done: dict[str, Any] = {"turn": "s/1", "attempt": 1, "text": "", "input_tokens": 4, "output_tokens": 0}
-    for prices, cost in (((0.0, 0.0), {}), ((0.0, 1.0), {}), ((1_000_000.0, 0.0), {",first": 4.0})):
-        counting = Counting(prices)
-        counting.record(records.TurnDone, 1.0, **done)
-        assert counting.values("hermes_cost_total") == cost
-        assert counting.values("hermes_tokens_total") == {",first,in": 4.0}
+    counting = Counting()
+    counting.effect(_assign("s/1"))
+    counting.record(records.TurnDone, 1.0, **done, cost=2_500_000, model="substitute")
+    assert counting.values("hermes_cost_total") == {",substitute": 2.5}
+    assert counting.values("hermes_tokens_total") == {",substitute,in": 4.0}
+    # Without prices there is no cost; without a name it is the model of the settings.
+    counting.record(records.TurnDone, 1.0, **done)
+    assert counting.values("hermes_cost_total") == {",substitute": 2.5}
+    assert counting.values("hermes_tokens_total") == {",substitute,in": 4.0, ",first,in": 4.0}
 
 
 def _interrupt(counting: Counting, proof: Proof = PROOF, by: str = "m_2") -> None:
