@@ -47,7 +47,9 @@ def test_no_file_means_the_defaults(tmp_path: Path) -> None:
     assert found.turns.deadline_seconds == 1800
     assert found.turns.silence_seconds == 300
     assert found.workers.memory_bytes_max == 2**30
-    assert found.agent("default") == AgentSpec("default", "builtin", {"fetch_private": False})
+    assert found.agent("default") == AgentSpec(
+        "default", "builtin", {"fetch_private": False, "otherwise": "allow"}
+    )
 
 
 def test_every_table_can_be_given(tmp_path: Path) -> None:
@@ -64,7 +66,7 @@ def test_every_table_can_be_given(tmp_path: Path) -> None:
     assert (found.turns.silence_seconds, found.workers.pulse_seconds) == (0.5, 60)
     assert (found.stt.engine, found.stt.echo) == ("off", False)
     assert found.for_session("poems:1") == SessionSettings("poet", "queue")
-    options = {"system": "Rhyme.", "tools": Agent().tools, "fetch_private": False}
+    options = {"system": "Rhyme.", "tools": Agent().tools, "fetch_private": False, "otherwise": "allow"}
     assert found.agent("poet") == AgentSpec("poet", "builtin", options)
     assert found.agent("nobody") is None
 

@@ -129,7 +129,7 @@ class Attempt:
     async def stream(self, text: str) -> None:
         """Streams text. The text of one iteration of the loop is sent as one Delta."""
         self._check_open()
-        text = _clean(text)
+        text = clean(text)
         if self.offset + len(text) > TEXT_CHARACTERS_MAX:
             raise AgentError(
                 f"the answer grew past {TEXT_CHARACTERS_MAX} characters", "ask for less at a time"
@@ -153,7 +153,7 @@ class Attempt:
     def note(self, text: str, *, call: str = "", replaces: bool = False) -> None:
         """Sends a transient note; it is not part of the history."""
         self._check_open()
-        text = _clean(text)[:_NOTE_CHARACTERS_MAX]
+        text = clean(text)[:_NOTE_CHARACTERS_MAX]
         self._outbox.post_fleeting(Noted(self.assign.turn, self.assign.attempt, text, call, replaces))
 
     async def tool(self, tool: Tool, call: str, arguments: str) -> Report:
@@ -161,17 +161,23 @@ class Attempt:
 
         Several may run at once. Their frames have the order of the events.
         """
-        arguments = _clean(arguments)
+        arguments = clean(arguments)
         await self.begin_tool(tool.name, tool.repeat, call, arguments)
         began = time.monotonic()
         try:
             report = await _run(tool, arguments, partial(self.note, call=call))
         except InputNeeded as needed:
             # The call stays open; a later attempt gets the answer as its result.
-            text, choices = sentence(_clean(needed.text)), tuple(map(_clean, needed.choices))
+            text, choices = sentence(clean(needed.text)), tuple(map(clean, needed.choices))
             raise HumanNeeded("clarify", text, choices, call) from None
         await self.end_tool(call, report, time.monotonic() - began)
         return report
+
+    async def refuse(self, tool: Tool, call: str, arguments: str, text: str) -> str:
+        """Records a call that is not run, with the reason as its result."""
+        await self.begin_tool(tool.name, tool.repeat, call, arguments)
+        await self.end_tool(call, Report(result_text(text), ok=False), 0.0)
+        return text
 
     async def end_tool(self, call: str, report: Report, seconds: float) -> None:
         """Records the result of a call that `begin_tool` recorded; its text is one of `result_text`."""
@@ -203,13 +209,17 @@ class Attempt:
         is the running tool call that the question is about.
         """
         self._check_open()
-        text, choices = _clean(text), tuple(map(_clean, choices))
+        text, choices = clean(text), tuple(map(clean, choices))
         if (answer := self._questions.known(kind, text)) is not None:
             return answer
         if not holds:
             raise HumanNeeded(kind, text, choices, call)
         self._flush()
         return await self._questions.ask(kind, text, choices, call, self._usage)
+
+    def answers(self, kind: QuestionKind) -> dict[str, str]:
+        """Returns the answers that the turn has to questions of this kind, by their texts."""
+        return self._questions.answers(kind)
 
     def answered(self, answered: Answered) -> None:
         """Delivers an answer that the attempt holds for."""
@@ -230,13 +240,13 @@ class Attempt:
         A later attempt gets the answer to a clarification as the result of this call.
         """
         await self.begin_tool(tool.name, tool.repeat, call, arguments)
-        raise HumanNeeded(kind, _clean(text), tuple(map(_clean, choices)), call)
+        raise HumanNeeded(kind, clean(text), tuple(map(clean, choices)), call)
 
     async def begin_tool(self, name: str, repeat: ToolClass, call: str, arguments: str) -> None:
         """Records the start of a tool, and waits until the record is durable."""
         self._check_open()
         self._flush()
-        arguments = _clean(arguments)
+        arguments = clean(arguments)
         frame = await self._outbox.send(
             ToolStarted(
                 turn=self.assign.turn,
@@ -340,7 +350,7 @@ async def _run(tool: Tool, arguments: str, note: Note) -> Report:
 
 def result_text(text: str) -> str:
     """Returns the result of a tool as it can be recorded."""
-    text = _clean(text)
+    text = clean(text)
     if len(text) <= _RESULT_CHARACTERS_MAX:
         return text
     half = _RESULT_CHARACTERS_MAX // 2
@@ -352,7 +362,7 @@ def _summary(arguments: str) -> str:
     return line if len(line) <= _SUMMARY_CHARACTERS_MAX else line[: _SUMMARY_CHARACTERS_MAX - 1] + "…"
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """Replaces unpaired surrogates, which JSON can carry and UTF-8 cannot, by question marks."""
     return text.encode(errors="replace").decode()
 

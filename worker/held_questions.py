@@ -32,6 +32,10 @@ class HeldQuestions:
         """Returns the answer that the turn has to this question."""
         return self._answers.get((kind, text))
 
+    def answers(self, kind: str) -> dict[str, str]:
+        """Returns the answers that the turn has to questions of this kind, by their texts."""
+        return {text: answer for (asked, text), answer in self._answers.items() if asked == kind}
+
     async def ask(
         self, kind: QuestionKind, text: str, choices: tuple[str, ...], call: str, usage: Usage
     ) -> str:

@@ -11,6 +11,7 @@ from supervisor.config.fields import (
     FOLDERS,
     NAMES,
     NEW_WORKERS,
+    RULES,
     SWITCH,
     TEXT,
     TEXTS,
@@ -24,12 +25,15 @@ from supervisor.config.fields import (
     some_of,
     whole,
 )
-from supervisor.config.sandbox_settings import AgentSandbox
+from supervisor.config.sandbox_settings import AgentSandbox, Level
 from supervisor.config.toml_file import SettingsFile
 
 AgentKind = Literal["builtin", "python", "acp"]
 ToolName = Literal["shell", "read", "write", "edit", "fetch", "ask"]
+Decision = Literal["allow", "ask", "deny"]
 _KINDS_TO_COME = ("hermes",)
+# Kinds whose tool calls pass the rules; agents of other kinds ask for themselves.
+GATED_KINDS = ("builtin", "acp")
 # Keys that only a python agent has.
 _OF_PYTHON = ("entry", "path", "output")
 _ENTRY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -55,6 +59,10 @@ class Agent:
     fetch_private: bool = key("fetch_private", SWITCH, False)
     history_characters_max: int | None = key("history_characters_max", maybe(whole(1000, 4_000_000)))
     mcp: tuple[str, ...] | None = key("mcp", maybe(TEXTS), None, NEW_WORKERS)
+    allow: tuple[str, ...] = key("allow", RULES, [])
+    ask: tuple[str, ...] = key("ask", RULES, [])
+    deny: tuple[str, ...] = key("deny", RULES, [])
+    otherwise: Decision | None = key("otherwise", maybe(one_of(Decision)))
     sandbox: AgentSandbox = inner_table("sandbox", AgentSandbox)
 
 
@@ -99,14 +107,23 @@ def code_folders(file: Path | None, agent: Agent) -> tuple[str, ...]:
     return tuple(os.path.abspath(beside / Path(folder).expanduser()) for folder in agent.path)
 
 
-def options_of(agent: Agent, file: Path | None, instructions: str) -> dict[str, Any]:
-    """Return the keys as workers receive them; the instructions of a session follow those of its agent."""
+def options_of(agent: Agent, file: Path | None, instructions: str, level: Level) -> dict[str, Any]:
+    """Return the keys as workers receive them; the instructions of a session follow those of its agent.
+
+    `level` is that of the agent's sandbox.
+    """
     options = {option: value for option, value in asdict(agent).items() if value is not None}
     # For the cell and the runtime only; endpoints, servers and values of secrets travel beside it.
     for option in ("sandbox", "python", "model", "fallback", "mcp"):
         options.pop(option, None)
     if agent.kind != "acp":
         del options["env_from"]
+    for option in ("allow", "ask", "deny"):
+        if not options[option]:
+            del options[option]
+    if agent.kind in GATED_KINDS:
+        # In a workspace of its own an agent can do what it likes; elsewhere it meets the user's files.
+        options.setdefault("otherwise", "allow" if level == "workspace" else "ask")
     if options.pop("path"):
         options["path"] = code_folders(file, agent)
     both = [text for text in (agent.instructions, instructions) if text]

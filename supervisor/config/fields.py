@@ -10,6 +10,9 @@ from urllib.parse import urlsplit
 
 _Value = TypeVar("_Value")
 
+# A rule about tool calls: a tool and, in parentheses, a pattern for its main argument.
+RULE = re.compile(r"([A-Za-z0-9_*?-]{1,64})(?:\((.+)\))?", re.DOTALL)
+
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
 _UNIT_SECONDS = (86400.0, 3600.0, 60.0, 1.0)
 _SIZE = re.compile(r"(\d+) ?(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)")
@@ -284,6 +287,13 @@ def _read_values(value: object) -> dict[str, str]:
     return {_read_variable(name): each for name, each in value.items()}
 
 
+def _read_rules(value: object) -> tuple[str, ...]:
+    rules = _read_texts(value)
+    if not all(RULE.fullmatch(rule) for rule in rules):
+        raise ValueError
+    return rules
+
+
 POSITIVE = Reading("a number above 0 and at most 1000, such as 2 or 0.5", _read_positive)
 PRICE = Reading("a number from 0 to 1000000: what a million tokens cost", _read_price)
 SWITCH = Reading("true or false", _read_switch)
@@ -298,6 +308,7 @@ VARIABLES = Reading('a list of names of environment variables such as ["API_KEY"
 TABLE = Reading('a table of texts such as { NAME = "value" }', _read_table)
 WORDS = Reading('a program and its arguments such as ["opencode", "acp"]', _read_words)
 VALUES = Reading('variables with their values such as { NO_BROWSER = "1" }', _read_values)
+RULES = Reading('a list of rules such as ["read", "shell(git *)"], or []', _read_rules)
 FOLDERS = Reading('a folder such as "agents", or a list of folders', _read_folders)
 PATHS = Reading(
     'a list of absolute paths such as ["/srv/data", "~/src"], without ".." and not "/" itself', _read_paths

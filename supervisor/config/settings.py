@@ -41,6 +41,7 @@ from supervisor.config.model_settings import (
     refuse_incomplete_models,
     refuse_unknown_models,
 )
+from supervisor.config.rule_settings import refuse_useless_rules
 from supervisor.config.sandbox_settings import Sandbox, refuse_useless_paths
 from supervisor.config.toml_file import SettingsFile
 
@@ -186,7 +187,8 @@ class Settings:
         found = self.agents.get(name)
         if found is None:
             return None
-        options = options_of(found, self.file, self.for_session(session).instructions)
+        level = self.sandbox_of(name).level
+        options = options_of(found, self.file, self.for_session(session).instructions, level)
         if not self._calls_tools(found):
             del options["tools"]
         return AgentSpec(name, options.pop("kind"), options)
@@ -244,6 +246,7 @@ def load(path: Path) -> Settings:
     refuse_unknown_models(source, found["agents"], found.get("models", {}))
     mcp_settings.refuse_strangers(source, found["agents"], found["mcp"])
     refuse_useless_entries(source, found["agents"])
+    refuse_useless_rules(source, found["agents"], found["mcp"])
     _refuse_unknown_languages(source, found.get("stt", Stt()))
     own = {name: agent.sandbox for name, agent in found["agents"].items()}
     refuse_useless_paths(source, found.get("sandbox", Sandbox()), own)

@@ -87,7 +87,8 @@ def test_status_and_doctor_say_as_whom_agents_run_and_what_they_cannot_write(
 def test_what_only_root_may_read_stays_closed_at_every_level(
     make_service: Callable[..., Service], model: FakeModel, level: str
 ) -> None:
-    service = make_service(workers="count = 1", sandbox=f'level = "{level}"')
+    rules = {"agents.default": 'otherwise = "allow"'}
+    service = make_service(workers="count = 1", sandbox=f'level = "{level}"', **rules)
     tried = ran(service, model, "demo/1", "cat /etc/shadow; ls ~root; echo $HOME; touch ~/mine && echo made")
     assert "root:" not in tried
     assert "/workspace" in tried

@@ -120,6 +120,32 @@ def test_d4_after_a_kill_the_same_question_stands_and_its_answer_goes_on(
     assert results(model) == ["blue"]
 
 
+def test_d4_an_approved_command_runs_once_on_another_worker_after_a_kill(
+    make_service: Callable[..., Service], model: FakeModel
+) -> None:
+    service = make_service(**{"agents.default": 'ask = ["shell(touch *)"]\ndeny = ["shell(rm *)"]'})
+    calls = [
+        {"name": "shell", "arguments": {"command": each}} for each in ("rm x", "touch made", "echo hello")
+    ]
+    # The host makes the approved call, which counts as the second round.
+    listener, asked = ask(service, text=asking(calls, [calls[1]], [calls[1]]))
+    assert (asked.fields["kind"], asked.fields["choices"]) == ("approve", ["yes", "no", "always"])
+    assert asked.fields["text"].endswith("\ntouch made")
+    service.kill()
+    service.start()
+    again = service.listen("demo", after=listener.events[-1].seq)
+    assert service.hermesctl("approve", "demo/1#1").returncode == 0
+    assert again.ending("demo/1").type == "turn.done"
+    # The same call, made by the model, needs no further question.
+    assert [each.fields["name"] for each in again.of_type("tool.started")] == ["shell", "shell"]
+    assert again.of_type("question.asked") == []
+    denied, echoed, approved, made, made_again = results(model)
+    assert denied == "denied by a rule of [agents.default]; it was not run"
+    assert echoed == "[exit status 0]\nhello\n"
+    assert approved == "approved by the user; it has not run yet"
+    assert made == made_again == "[exit status 0]\n(no output)"
+
+
 def test_e3_who_waits_for_a_human_holds_no_seat(
     make_service: Callable[..., Service], model: FakeModel
 ) -> None:

@@ -70,7 +70,8 @@ def tried(service: Service, model: FakeModel, session: str, folders: list[Path],
 def test_h6_an_agent_cannot_rename_what_leads_to_the_settings(
     apart: Callable[..., Service], model: FakeModel, tmp_path: Path, level: str
 ) -> None:
-    service = apart(sandbox=f'level = "{level}"\nwrite = ["{tmp_path}"]')
+    rules = {"agents.default": 'otherwise = "allow"'}
+    service = apart(sandbox=f'level = "{level}"\nwrite = ["{tmp_path}"]', **rules)
     above = service.home.parent
     told = tried(service, model, "settings", [service.home, above, tmp_path], service.home / "hermes.toml")
     assert "refused" in told

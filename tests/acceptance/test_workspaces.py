@@ -109,7 +109,11 @@ def test_every_session_has_a_folder_of_its_own_whatever_it_is_called(
 def test_agents_with_other_sandboxes_have_workers_of_their_own(
     make_service: Callable[..., Service], model: FakeModel
 ) -> None:
-    tables = {"agents.open": "", "agents.open.sandbox": 'level = "host"', 'sessions."o:*"': 'agent = "open"'}
+    tables = {
+        "agents.open": 'otherwise = "allow"',
+        "agents.open.sandbox": 'level = "host"',
+        'sessions."o:*"': 'agent = "open"',
+    }
     service = make_service(workers="count = 1\nspares = 1", **tables)
     assert "yes" in ran(service, model, "o:1/1", "test -e /proc/self/root/boot -o -e /opt && echo yes")
     assert "/workspace" in ran(service, model, "closed/1", "echo $HOME")

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, TypeVar
 from ipc.bounds import ID_CHARACTERS_MAX
 from ipc.messages import AgentSpec, Setup, Usage
 from worker.agents import rehearsal
+from worker.agents.approved_calls import WAITING, approved_calls, clarified_calls
 from worker.agents.chat_messages import GO_ON, ChatMessage
 from worker.agents.context_window import Window
 from worker.agents.written_calls import HeldText, written_calls
+from worker.approvals import CHOICES, Approvals
 from worker.attempt import Attempt
 from worker.errors import AgentError, ContextOverflow
 from worker.model import Model, Reply, ToolCall
@@ -97,6 +99,7 @@ class Builtin:
     async def answer(self, attempt: Attempt) -> str:
         if self._is_kept and attempt.assign.agent != self._spec:
             self._read(attempt.assign.agent)
+        self._approvals = Approvals(self._spec, attempt)
         self._tools = {name: make() for name, make in self._made_by.items()}
         if self._servers is not None:
             self._tools |= self._servers.make()
@@ -111,6 +114,7 @@ class Builtin:
     async def _converse(self, attempt: Attempt) -> str:
         window = Window(attempt.assign, self._system, self._characters_max)
         models = ModelChain(self._model, attempt)
+        await self._make_approved_calls(attempt, window)
         await self._call_again(attempt, window)
         for rounds_left in range(_ROUNDS_MAX, -1, -1):
             reply = await self._ask(attempt, window, models)
@@ -160,9 +164,13 @@ class Builtin:
                     await on_text(rest)
                 return reply
 
+    async def _make_approved_calls(self, attempt: Attempt, window: Window) -> None:
+        if calls := approved_calls(attempt.assign):
+            await self._use_tools(attempt, window, Reply("", calls, Usage()))
+
     async def _call_again(self, attempt: Attempt, window: Window) -> None:
         """Continues the call of an MCP tool that asked a person, with the answers it has had until now."""
-        asked = [past.tools[-1] for past in attempt.assign.tried if past.tools and not past.cut]
+        asked = clarified_calls(attempt.assign)
         last = asked[-1] if asked and attempt.assign.tried[-1].tools[-1:] == (asked[-1],) else None
         tool = self._tools.get(last.name) if last is not None else None
         if last is None or self._servers is None or tool is None or last.name in self._made_by:
@@ -175,11 +183,10 @@ class Builtin:
         taken = {message["tool_call_id"] for message in window.messages if message["role"] == "tool"}
         calls = _with_own_ids(reply.calls, taken)
         window.add(_calling(reply, calls))
-        asking = next((call for call in calls if self._question_of(call)), None)
+        asking = next((call for call in calls if self._needs_person(call)), None)
         window.add(*await self._use_all(attempt, [call for call in calls if call is not asking]))
-        if asking is not None and (question := self._question_of(asking)):
-            tool = self._tools[asking.name]
-            await attempt.ask(tool, asking.call, asking.arguments, question.question, question.choices)
+        if asking is not None:
+            await self._ask_person(attempt, asking)
         window.add(*({"role": "user", "content": text} for text in await attempt.take_steers()))
 
     async def _use_all(self, attempt: Attempt, calls: list[ToolCall]) -> list[ChatMessage]:
@@ -196,13 +203,37 @@ class Builtin:
         await asyncio.gather(*tasks, return_exceptions=True)
         return [task.result() for task in tasks]
 
+    def _needs_person(self, call: ToolCall) -> bool:
+        if self._question_of(call):
+            return True
+        return (
+            call.name in self._tools and self._approvals.verdict(call.name, call.arguments).decision == "ask"
+        )
+
+    async def _ask_person(self, attempt: Attempt, call: ToolCall) -> None:
+        """Ends the attempt with a question of the model, or with one about the call itself."""
+        tool = self._tools[call.name]
+        verdict = self._approvals.verdict(call.name, call.arguments)
+        if verdict.decision == "ask":
+            await attempt.ask(tool, call.call, call.arguments, verdict.text, CHOICES, "approve")
+        elif question := self._question_of(call):
+            await attempt.ask(tool, call.call, call.arguments, question.question, question.choices)
+
     def _question_of(self, call: ToolCall) -> Question | None:
-        return read_question(call.arguments) if isinstance(self._tools.get(call.name), Ask) else None
+        """Returns the question of a call of the ask tool, if no rule denies it."""
+        if not isinstance(self._tools.get(call.name), Ask):
+            return None
+        is_denied = self._approvals.verdict(call.name, call.arguments).decision == "deny"
+        return None if is_denied else read_question(call.arguments)
 
     async def _use(self, attempt: Attempt, call: ToolCall) -> str:
         tool = self._tools.get(call.name)
         if tool is None:
             return f"error: there is no tool of that name; there are: {', '.join(self._tools) or 'none'}"
+        verdict = self._approvals.verdict(call.name, call.arguments)
+        if verdict.decision != "allow":
+            reason = verdict.text if verdict.decision == "deny" else WAITING
+            return await attempt.refuse(tool, call.call, call.arguments, reason)
         return (await attempt.tool(tool, call.call, call.arguments)).text
 
 
