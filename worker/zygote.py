@@ -4,8 +4,8 @@
     supervisor -> guard -> zygote -> worker (first of a cell that is a namespace)
 
 The guard only outlasts the zygote and ends what it leaves behind. Started as `python -m worker.zygote FD RUN
-REHEARSE KIND ENTRY`: the descriptor of a SOCK_SEQPACKET pair, the modules that have `run(fork)` and
-`stretch()`, and `rehearse(kind, entry)`, and the kind and the entry of its agents.
+REHEARSE KIND ENTRY [FOLDER …]`: the descriptor of a SOCK_SEQPACKET pair, the modules that have `run(fork)`
+and `stretch()`, and `rehearse(kind, entry, code)`, and the kind, the entry and the folders of its agents.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ import struct
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ipc.bounds import sentence
@@ -62,7 +62,8 @@ _NO_INCARNATION = 0
 
 
 def main(arguments: list[str]) -> None:
-    pair = socket.socket(fileno=int(arguments[0]))
+    descriptor, module, rehearse, kind, entry, *code = arguments
+    pair = socket.socket(fileno=int(descriptor))
     pair.set_inheritable(False)
     syscalls.die_with_parent(signal.SIGKILL)
     if os.getppid() != _peer(pair):
@@ -79,7 +80,7 @@ def main(arguments: list[str]) -> None:
         return
     pair.send(encode(CellWorks(shortcomings)))
     try:
-        run = zygote.warm_up(*arguments[1:5])
+        run = zygote.warm_up(module, rehearse, kind, entry, code)
     except AgentError as fault:
         pair.send(encode(NoAgent(sentence(fault.error), sentence(fault.hint))))
         return
@@ -153,7 +154,9 @@ class Zygote:
             raise OSError(0, told or f"the trial cell ended with status {os.waitstatus_to_exitcode(status)}")
         return tuple(told.splitlines())
 
-    def warm_up(self, run: str, rehearse: str, kind: str, entry: str) -> Callable[[Fork], None]:
+    def warm_up(
+        self, run: str, rehearse: str, kind: str, entry: str, code: Sequence[str]
+    ) -> Callable[[Fork], None]:
         """Imports all a worker needs and runs it once, so that a fork has nothing left to initialise.
 
         AgentError when there can be no agent of this kind with this entry.
@@ -162,7 +165,7 @@ class Zygote:
         program = importlib.import_module(run)
         main: Callable[[Fork], None] = program.run
         self._stretch = program.stretch
-        importlib.import_module(rehearse).rehearse(kind, entry)
+        importlib.import_module(rehearse).rehearse(kind, entry, code)
         gc.collect()
         gc.freeze()
         self._pair.send(encode(Warm(ms=round((time.monotonic() - began) * 1000))))

@@ -70,16 +70,28 @@ def _endpoints(settings: Settings, agent: str) -> tuple[str, ...]:
 
 
 def runtimes(settings: Settings) -> dict[str, Runtime]:
-    """Return the runtime of every agent; a relative path of an interpreter starts beside hermes.toml."""
+    """Return the runtime of every agent; a relative path of an interpreter starts beside hermes.toml.
+
+    A zygote is in no cell. So code that an agent may write is no part of a runtime: workers import it.
+    """
     folder = settings.file.parent if settings.file else Path()
-    return {
-        name: Runtime(
-            agent.kind,
-            os.path.abspath(folder / Path(agent.python).expanduser()) if agent.python else "",
-            agent.entry or "",
-        )
-        for name, agent in settings.agents.items()
-    }
+    found = {}
+    for name, agent in settings.agents.items():
+        python = os.path.abspath(folder / Path(agent.python).expanduser()) if agent.python else ""
+        code = code_folders(settings.file, agent)
+        is_safe = not any(_may_be_written(settings, each) for each in code)
+        entry = agent.entry or "" if is_safe else ""
+        found[name] = Runtime(agent.kind, python, entry, code if is_safe else ())
+    return found
+
+
+def _may_be_written(settings: Settings, folder: str) -> bool:
+    """Return whether the cell of some agent shows this folder, or a part of it, to be written to."""
+    sandboxes = [settings.sandbox_of(name) for name in settings.agents]
+    written = [os.path.realpath(path) for each in sandboxes for path in each.write]
+    real = os.path.realpath(folder)
+    is_named = any(os.path.commonpath((real, path)) in (real, path) for path in written)
+    return is_named or any(each.level != "workspace" for each in sandboxes)
 
 
 def secrets(settings: Settings, agent: str, environment: Mapping[str, str]) -> dict[str, str]:

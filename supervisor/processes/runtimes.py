@@ -1,9 +1,9 @@
 """Runtimes: what agents share a zygote by, and the spawners of all runtimes in use.
 
-A runtime is an interpreter, a kind of agent and an entry. Agents that agree on these share a spawner, and so
-a zygote. The *default* runtime, the built-in kind in the supervisor's own interpreter, is opened with the
-service and stays. Any other one is opened when the core first wants a worker of it (`want`), and is reported
-to the core, agent by agent (RuntimeChanged):
+A runtime is an interpreter, a kind of agent, and an entry with the folders of its modules. Agents that agree
+on these share a spawner, and so a zygote. The *default* runtime, the built-in kind in the supervisor's own
+interpreter, is opened with the service and stays. Any other one is opened when the core first wants a worker
+of it (`want`), and is reported to the core, agent by agent (RuntimeChanged):
 
     cold ── want ──► cold, its zygote starts ── Warm ──► warm
     warm ── its zygote ended ──► cold, the next zygote starts after a pause
@@ -38,12 +38,13 @@ class Runtime:
     kind: str = _BUILTIN
     python: str = ""
     entry: str = ""
+    # Folders of the agent's modules.
+    path: tuple[str, ...] = ()
 
     def program(self, default: Program, packages: str) -> Program:
         """Return what its zygote runs; `packages` is where a foreign interpreter finds msgspec and zmq."""
-        if not self.python:
-            return replace(default, kind=self.kind, entry=self.entry)
-        return replace(default, python=self.python, path=(packages,), kind=self.kind, entry=self.entry)
+        own = replace(default, kind=self.kind, entry=self.entry, code=self.path)
+        return replace(own, python=self.python, path=(packages,)) if self.python else own
 
     def cold_row(self, agent: str, own_python: str) -> dict[str, Any]:
         """Return what is shown of an agent whose runtime was not started; `foreign`: not our interpreter."""
@@ -139,7 +140,9 @@ class Runtimes:
         if spawner is not None and spawner.state is SpawnerState.READY:
             self._report(RuntimeChanged(agents, "warm"))
         elif spawner is not None and spawner.fault is not None:
-            self._report(RuntimeChanged(agents, "failed", spawner.fault.fault, spawner.fault.hint))
+            for agent in sorted(agents):
+                words = _naming(agent, spawner.fault.fault), _naming(agent, spawner.fault.hint)
+                self._report(RuntimeChanged(frozenset({agent}), "failed", *words))
         else:
             self._report(RuntimeChanged(agents, "cold"))
 
@@ -178,5 +181,12 @@ class Runtimes:
         if spawner.state is SpawnerState.READY:
             return row | {"state": "warm"}
         if spawner.fault is not None:
-            return row | {"state": "failed", "fault": spawner.fault.fault, "hint": spawner.fault.hint}
+            words = {"fault": spawner.fault.fault, "hint": spawner.fault.hint}
+            return row | {"state": "failed"} | {key: _naming(agent, text) for key, text in words.items()}
         return row | {"fault": spawner.detail}
+
+
+def _naming(agent: str, words: str) -> str:
+    """Put the agent's name where words about its runtime, which others may share, have NAME."""
+    named = words.replace("[agents.NAME]", f"[agents.{agent}]")
+    return named.replace("hermesctl agents add NAME", f"hermesctl agents add {agent}")

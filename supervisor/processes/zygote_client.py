@@ -30,10 +30,10 @@ _ENDED = "it has ended"
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The zygote's interpreter; modules with `run(fork)` and `stretch()`, and `rehearse(kind, entry)`.
+    """The zygote's interpreter; modules with `run(fork)` and `stretch()`, and `rehearse(kind, entry, code)`.
 
-    `path` are folders with modules that the interpreter does not find by itself; `kind` and `entry` are those
-    of its agents.
+    `path` are folders with modules that the interpreter does not find by itself; `kind`, `entry` and `code`
+    are those of its agents. `code` are folders with modules of theirs, which must not hide ours.
     """
 
     python: str = sys.executable
@@ -42,9 +42,10 @@ class Program:
     path: tuple[str, ...] = ()
     kind: str = "builtin"
     entry: str = ""
+    code: tuple[str, ...] = ()
 
     def line(self, pair: str) -> list[str]:
-        modules = ("worker.zygote", pair, self.run, self.rehearse, self.kind, self.entry)
+        modules = ("worker.zygote", pair, self.run, self.rehearse, self.kind, self.entry, *self.code)
         return command(*modules, python=self.python, path=self.path)
 
 

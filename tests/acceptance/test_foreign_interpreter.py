@@ -62,7 +62,7 @@ def test_an_agent_runs_in_an_environment_without_any_package_of_ours(
     service.say("s", "too early")
     failed = listener.ending("s/1")
     assert "has no msgspec and pyzmq laid beside it" in failed.fields["error"]
-    assert "hermesctl agents add" in failed.fields["hint"]
+    assert "hermesctl agents add default" in failed.fields["hint"]
 
     added = hermesctl(service.home, "agents", "add", "default", "--json")
     if "pip could not fetch" in added.err:

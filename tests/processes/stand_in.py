@@ -5,12 +5,13 @@ import signal
 import socket
 import ssl
 import sys
+from collections.abc import Sequence
 
 from ipc.service_messages import Fork
 from worker.errors import AgentError
 
 
-def rehearse(kind: str, entry: str) -> None:
+def rehearse(kind: str, entry: str, code: Sequence[str]) -> None:
     """Draws a random number, as a real rehearsal does: what is forked from here on must draw others.
 
     A kind is played by its name.

@@ -10,6 +10,8 @@ nothing of ours, so it imports all of that at its top.
 """
 
 import importlib
+import sys
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from ipc import isolation
@@ -62,8 +64,11 @@ class _Loaded:
 _loaded = _Loaded()
 
 
-def load(name: str, entry: str = "", agent: str = "NAME") -> Kind:
-    """Loads a kind, once in a process. AgentError for an unknown kind, or an entry that cannot be had."""
+def load(name: str, entry: str = "", code: Sequence[str] = (), agent: str = "NAME") -> Kind:
+    """Loads a kind, once in a process. AgentError for an unknown kind, or an entry that cannot be had.
+
+    `code` are folders with modules of the user; they are searched first, as those of PYTHONPATH are.
+    """
     if name not in KINDS:
         raise AgentError(
             f"there is no agent of kind {name!r}",
@@ -72,6 +77,7 @@ def load(name: str, entry: str = "", agent: str = "NAME") -> Kind:
     module = importlib.import_module(KINDS[name])
     if getattr(module, "RUNS_FOREIGN_CODE", False):
         own_modules.set_aside()
+        sys.path[:0] = code
     kind: Kind = module.load(entry)
     _loaded.name, _loaded.kind = name, kind
     return kind

@@ -5,6 +5,7 @@ when it is imported must be imported in each worker. Which one it is, is tried o
 own: an import may also end its process, or never return.
 """
 
+import enum
 import importlib
 import importlib.util
 import os
@@ -23,15 +24,31 @@ Function = Callable[[Any], Any]
 
 # Large libraries take seconds, on a busy host a minute; later, workers import the module themselves.
 _TRIAL_SECONDS_MAX = 120.0
+# A zygote does not know its agents: the supervisor puts their names in place of NAME.
+_WHERE = "[agents.{}] entry"
+
+
+class _Trial(enum.IntEnum):
+    """The outcome of an import in a child, which is its exit status."""
+
+    # Workers can share what was imported in the zygote.
+    SHARED = 0
+    # It left a thread or a socket, or failed in a way that may depend on the turn: workers import it.
+    OF_WORKERS = 2
+    # There is no such module, or it is no Python: the same everywhere.
+    IMPOSSIBLE = 3
 
 
 def load(entry: str, path: Sequence[str] = (), agent: str = "default") -> Function:
     """Returns the function; AgentError says why it cannot be had, and what to change."""
+    _search(path)
+    return _function(entry, _WHERE.format(agent))
+
+
+def _function(entry: str, where: str) -> Function:
     module, _, name = entry.partition(":")
-    where = f"[agents.{agent}] entry"
     if not module or not name:
         raise AgentError(f"{where} is {entry!r}", f'write {where} = "package.module:function"')
-    _search(path)
     found = _import(module, where, entry)
     for part in name.split("."):
         try:
@@ -50,17 +67,21 @@ def load(entry: str, path: Sequence[str] = (), agent: str = "default") -> Functi
     return function
 
 
-def preload(entry: str, path: Sequence[str] = ()) -> bool:
+def preload(entry: str) -> bool:
     """Imports the entry's module in a zygote, if its workers can share it; returns whether they can.
 
-    Otherwise each worker imports it: what is wrong with it is then said in its turns.
+    AgentError for a module that no worker can import either. Otherwise each worker imports it: what is wrong
+    with it there, with the variables and the files that a turn has, is said in its turns.
     """
-    _search(path)
+    sys.dont_write_bytecode = True  # into folders of the user
     module = entry.partition(":")[0]
-    if not _can_be_shared(module):
-        return False
-    _import(module, "entry", entry)
-    return True
+    match _tried(module):
+        case _Trial.SHARED:
+            _function(entry, _WHERE.format("NAME"))
+            return True
+        case _Trial.IMPOSSIBLE:
+            _import(module, _WHERE.format("NAME"), entry)
+    return False
 
 
 def _import(module: str, where: str, entry: str) -> Any:
@@ -89,8 +110,8 @@ def _search(path: Sequence[str]) -> None:
     importlib.invalidate_caches()
 
 
-def _can_be_shared(module: str) -> bool:
-    """Imports the module in a child, and looks what that leaves: a thread or a socket cannot be shared."""
+def _tried(module: str) -> int:
+    """Imports the module in a child, and returns what came of that, as a _Trial or another exit status."""
     child = os.fork()
     if child == 0:
         _try_import(module)
@@ -99,19 +120,22 @@ def _can_be_shared(module: str) -> bool:
     os.close(pidfd)
     if not in_time:
         os.kill(child, signal.SIGKILL)
-    return os.waitpid(child, 0)[1] == 0
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def _try_import(module: str) -> None:
-    """In the child, which ends here: status 0 if the module can be shared."""
-    status = 1
+    """In the child, which ends here with a _Trial as its status."""
+    status = _Trial.OF_WORKERS
     try:
         nothing = os.open(os.devnull, os.O_RDWR)
         for standard in (1, 2):
             os.dup2(nothing, standard)
         before = _sockets()
         importlib.import_module(module)
-        status = int(threading.active_count() > 1 or _sockets() > before)
+        if threading.active_count() == 1 and _sockets() <= before:
+            status = _Trial.SHARED
+    except (ModuleNotFoundError, SyntaxError):
+        status = _Trial.IMPOSSIBLE
     finally:
         os._exit(status)
 

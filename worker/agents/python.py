@@ -48,7 +48,7 @@ RUNS_FOREIGN_CODE = True
 
 
 def load(entry: str) -> "PythonKind":
-    """Imports the entry in the zygote where that can be done; its faults are those of the first turn."""
+    """Imports the entry in the zygote where that can be done; AgentError if it can be had in no worker."""
     if entry:
         agent_entry.preload(entry)
     return PythonKind()
