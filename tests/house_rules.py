@@ -105,7 +105,7 @@ _ENGINE = {
 _CATCHES_ALL = (
     "worker/attempt.py",
     "worker/agents/agent_entry.py",
-    "worker/agents/python.py",
+    "worker/agents/agent_thread.py",
     "hermesctl/main.py",
     "supervisor/containment.py",
 )

@@ -9,7 +9,7 @@ import pytest
 from ipc.messages import Finished
 from tests.fake_model import FakeModel
 from tests.worker.peer import assign, worker
-from worker.agents import rehearsal
+from worker.agents import rehearsal_server
 from worker.agents.rehearsal import RehearsalFailed
 from worker.warm_up import rehearse
 
@@ -38,6 +38,6 @@ def test_a_worker_forked_after_the_rehearsal_answers(
 
 
 def test_a_rehearsal_that_comes_out_wrong_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rehearsal, "_events", lambda: iter([b"data: [DONE]\n\n"]))
+    monkeypatch.setattr(rehearsal_server, "_events", lambda: iter([b"data: [DONE]\n\n"]))
     with pytest.raises(RehearsalFailed, match="not an OpenAI chat stream"):
         rehearse()
