@@ -8,6 +8,7 @@ The text of a prompt says what it does: its last line is a command and the rest 
     think           sends thoughts and a plan, then text
     tool COMMAND    runs a command as a tool that needs no permission
     permit COMMAND  asks for permission first
+    twice COMMAND   does that two times
     forever         streams until it is killed
     hang            runs a tool that never ends, with a process below it
     die             is killed in the middle of a tool
@@ -167,6 +168,10 @@ class Agent:
         if outcome.get("optionId") in ("yes", "always"):
             self._run(session, call, command)
         self._say(session, f"{outcome.get('outcome')} {outcome.get('optionId', '')}".strip())
+
+    def do_twice(self, session: str, command: str) -> None:
+        self.do_permit(session, command)
+        self.do_permit(session, command)
 
     def do_forever(self, session: str, _: str) -> None:
         while True:

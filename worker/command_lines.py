@@ -71,6 +71,13 @@ class CommandLine:
     has_runner: bool
 
 
+def line_of(command: object) -> str | None:
+    """Returns a command as a line, if it is one or a list of words; some agents give the latter."""
+    if isinstance(command, list) and command and all(isinstance(word, str) for word in command):
+        return shlex.join(command)
+    return command if isinstance(command, str) else None
+
+
 def split(line: str) -> CommandLine | None:
     """Returns the commands of a line; None when they are not certain."""
     pieces = _pieces(line)

@@ -15,6 +15,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from worker.command_lines import line_of
+
 _DEVICE = (
     r"/dev/(?:(?:sd|hd|vd|xvd)[a-z]\d*|nvme\d\w*|mmcblk\d\w*|(?:loop|dm-|md|sr|nbd|zram|ram)\d+\w*"
     r"|mapper/[^\s;&|]+|disk/[^\s;&|]+)"
@@ -49,11 +51,11 @@ _HOME_WORDS = ("~", "$HOME", "${HOME}")
 
 def danger(tool: str, given: Mapping[str, Any]) -> str:
     """Returns what the call would do to the host; "" when nothing of the list."""
-    command, path = given.get("command"), given.get("path")
-    if isinstance(command, str):
-        folder = given.get("folder")
-        return _danger_of_line(command, folder if isinstance(folder, str) else "")
-    if tool in ("write", "edit") and isinstance(path, str) and _is_device(path):
+    folder = given.get("folder")
+    if (line := line_of(given.get("command"))) is not None:
+        return _danger_of_line(line, folder if isinstance(folder, str) else "")
+    paths = [given.get(name) for name in ("path", "file_path", "filePath")]
+    if tool in ("write", "edit") and any(isinstance(path, str) and _is_device(path) for path in paths):
         return "it writes to a block device"
     return ""
 
@@ -91,7 +93,7 @@ def _danger_of_command(words: Sequence[str], folder: str) -> str:
         return "it writes to a block device"
     if program in _WRITERS and any(map(_is_device, given)):
         return "it writes to a block device"
-    if program in _SHELLS and "-c" in given:
+    if program in _SHELLS and any(word[:1] == "-" and word[-1:] == "c" for word in given):
         return _danger_of_line(" ; ".join(given), folder)
     is_removal = program == "rm" and any(map(_is_recursive, given))
     if is_removal and any(_is_everything(word, folder) for word in given if not word.startswith("-")):

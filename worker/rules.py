@@ -106,22 +106,25 @@ class Rules:
 
 def main_argument(tool: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Returns the argument that the rules look at, as a text, and the other arguments."""
-    name = _main_name(tool, arguments)
+    name, text = _main(tool, arguments)
     if name:
-        return arguments[name], {other: each for other, each in arguments.items() if other != name}
-    return json.dumps(arguments, ensure_ascii=False, default=str), {}
+        return text, {other: each for other, each in arguments.items() if other != name}
+    return text, {}
 
 
-def _main_name(tool: str, arguments: Mapping[str, Any]) -> str:
-    """ "" when the tool has no main argument, or the call does not have exactly one."""
+def _main(tool: str, arguments: Mapping[str, Any]) -> tuple[str, str]:
+    """The name and the text of the main argument; the JSON of all, without a name, where there is none."""
     found = [name for name in _MAIN_NAMES.get(tool, ()) if name in arguments]
-    is_text = len(found) == 1 and isinstance(arguments[found[0]], str)
-    return found[0] if is_text else ""
+    if len(found) == 1 and (text := command_lines.line_of(arguments[found[0]])) is not None:
+        return found[0], text
+    return "", json.dumps(arguments, ensure_ascii=False, default=str)
 
 
 def _call(tool: str, arguments: Mapping[str, Any]) -> _Call:
-    text, _ = main_argument(tool, arguments)
-    match _main_name(tool, arguments):
+    name, text = _main(tool, arguments)
+    match name:
+        case "" if tool in _MAIN_NAMES:
+            return _Call((text,), (), hides=True)
         case "":
             return _Call((text,), (text,))
         case "command":

@@ -168,17 +168,6 @@ def test_a_call_is_recorded_before_its_permission_is_answered() -> None:
     play(scene)
 
 
-def test_without_a_rule_a_permission_is_denied(home: Path) -> None:
-    async def scene(host: Host) -> None:
-        frames = await host.turn("permit touch done")
-        (finished,) = (frame for frame in frames if isinstance(frame, ToolFinished))
-        assert not finished.ok
-        assert host.attempt.text == "selected no"
-        assert not (home / "done").exists()
-
-    play(scene)
-
-
 @pytest.mark.parametrize(
     ("reason", "finish"), [("max_tokens", "length"), ("refusal", "refusal"), ("cancelled", "cancelled")]
 )

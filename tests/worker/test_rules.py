@@ -233,6 +233,15 @@ def test_a_folder_and_a_device_of_other_arguments_count() -> None:
     assert danger("read", {"path": "/dev/sdb"}) == ""
 
 
+def test_a_command_of_words_is_a_line_and_one_that_is_not_known_asks() -> None:
+    rules = Rules(allow=["execute(git *)"], deny=["execute(curl *)"])
+    assert rules.decide("execute", {"command": ["curl", "x"]}) == "deny"
+    assert rules.decide("execute", {"command": ["bash", "-lc", "curl x"]}) == "ask"
+    assert rules.decide("execute", {"command": ["bash", "-lc", "rm -rf /"]}) == "deny"
+    assert rules.decide("execute", {"title": "curl x"}) == "ask"
+    assert Rules(allow=["execute(*)"], otherwise="ask").decide("execute", {"title": "git x"}) == "ask"
+
+
 def test_the_commands_of_a_line_are_given_as_written_and_without_quotes() -> None:
     line = split("git commit -m 'a b' && ls")
     assert line is not None

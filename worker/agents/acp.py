@@ -22,6 +22,7 @@ from worker.agents.acp_kept_session import KeptSession
 from worker.agents.acp_process import AgentProcess
 from worker.agents.acp_prompt import prompt_text, turn_number
 from worker.agents.acp_updates import Updates
+from worker.approvals import Approvals
 from worker.attempt import Attempt
 from worker.errors import AgentError
 from worker.tools.command import environment
@@ -175,11 +176,11 @@ class Acp:
         return KeptSession(await running.connection.new_session(folder), program)
 
     async def _prompt(self, attempt: Attempt, connection: Connection, session: str, text: str) -> str:
-        updates = Updates(attempt)
+        updates, approvals = Updates(attempt), Approvals(attempt.assign.agent, attempt)
         items = connection.prompt(session, text)
         while not isinstance(item := await items.get(), PromptEnded):
             if isinstance(item, PermissionAsked):
-                await acp_permission.answer(attempt, updates, item)
+                await acp_permission.answer(attempt, approvals, updates, item)
             else:
                 await updates.take(item)
             connection.taken()

@@ -49,11 +49,15 @@ class Call:
         return "pure" if self.kind in _PURE_KINDS else "unsafe"
 
     @property
+    def given(self) -> dict[str, Any]:
+        """The arguments; of a call without any, its title."""
+        if isinstance(self.arguments, dict) and self.arguments:
+            return self.arguments
+        return {"title": self.title} | ({"input": self.arguments} if self.arguments else {})
+
+    @property
     def arguments_text(self) -> str:
-        given = self.arguments if isinstance(self.arguments, dict) else {}
-        if not given:
-            given = {"title": self.title} | ({"input": self.arguments} if self.arguments else {})
-        return json.dumps(given, ensure_ascii=False, default=str)[: TEXT_CHARACTERS_MAX // 2]
+        return json.dumps(self.given, ensure_ascii=False, default=str)[: TEXT_CHARACTERS_MAX // 2]
 
 
 class Updates:
