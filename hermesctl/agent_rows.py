@@ -37,6 +37,9 @@ def in_settings(places: Places) -> list[Row]:
         cwd=interpreter.WORKING_DIRECTORY,
         env=interpreter.without_code(os.environ),
     )
+    if done.returncode != 0:
+        hint = "python -m supervisor.host.agent_list shows why"
+        raise CommandError("the agents of hermes.toml cannot be listed", hint, Exit.SETTINGS)
     found = json.loads(done.stdout)
     if "fault" in found:
         raise CommandError(found["fault"], found["hint"], Exit.SETTINGS)

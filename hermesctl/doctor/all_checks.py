@@ -51,6 +51,7 @@ CHECKS: tuple[Check, ...] = (
     settings_checks.model,
     settings_checks.weights,
     settings_checks.speech_endpoint,
+    settings_checks.agents,
     host_checks.unit,
     host_checks.lingering,
     service_checks.service,

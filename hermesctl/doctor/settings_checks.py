@@ -8,7 +8,9 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
+from hermesctl.agent_rows import read_agents
 from hermesctl.doctor.finding import Finding, Surroundings, bad, care, good
+from hermesctl.errors import CommandError
 from hermesctl.render import one_line
 
 _ANSWER_SECONDS = 5.0
@@ -67,6 +69,26 @@ def weights(around: Surroundings) -> list[Finding]:
             found.append(care(check, "absent", _STT_HINT.format(name=name)))
         else:
             found.append(bad(check, state, f"hermesctl models pull {name}"))
+    return found
+
+
+def agents(around: Surroundings) -> list[Finding]:
+    """Agents with a runtime of their own, which may have its own faults."""
+    try:
+        rows = read_agents(around.places)
+    except CommandError:
+        return []  # said by the checks of the settings and of the service
+    found = []
+    for row in rows:
+        if row.get("own_runtime") or row.get("fault"):
+            check = f"agent {one_line(row.get('agent'))}"
+            fault, hint = one_line(row.get("fault")), one_line(row.get("hint"))
+            fact = (
+                f"{one_line(row.get('kind'))}, {one_line(row.get('state'))}, in {one_line(row.get('python'))}"
+            )
+            found.append(
+                bad(check, fault, hint or "hermesctl logs") if row.get("fault") else good(check, fact)
+            )
     return found
 
 

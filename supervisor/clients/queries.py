@@ -132,7 +132,7 @@ class Views:
             case "workers":
                 return self._workers(after)
             case "services":
-                return listed(self._services(), after)
+                return listed([*self._services(), *self._runtimes()], after)
             case "agents":
                 return listed(self._agents(), after)
             case "questions":
@@ -168,6 +168,14 @@ class Views:
         (seen,) = key_of(after, tuple[Number], (0,))
         session = self._state.sessions.get(name)
         return page(_waiting(session, seen) if session else ())
+
+    def _runtimes(self) -> Iterator[Row]:
+        """Yield the runtimes other than the default one, an agent each, as services are shown."""
+        for row in self._agents():
+            if row["own_runtime"]:
+                shown = {"service": f"agent {row['agent']}", "detail": row["fault"], "address": ""}
+                kept = {key: row[key] for key in ("state", "pid", "hint")}
+                yield shown | kept | {"restarts": None, "age_seconds": None}
 
     def _status(self) -> Row:
         state, host = self._state, self._host

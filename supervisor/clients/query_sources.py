@@ -55,6 +55,7 @@ def make_views(parts: Parts) -> Views:
         trouble=trouble,
         replaced=lambda: parts.folders.faults.values(),
         contained=parts.metrics.contained.total,
+        agents=parts.processes.runtime_rows,
     )
     host = Host(
         home=str(parts.places.state),

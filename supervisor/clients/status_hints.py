@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from supervisor.clock import Clock
 from supervisor.config.derived import visible_keys
@@ -27,7 +27,7 @@ class Replaced(Protocol):
 
 
 class Hints:
-    """`models` is the folder of weights, `environment` that of workers."""
+    """`models` is the folder of weights, `environment` that of workers, `agents` has their runtimes."""
 
     def __init__(
         self,
@@ -41,6 +41,7 @@ class Hints:
         trouble: Callable[[], Trouble | None],
         replaced: Callable[[], Iterable[Replaced]],
         contained: Callable[[], float],
+        agents: Callable[[], Iterable[Mapping[str, Any]]],
     ) -> None:
         self._state = state
         self._clock = clock
@@ -51,6 +52,7 @@ class Hints:
         self._trouble = trouble
         self._replaced = replaced
         self._contained = contained
+        self._agents = agents
 
     def __call__(self) -> list[str]:
         return [*self._of_folders(), *self._of_settings(), *self._of_the_service()]
@@ -81,6 +83,9 @@ class Hints:
             yield voice
         if failed := sum(worker.state is WorkerState.FAILED for worker in self._state.workers.values()):
             yield f"{failed} workers cannot start; see `hermesctl workers` for the reasons"
+        for row in self._agents():
+            if row["own_runtime"] and row["state"] == "failed":
+                yield f"the agent {row['agent']} cannot start: {row['fault']}; {row['hint']}"
         if contained := int(self._contained()):
             yield (
                 f"{contained} internal errors since the start; each has cost one request, worker or turn: "

@@ -47,12 +47,16 @@ class Runtime:
         return replace(own, python=self.python, path=(packages,)) if self.python else own
 
     def cold_row(self, agent: str, own_python: str) -> dict[str, Any]:
-        """Return what is shown of an agent whose runtime was not started; `foreign`: not our interpreter."""
+        """Return what is shown of an agent whose runtime was not started.
+
+        `foreign`: its interpreter is not ours; `own_runtime`: it is not the default one.
+        """
         return {
             "agent": agent,
             "kind": self.kind,
             "python": self.python or own_python,
             "foreign": bool(self.python),
+            "own_runtime": self != DEFAULT,
             "entry": self.entry,
             "state": "cold",
             "pid": None,

@@ -1,10 +1,13 @@
 """The module of a python agent is imported once, in its zygote, unless that is impossible or not safe."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from hermesctl.doctor import settings_checks
+from hermesctl.doctor.finding import Surroundings
 from tests.hermesctl.hand import hermesctl
 from tests.service import Service
 
@@ -65,6 +68,18 @@ def test_a_module_is_shared_where_it_can_be_and_its_fault_is_that_of_its_runtime
         rows = {row["agent"]: row for row in service.show("agents")}
         assert (rows[name]["state"], rows[name]["fault"]) == ("failed", fault)
     assert rows["broken"]["hint"] == "install there_is_no_such_module into the environment of this agent"
+    # The same where else a person looks, of every agent that is broken.
+    status = hermesctl(service.home, "status", "--json").out
+    services = {row["service"]: row for row in service.show("services")}
+    assert services["agent shared"]["state"] == "warm"
+    for name, fault in faults.items():
+        assert f"the agent {name} cannot start: {fault}" in " ".join(json.loads(status)["hints"])
+        assert (services[f"agent {name}"]["state"], services[f"agent {name}"]["detail"]) == ("failed", fault)
+    found = settings_checks.agents(Surroundings(service.places))
+    verdicts = {finding.check: (finding.verdict, finding.fact) for finding in found}
+    assert verdicts["agent broken"] == ("bad", faults["broken"])
+    assert verdicts["agent shared"][0] == "good"
+    assert "agent default" not in verdicts
     assert answers(service, "shared")[0]
     assert list(code.rglob("*.pyc")) == []
 
