@@ -127,6 +127,40 @@ class Killed(Part, frozen=True):
     how: str
 
 
+class BudgetLimit(Part, frozen=True):
+    """A limit of [budgets.SCOPE] on `what`: "tokens", or "cost" in millionths of the currency of the prices.
+
+    `used` counts without the attempt that gets it. Each time that the use reaches a further multiple of
+    `most`, a person is asked; up to `allowed` times that was answered with a yes.
+    """
+
+    scope: str
+    what: str
+    most: int
+    used: int
+    allowed: int = 0
+    day: str = ""  # of UTC, for the scope "day"
+
+    @property
+    def setting(self) -> str:
+        return f"[budgets.{self.scope}] {self.what}_max"
+
+    def times_reached(self, more: "Usage | None" = None) -> int:
+        """Returns how many times the limit is reached when the attempt has used `more`."""
+        added = 0 if more is None else more.tokens if self.what == "tokens" else more.cost
+        return (self.used + added) // self.most
+
+    def amount(self, times: int) -> str:
+        count = times * self.most
+        return f"{count} tokens" if self.what == "tokens" else f"a cost of {count / 1_000_000:g}"
+
+    def question(self, times: int) -> str:
+        """Returns the same text whenever the limit was reached so many times: answers are found by it."""
+        who = f"The day {self.day} (UTC)" if self.scope == "day" else f"This {self.scope}"
+        limit = f"{self.setting} allows {self.amount(1)}"
+        return f"{who} has reached {self.amount(times)}; {limit}. Go on, up to {self.amount(times + 1)}?"
+
+
 class TurnMessage(Part, frozen=True):
     """A message of a person that a turn answers."""
 

@@ -15,6 +15,7 @@ from ipc.admin_messages import Stop as Stop
 from ipc.admin_messages import Undrain as Undrain
 from ipc.bounds import Id, Limit, MessageText, Name, Number, Place
 from ipc.message_parts import AgentSpec as AgentSpec
+from ipc.message_parts import BudgetLimit as BudgetLimit
 from ipc.message_parts import Killed as Killed
 from ipc.message_parts import Message as Message
 from ipc.message_parts import ModelEndpoint as ModelEndpoint

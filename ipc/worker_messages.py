@@ -5,6 +5,7 @@ from msgspec import field
 from ipc.bounds import Id, Name, Number, Sentence, Sentences, Status, Text, Word
 from ipc.message_parts import (
     AgentSpec,
+    BudgetLimit,
     Message,
     ModelEndpoint,
     PastAnswer,
@@ -190,6 +191,7 @@ class Assign(Message, frozen=True, tag="assign"):
     tried: tuple[PastAttempt, ...] = ()
     offset: int = 0  # length of their text: this attempt continues there
     answers: tuple[PastAnswer, ...] = ()
+    limits: tuple[BudgetLimit, ...] = ()
     # Environment variables of the agent's processes, by `[agents.NAME] env_from`.
     secrets: dict[str, str] = {}  # noqa: RUF012, each struct gets its own
 

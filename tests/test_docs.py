@@ -18,7 +18,12 @@ from supervisor.core.records import Record
 from tests.house_rules import ROOT
 
 DOCS = ROOT / "docs"
-HEADINGS = {"agents": "[agents.NAME]", "mcp": "[mcp.NAME]", "sessions": '[sessions."PATTERN"]'}
+HEADINGS = {
+    "agents": "[agents.NAME]",
+    "budgets": "[budgets.SCOPE]",
+    "mcp": "[mcp.NAME]",
+    "sessions": '[sessions."PATTERN"]',
+}
 # Frames that a client sees in a stream beside the durable events.
 FLEETING = ("delta",)
 

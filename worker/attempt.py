@@ -83,6 +83,11 @@ class Attempt:
         """Length of the text so far in code points, including earlier attempts at the turn."""
         return self.assign.offset + self._length
 
+    @property
+    def usage(self) -> Usage:
+        """The use of this attempt so far."""
+        return self._usage
+
     async def run(self, answer: Answer, end_processes: EndProcesses = _no_processes) -> None:
         """Runs the agent, ends its processes, and then sends the end of the attempt.
 

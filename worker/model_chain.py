@@ -15,6 +15,7 @@ supervisor knows that it is away. worker/model_faults.py says for each fault whe
 
 from collections.abc import Sequence
 
+from worker import spending
 from worker.attempt import Attempt
 from worker.errors import ModelError
 from worker.model import ChatMessage, Model, OnText, Reply
@@ -31,6 +32,7 @@ class ModelChain:
     async def answer(
         self, messages: Sequence[ChatMessage], tools: Sequence[ChatMessage], on_text: OnText
     ) -> Reply:
+        await spending.check(self._attempt)
         while True:
             endpoint, has_fallback = self._left[0], len(self._left) > 1
             try:

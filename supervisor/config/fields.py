@@ -156,6 +156,12 @@ def _read_price(value: object) -> float:
     return float(value)
 
 
+def _read_cost(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1_000_000_000:
+        raise ValueError
+    return float(value)
+
+
 def _read_switch(value: object) -> bool:
     if not isinstance(value, bool):
         raise ValueError
@@ -296,6 +302,7 @@ def _read_rules(value: object) -> tuple[str, ...]:
 
 POSITIVE = Reading("a number above 0 and at most 1000, such as 2 or 0.5", _read_positive)
 PRICE = Reading("a number from 0 to 1000000: what a million tokens cost", _read_price)
+COST = Reading("a number above 0 and at most 1000000000, in the currency of the prices", _read_cost)
 SWITCH = Reading("true or false", _read_switch)
 TEXT = Reading("a text in quotes", _read_text)
 NAMES = Reading('a list of names such as ["small", "other"], or []', _read_names)

@@ -15,6 +15,7 @@ from supervisor.config.agent_settings import (
     refuse_kinds_to_come,
     refuse_useless_entries,
 )
+from supervisor.config.budget_settings import Budget, refuse_unknown_scopes
 from supervisor.config.fields import (
     AFTER_RESTART,
     DURATION,
@@ -168,6 +169,7 @@ class Settings:
     sessions: Mapping[str, Override] = field(default_factory=dict)
     mcp: Mapping[str, McpServer] = field(default_factory=dict)
     mcp_file: str | None = None
+    budgets: Mapping[str, Budget] = field(default_factory=dict)
     file: Path | None = None
 
     def for_session(self, name: str) -> SessionSettings:
@@ -224,9 +226,10 @@ TABLES: dict[str, type[Any]] = {
     "agents": Agent,
     "sessions": Override,
     "mcp": McpServer,
+    "budgets": Budget,
 }
-# Tables of tables: [models.NAME], [agents.NAME], [sessions."PATTERN"] and [mcp.NAME].
-NAMED = ("models", "agents", "sessions", "mcp")
+# Tables of tables: [models.NAME], [agents.NAME], [sessions."PATTERN"], [mcp.NAME] and [budgets.SCOPE].
+NAMED = ("models", "agents", "sessions", "mcp", "budgets")
 
 
 def load(path: Path) -> Settings:
@@ -247,6 +250,7 @@ def load(path: Path) -> Settings:
     mcp_settings.refuse_strangers(source, found["agents"], found["mcp"])
     refuse_useless_entries(source, found["agents"])
     refuse_useless_rules(source, found["agents"], found["mcp"])
+    refuse_unknown_scopes(source, found.get("budgets", {}))
     _refuse_unknown_languages(source, found.get("stt", Stt()))
     own = {name: agent.sandbox for name, agent in found["agents"].items()}
     refuse_useless_paths(source, found.get("sandbox", Sandbox()), own)

@@ -14,6 +14,7 @@ from supervisor.core.state import session_of, turn_number
 from supervisor.journal.history import AnswerPast, AttemptPast, TurnPast, answers, history, tried
 from supervisor.journal.load import TAKEN
 from supervisor.journal.rows import Rows
+from supervisor.journal.sums import Used, is_approved, used
 
 # A page of events ends early after this many characters, because events may carry long texts.
 _PAGE_CHARACTERS_MAX = 1_000_000
@@ -127,6 +128,14 @@ class Reads:
     def answers(self, turn: str, bytes_max: int) -> tuple[AnswerPast, ...]:
         """Return the newest answered questions of an open turn that fit the limit, oldest first."""
         return answers(self._rows, turn, bytes_max)
+
+    def used(self, session: str, turn: str) -> Used:
+        """Return what an open turn, the ended turns of its session and those of today have used."""
+        return used(self._rows, session, turn)
+
+    def is_approved(self, question: str, session: str | None) -> bool:
+        """Return whether a question of this text was answered with yes, in that session or in any."""
+        return is_approved(self._rows, question, session)
 
     def turn_story(self, turn: str) -> dict[str, Any] | None:
         """Return a turn with its messages, attempts and tool calls, without their texts."""

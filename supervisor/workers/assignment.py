@@ -34,6 +34,7 @@ from supervisor.core.state import Who
 from supervisor.journal.budget import Budget, told_within
 from supervisor.journal.history import AnswerPast, AttemptPast, ToolPast, TurnPast
 from supervisor.workers import isolation_sessions
+from supervisor.workers.budget_limits import BudgetLimits, Sums
 
 _MIB = 1024 * 1024
 # The messages: three of the largest size are whole, of more the older ones are cut.
@@ -142,7 +143,7 @@ def _not_steered(fault: Fault, effect: SteerTurn) -> None:
     """A message that is not offered to the running turn waits for the next one."""
 
 
-class Past(Protocol):
+class Past(Sums, Protocol):
     """The journal's reads of earlier turns, and of earlier attempts at one."""
 
     def history(
@@ -158,6 +159,7 @@ class AssignBuilder:
     def __init__(self, past: Past, live: Live, endpoints: Endpoints) -> None:
         self._past = past
         self._live = live
+        self._limits = BudgetLimits(past, live)
         self._endpoints = endpoints
 
     def __call__(self, effect: AssignTurn) -> wire.Assign:
@@ -178,6 +180,7 @@ class AssignBuilder:
             tried=self._tried(effect),
             offset=effect.offset,
             answers=self._answers(effect),
+            limits=self._limits.of(effect.session, effect.turn),
             secrets=secrets(settings, effect.agent, os.environ),
         )
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipc.messages import AgentSpec, Setup, Usage
+from worker import spending
 from worker.agents import acp_kept_session, acp_permission
 from worker.agents.acp_connection import Connection, PermissionAsked, PromptEnded
 from worker.agents.acp_kept_session import KeptSession
@@ -83,6 +84,7 @@ class Acp:
         await asyncio.wait({self._starting}, timeout=_SET_UP_SECONDS_MAX)
 
     async def answer(self, attempt: Attempt) -> str:
+        await spending.check(attempt, holds=True)
         self._secrets = {**self._secrets, **attempt.assign.secrets}
         running = await self._running(attempt.assign.agent)
         is_usable = False

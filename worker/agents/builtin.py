@@ -172,6 +172,8 @@ class Builtin:
         """Continues the call of an MCP tool that asked a person, with the answers it has had until now."""
         asked = clarified_calls(attempt.assign)
         last = asked[-1] if asked and attempt.assign.tried[-1].tools[-1:] == (asked[-1],) else None
+        if attempt.assign.answers and not attempt.assign.answers[-1].call:
+            last = None  # The attempt did not ask about a call.
         tool = self._tools.get(last.name) if last is not None else None
         if last is None or self._servers is None or tool is None or last.name in self._made_by:
             return

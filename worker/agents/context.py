@@ -32,6 +32,7 @@ from ipc.bounds import NAME_CHARACTERS_MAX, SENTENCE_CHARACTERS_MAX, TEXT_CHARAC
 from ipc.errors import WireError
 from ipc.message_parts import Cut
 from ipc.messages import Assign, PastAttempt, PastTurn, QuestionKind, ToolClass, ToolTrace, Usage
+from worker import spending
 from worker.attempt import Attempt, result_text
 from worker.errors import AttemptError, HumanNeeded
 from worker.tools import Report
@@ -138,6 +139,7 @@ class Host:
         """Returns the call once its record is durable: only then may the tool run."""
         self._calls_made += 1
         call = f"call_{self.assign.attempt}_{self._calls_made}"
+        await spending.check(self._attempt, holds=True)
         await self._attempt.begin_tool(name, repeat, call, arguments)
         self._calls[call] = time.monotonic()
         return call

@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any
 
 from ipc.messages import AgentSpec
+from worker import spending
 from worker.agents import agent_entry, agent_thread
 from worker.agents.agent_entry import Function
 from worker.agents.context import AsyncContext, Context, Host
@@ -59,6 +60,7 @@ class Python:
         self._output = str(spec.options.get("output", ""))
 
     async def answer(self, attempt: Attempt) -> str:
+        await spending.check(attempt, holds=True)
         agent_thread.divert_output(self._name, self._output)
         await agent_thread.run(attempt, self._name, self._load)
         if not agent_thread.has_text(attempt):
