@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.config.derived import sandbox
+from supervisor.config.derived import policy, sandbox
 from supervisor.config.settings import Settings, load
 from supervisor.config.toml_file import SettingsError
+
+HERMES = "[agents.x]\nkind = 'hermes'\npython = 'venv/bin/python'\n"
 
 
 def load_text(folder: Path, text: str) -> Settings:
@@ -23,6 +25,10 @@ def load_text(folder: Path, text: str) -> Settings:
         ("[agents.x]\nkind = 'python'\nentry = 'a.b'\n", "names no function of a module", "module:function"),
         ("[agents.x]\nkind = 'python'\nentry = 'a:b'\npath = 'absent'\n", "is no folder", "create it"),
         ("[agents.x]\nkind = 'python'\nentry = 'a:b'\npath = ['.']\n", "holds the settings", "of their own"),
+        ("[agents.x]\nkind = 'hermes'\n", "[agents.x] has no python", "an environment with hermes-agent"),
+        ("[agents.x]\nhome = '/'\n", 'is of no use with kind = "builtin"', 'kind = "hermes"'),
+        (f"{HERMES}home = 'absent'\n", "is no folder", "create it"),
+        (f"{HERMES}home = '.'\n", "holds the settings", "of its own"),
     ],
 )
 def test_an_entry_that_cannot_be_used_is_refused_with_its_remedy(
@@ -32,6 +38,18 @@ def test_an_entry_that_cannot_be_used_is_refused_with_its_remedy(
         load_text(tmp_path, text)
     assert fault in caught.value.fault
     assert remedy in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("python", "home"), [("mine/venv/bin/python", "mine"), ("mine/bin/python", "mine/home")]
+)
+def test_a_home_must_not_overlap_the_code_of_a_zygote(tmp_path: Path, python: str, home: str) -> None:
+    """A zygote is in no cell, and the cells may write to the home."""
+    (tmp_path / home).mkdir(parents=True)
+    with pytest.raises(SettingsError) as caught:
+        load_text(tmp_path, f"[agents.x]\nkind = 'hermes'\npython = '{python}'\nhome = '{home}'\n")
+    assert "runs outside of their cells" in caught.value.fault
+    assert "out of the home" in caught.value.hint
 
 
 def test_instructions_of_a_session_follow_those_of_its_agent(tmp_path: Path) -> None:
@@ -52,3 +70,17 @@ def test_folders_of_an_agents_modules_start_beside_the_settings(tmp_path: Path) 
     assert agent is not None
     assert agent.options["path"] == sandbox(settings, "x").code == (str(tmp_path / "mine"),)
     assert sandbox(settings, "default").code == ()
+
+
+def test_a_home_of_the_user_is_writable_and_decides_the_model(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    settings = load_text(tmp_path, f"{HERMES}home = 'mine'\n{HERMES.replace('.x', '.y')}")
+    home = str(tmp_path / "mine")
+    own, private = settings.agent("x"), settings.agent("y")
+    assert own is not None
+    assert private is not None
+    assert own.options["home"] == home
+    assert "home" not in private.options
+    assert sandbox(settings, "x").write == (home,)
+    assert sandbox(settings, "y").write == ()
+    assert policy(settings).own_model == {"x"}

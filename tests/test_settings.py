@@ -147,8 +147,8 @@ def test_the_exact_name_wins_then_the_first_pattern(tmp_path: Path) -> None:
         ("gateway = 1\n", "line 1: gateway names a gateway, and this version has none", "remove the table"),
         (
             "[agents.x]\nkind = 'hermes'\n",
-            'line 2: [agents.x] kind = "hermes" is a kind of agent that this version does not have',
-            'kind = "builtin"',
+            "line 1: [agents.x] has no python",
+            'python = ".venv/bin/python"',
         ),
         ("[agents.x]\ncommand = 'opencode acp'\n", "[agents.x] command", '["opencode", "acp"]'),
         ("[agents.x]\nenv = { A = 1 }\n", "[agents.x.env]", "variables with their values"),

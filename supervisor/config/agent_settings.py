@@ -28,10 +28,9 @@ from supervisor.config.fields import (
 from supervisor.config.sandbox_settings import AgentSandbox, Level
 from supervisor.config.toml_file import SettingsFile
 
-AgentKind = Literal["builtin", "python", "acp"]
+AgentKind = Literal["builtin", "python", "acp", "hermes"]
 ToolName = Literal["shell", "read", "write", "edit", "fetch", "ask"]
 Decision = Literal["allow", "ask", "deny"]
-_KINDS_TO_COME = ("hermes",)
 # Kinds whose tool calls pass the rules; agents of other kinds ask for themselves.
 GATED_KINDS = ("builtin", "acp")
 # Keys that only a python agent has.
@@ -53,6 +52,7 @@ class Agent:
     env_from: tuple[str, ...] = key("env_from", VARIABLES, [])
     path: tuple[str, ...] = key("path", FOLDERS, [], NEW_WORKERS)
     output: str | None = key("output", maybe(TEXT))
+    home: str | None = key("home", maybe(TEXT), applies=NEW_WORKERS)
     system: str | None = key("system", maybe(TEXT))
     instructions: str | None = key("instructions", maybe(TEXT))
     tools: tuple[str, ...] = key("tools", some_of(ToolName), list(get_args(ToolName)))
@@ -64,16 +64,6 @@ class Agent:
     deny: tuple[str, ...] = key("deny", RULES, [])
     otherwise: Decision | None = key("otherwise", maybe(one_of(Decision)))
     sandbox: AgentSandbox = inner_table("sandbox", AgentSandbox)
-
-
-def refuse_kinds_to_come(source: SettingsFile) -> None:
-    """Refuse planned kinds by name: it is not a spelling mistake."""
-    agents = source.data.get("agents")
-    for name, agent in agents.items() if isinstance(agents, dict) else ():
-        kind = agent.get("kind") if isinstance(agent, dict) else None
-        if kind in _KINDS_TO_COME:
-            what = f'= "{kind}" is a kind of agent that this version does not have'
-            raise source.error(("agents", name, "kind"), what, 'write kind = "builtin", or remove the table')
 
 
 def refuse_useless_entries(source: SettingsFile, agents: Mapping[str, Agent]) -> None:
@@ -101,6 +91,49 @@ def refuse_useless_entries(source: SettingsFile, agents: Mapping[str, Agent]) ->
                 )
 
 
+def refuse_useless_homes(source: SettingsFile, agents: Mapping[str, Agent]) -> None:
+    """A hermes agent needs an interpreter; its home must be a folder. No other kind has a home."""
+    for name, agent in agents.items():
+        table = ("agents", name)
+        if agent.kind == "hermes" and agent.python is None:
+            hint = 'add python = ".venv/bin/python" of an environment with hermes-agent'
+            raise source.error(table, "has no python", hint)
+        home = home_folder(source.path, agent)
+        if home is None:
+            continue
+        if agent.kind != "hermes":
+            hint = 'add kind = "hermes" to the table, or remove the key'
+            raise source.error((*table, "home"), f'is of no use with kind = "{agent.kind}"', hint)
+        if not os.path.isdir(home):
+            raise source.error((*table, "home"), f"names {home}, which is no folder", "create it there")
+        if source.path.parent.resolve().is_relative_to(Path(home).resolve()):
+            what = f"names {home}, which holds the settings: an agent must not see them"
+            raise source.error((*table, "home"), what, "give hermes-agent a folder of its own")
+        for other in agents.values():
+            if any(_overlap(home, folder) for folder in _zygote_folders(source.path, other)):
+                what = f"names {home}, and agents could change code there that runs outside of their cells"
+                raise source.error((*table, "home"), what, "keep environments and modules out of the home")
+
+
+def _zygote_folders(file: Path, agent: Agent) -> tuple[str, ...]:
+    """Return the folders of code that the agent's zygote imports; it is in no cell."""
+    if agent.python is None:
+        return code_folders(file, agent)
+    python = os.path.abspath(file.parent / Path(agent.python).expanduser())
+    return (*code_folders(file, agent), os.path.dirname(os.path.dirname(python)))
+
+
+def _overlap(one: str, other: str) -> bool:
+    first, second = os.path.realpath(one), os.path.realpath(other)
+    return os.path.commonpath((first, second)) in (first, second)
+
+
+def home_folder(file: Path | None, agent: Agent) -> str | None:
+    """Return the home of a hermes agent; a relative one starts beside hermes.toml."""
+    beside = file.parent if file else Path()
+    return os.path.abspath(beside / Path(agent.home).expanduser()) if agent.home else None
+
+
 def code_folders(file: Path | None, agent: Agent) -> tuple[str, ...]:
     """Return the folders of the agent's modules; relative ones start beside hermes.toml."""
     beside = file.parent if file else Path()
@@ -124,6 +157,8 @@ def options_of(agent: Agent, file: Path | None, instructions: str, level: Level)
     if agent.kind in GATED_KINDS:
         # In a workspace of its own an agent can do what it likes; elsewhere it meets the user's files.
         options.setdefault("otherwise", "allow" if level == "workspace" else "ask")
+    if agent.home:
+        options["home"] = home_folder(file, agent)
     if options.pop("path"):
         options["path"] = code_folders(file, agent)
     both = [text for text in (agent.instructions, instructions) if text]

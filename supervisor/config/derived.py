@@ -8,7 +8,7 @@ from ipc.interpreter import without_code
 from ipc.isolation import tried_agent
 from ipc.service_messages import Sandbox
 from ipc.try_sessions import agent_of
-from supervisor.config.agent_settings import code_folders
+from supervisor.config.agent_settings import Agent, code_folders, home_folder
 from supervisor.config.endpoints import endpoint_id
 from supervisor.config.key_remedies import missing_variable
 from supervisor.config.model_settings import models_of
@@ -60,7 +60,12 @@ def _agent_of(settings: Settings, session: str) -> str:
 
 def _own_model(settings: Settings) -> frozenset[str]:
     """Return the agents that bring a model of their own."""
-    return frozenset(name for name, agent in settings.agents.items() if agent.kind != DEFAULT.kind)
+    return frozenset(name for name, agent in settings.agents.items() if _brings_model(agent))
+
+
+def _brings_model(agent: Agent) -> bool:
+    """An agent of kind hermes does so in a home of the user's; in its own ones it has ours."""
+    return agent.home is not None if agent.kind == "hermes" else agent.kind != DEFAULT.kind
 
 
 def _endpoints(settings: Settings, agent: str) -> tuple[str, ...]:
@@ -118,7 +123,9 @@ def sandbox(settings: Settings, agent: str) -> Sandbox:
     found = settings.sandbox_of(agent)
     named = settings.agents.get(agent)
     code = code_folders(settings.file, named) if named is not None else ()
-    return Sandbox(found.level, found.read, found.write, found.network, code)
+    home = home_folder(settings.file, named) if named is not None else None
+    write = (*found.write, home) if home is not None and home not in found.write else found.write
+    return Sandbox(found.level, found.read, write, found.network, code)
 
 
 def sandboxes(settings: Settings) -> dict[str, Sandbox]:

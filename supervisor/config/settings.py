@@ -12,8 +12,8 @@ from supervisor.config import mcp_settings
 from supervisor.config.agent_settings import (
     Agent,
     options_of,
-    refuse_kinds_to_come,
     refuse_useless_entries,
+    refuse_useless_homes,
 )
 from supervisor.config.budget_settings import Budget, refuse_unknown_scopes
 from supervisor.config.fields import (
@@ -236,7 +236,6 @@ def load(path: Path) -> Settings:
     """Return the settings in the file; the defaults where there is none. SettingsError has fault and hint."""
     source = SettingsFile.open(path)
     _refuse_what_is_to_come(source)
-    refuse_kinds_to_come(source)
     source.refuse_unknown_tables((*TABLES, "mcp_file"))
     _refuse_contradictions(source)
     found: dict[str, Any] = {"file": source.path}
@@ -251,6 +250,7 @@ def load(path: Path) -> Settings:
     refuse_useless_entries(source, found["agents"])
     refuse_useless_rules(source, found["agents"], found["mcp"])
     refuse_unknown_scopes(source, found.get("budgets", {}))
+    refuse_useless_homes(source, found["agents"])
     _refuse_unknown_languages(source, found.get("stt", Stt()))
     own = {name: agent.sandbox for name, agent in found["agents"].items()}
     refuse_useless_paths(source, found.get("sandbox", Sandbox()), own)

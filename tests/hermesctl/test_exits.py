@@ -80,7 +80,7 @@ def test_settings_and_a_second_supervisor_end_with_codes_of_their_own(tmp_path: 
     for text, fault in (
         ("[nonsense]\n", "[nonsense] is not known"),
         ("[gateway]\nlisten = '127.0.0.1:8790'\n", "[gateway] names a gateway, and this version has none"),
-        ("[agents.x]\nkind = 'hermes'\n", "is a kind of agent that this version does not have"),
+        ("[agents.x]\nkind = 'hermes'\n", "[agents.x] has no python"),
     ):
         (tmp_path / "hermes.toml").write_text(text)
         result = hermesctl(tmp_path, "run")

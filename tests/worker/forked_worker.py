@@ -8,10 +8,11 @@ from ipc.service_messages import Fork
 from worker.warm_up import rehearse
 from worker.worker_main import run
 
-if __name__ == "__main__":
+
+def main(kind: str = "builtin") -> None:
     fork = Decoder[Fork](Fork).decode(sys.stdin.buffer.read())
     before = set(os.listdir("/proc/self/fd"))
-    rehearse()
+    rehearse(kind)
     sockets = [
         name
         for name in set(os.listdir("/proc/self/fd")) - before
@@ -22,3 +23,7 @@ if __name__ == "__main__":
     if child == 0:
         run(fork)
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+
+if __name__ == "__main__":
+    main()

@@ -23,7 +23,12 @@ from worker.errors import AgentError
 
 BUILTIN = "builtin"
 # A test adds its own.
-KINDS = {BUILTIN: "worker.agents.builtin", "python": "worker.agents.python", "acp": "worker.agents.acp"}
+KINDS = {
+    BUILTIN: "worker.agents.builtin",
+    "python": "worker.agents.python",
+    "acp": "worker.agents.acp",
+    "hermes": "worker.agents.hermes",
+}
 
 
 class Agent(Protocol):

@@ -1,0 +1,1 @@
+"""Tools of the stand-in, which it runs in the thread of its turn."""
