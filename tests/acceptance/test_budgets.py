@@ -117,3 +117,25 @@ def test_a_day_counts_all_sessions(tmp_path: Path, model: FakeModel) -> None:
         assert listener.ending("other/1").type == "turn.done"
         # The consent is of the day, not of the session.
         assert service.hermesctl("send", "third", "hello").stdout == "You said: hello\n"
+
+
+def test_a_third_identical_call_in_a_row_asks_before_it_runs(tmp_path: Path, model: FakeModel) -> None:
+    with service_with(tmp_path, model, "") as service:
+        listener = service.listen("demo")
+        service.say("demo", looking("echo same", "echo same", "echo same"))
+        question = asked(listener, 1)
+        assert question["text"].startswith("shell is to run 3 times in a row with the same arguments: ")
+        assert "echo same" in question["text"]
+        assert len(listener.of_type("tool.started")) == 2
+        assert service.hermesctl("approve", question["question"]).returncode == 0
+        assert listener.ending("demo/1").type == "turn.done"
+        assert len(listener.of_type("tool.finished")) >= 3
+        assert len(listener.of_type("question.asked")) == 1
+        service.say("demo", looking("echo same", "echo same", "echo same"))
+        denied = asked(listener, 2)
+        assert service.hermesctl("deny", denied["question"]).returncode == 0
+        failed = listener.ending("demo/2")
+        assert failed.type == "turn.failed"
+        assert failed.fields["error"] == (
+            "it called shell 3 times in a row with the same arguments, and the answer was not to go on"
+        )

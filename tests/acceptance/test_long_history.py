@@ -57,8 +57,8 @@ def shown(model: FakeModel) -> str:
 
 def test_h16_nine_megabytes_of_tool_output_and_then_a_message(service: Service, model: FakeModel) -> None:
     """240 calls of the real tool, each with as much as it gives of one command."""
-    call = {"name": "shell", "arguments": {"command": "printf %040000d 7"}}
-    model.set_mode("tools", calls=[[call] * 60] * 4)
+    calls = [{"name": "shell", "arguments": {"command": f"printf %040000d {digit}"}} for digit in (7, 8)]
+    model.set_mode("tools", calls=[calls * 30] * 4)
     service.say("demo", "read it all")
     listener = service.listen("demo")
     assert listener.ending("demo/1", 60).type == "turn.done"

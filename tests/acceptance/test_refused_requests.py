@@ -30,8 +30,10 @@ def test_a_conversation_that_is_too_long_is_cut_and_that_is_told_once(
 
 
 def test_a_turn_that_grows_too_long_between_tool_calls_goes_on(service: Service, model: FakeModel) -> None:
-    call = {"name": "shell", "arguments": {"command": "printf %09000d 7"}}
-    calls = shlex.quote(json.dumps([[call]] * 5).replace("]]", "] ]"))
+    rounds = [
+        [{"name": "shell", "arguments": {"command": f"printf %09000d {number}"}}] for number in range(5)
+    ]
+    calls = shlex.quote(json.dumps(rounds).replace("]]", "] ]"))
     sent = service.hermesctl("send", "demo", f"[[tools calls={calls} context=25000 overflow=llama.cpp]] read")
     assert (sent.returncode, sent.stdout) == (0, "Done.\n")
     assert sent.stderr.count("too long for the model") == 1

@@ -347,7 +347,8 @@ def test_a_steer_that_comes_too_late_is_not_claimed(fake: FakeModel) -> None:
 
 
 def test_a_model_that_only_calls_tools_is_stopped(fake: FakeModel) -> None:
-    fake.set_mode("tools", calls=[[{"name": "lamp", "arguments": {"on": True}}]] * 200)
+    calls = [[{"name": "lamp", "arguments": {"on": number % 2 == 0}}] for number in range(200)]
+    fake.set_mode("tools", calls=calls)
     desk, lamp = converse(fake, Lamp)
     end = desk.last()
     assert isinstance(end, Failed)
@@ -357,7 +358,8 @@ def test_a_model_that_only_calls_tools_is_stopped(fake: FakeModel) -> None:
 
 def test_calls_of_the_same_id_are_told_apart(fake: FakeModel) -> None:
     light = {"name": "lamp", "arguments": {"on": True}}
-    fake.set_mode("tools", calls=[[light, light], [light]], id="call")
+    dark = {"name": "lamp", "arguments": {"on": False}}
+    fake.set_mode("tools", calls=[[light, light], [dark]], id="call")
     desk, _ = converse(fake, Lamp)
     started = [frame.call for frame in desk.frames if isinstance(frame, ToolStarted)]
     assert len(set(started)) == 3

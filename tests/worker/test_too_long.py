@@ -15,6 +15,7 @@ from tests.worker.test_attempt import Desk, Lamp, converse
 from worker.agents.context_window import Window
 
 LIGHT = {"name": "lamp", "arguments": {"on": True}}
+DARK = {"name": "lamp", "arguments": {"on": False}}
 TURNS = tuple(PastTurn((f"question {n}",), (PastAttempt("x" * 10_000),)) for n in range(15))
 
 
@@ -66,7 +67,7 @@ def test_a_short_history_is_cut_by_its_own_size(fake: FakeModel) -> None:
 
 
 def test_between_tool_calls_older_results_are_shortened_and_the_newest_is_whole(fake: FakeModel) -> None:
-    fake.set_mode("tools", calls=[[LIGHT]] * 4, context=30_000, text="All lit.")
+    fake.set_mode("tools", calls=[[LIGHT], [DARK]] * 2, context=30_000, text="All lit.")
     desk, _ = converse(fake, lambda desk: Lamp(desk, "<" + "z" * 9_000 + ">"), history=TURNS[:1])
     end = desk.last()
     assert isinstance(end, Finished)

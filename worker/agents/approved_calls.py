@@ -36,11 +36,16 @@ def approved_calls(assign: Assign) -> tuple[ToolCall, ...]:
 def clarified_calls(assign: Assign) -> list[ToolTrace]:
     """Returns the calls that ended their attempt with a question about something else than a consent."""
     approvals = {(past.attempt, past.call) for past in assign.answers if _is_approval(past)}
+    # The question of such an attempt was about none of its calls.
+    others = {past.attempt for past in assign.answers if not past.call}
     first = assign.attempt - len(assign.tried)
     return [
         past.tools[-1]
         for number, past in enumerate(assign.tried, first)
-        if past.tools and not past.cut and (number, past.tools[-1].call) not in approvals
+        if past.tools
+        and not past.cut
+        and number not in others
+        and (number, past.tools[-1].call) not in approvals
     ]
 
 

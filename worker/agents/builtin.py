@@ -20,6 +20,7 @@ from worker.errors import AgentError, ContextOverflow
 from worker.model import Model, Reply, ToolCall
 from worker.model_chain import ModelChain
 from worker.model_faults import empty_answer
+from worker.repeated_calls import RepeatedCalls
 from worker.tools import MakeTool, Tool
 from worker.tools.ask import Ask, Question, read_question
 from worker.tools.fetch import Fetch
@@ -100,6 +101,7 @@ class Builtin:
         if self._is_kept and attempt.assign.agent != self._spec:
             self._read(attempt.assign.agent)
         self._approvals = Approvals(self._spec, attempt)
+        self._repeats = RepeatedCalls(attempt)
         self._tools = {name: make() for name, make in self._made_by.items()}
         if self._servers is not None:
             self._tools |= self._servers.make()
@@ -172,8 +174,6 @@ class Builtin:
         """Continues the call of an MCP tool that asked a person, with the answers it has had until now."""
         asked = clarified_calls(attempt.assign)
         last = asked[-1] if asked and attempt.assign.tried[-1].tools[-1:] == (asked[-1],) else None
-        if attempt.assign.answers and not attempt.assign.answers[-1].call:
-            last = None  # The attempt did not ask about a call.
         tool = self._tools.get(last.name) if last is not None else None
         if last is None or self._servers is None or tool is None or last.name in self._made_by:
             return
@@ -184,6 +184,8 @@ class Builtin:
     async def _use_tools(self, attempt: Attempt, window: Window, reply: Reply) -> None:
         taken = {message["tool_call_id"] for message in window.messages if message["role"] == "tool"}
         calls = _with_own_ids(reply.calls, taken)
+        for call in calls:
+            await self._repeats.check(call.name, call.arguments)
         window.add(_calling(reply, calls))
         asking = next((call for call in calls if self._needs_person(call)), None)
         window.add(*await self._use_all(attempt, [call for call in calls if call is not asking]))

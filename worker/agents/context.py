@@ -35,6 +35,7 @@ from ipc.messages import Assign, PastAttempt, PastTurn, QuestionKind, ToolClass,
 from worker import spending
 from worker.attempt import Attempt, result_text
 from worker.errors import AttemptError, HumanNeeded
+from worker.repeated_calls import RepeatedCalls
 from worker.tools import Report
 
 _Result = TypeVar("_Result")
@@ -88,6 +89,7 @@ class Host:
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
+        self._repeats = RepeatedCalls(attempt)
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._is_closed = False
@@ -140,6 +142,7 @@ class Host:
         self._calls_made += 1
         call = f"call_{self.assign.attempt}_{self._calls_made}"
         await spending.check(self._attempt, holds=True)
+        await self._repeats.check(name, arguments, holds=True)
         await self._attempt.begin_tool(name, repeat, call, arguments)
         self._calls[call] = time.monotonic()
         return call
