@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 _LETTERS = {"y": "yes", "n": "no"}
+_ALWAYS = "always"
 
 
 def numbered(choices: Sequence[str]) -> Iterator[tuple[int, str]]:
@@ -11,7 +12,7 @@ def numbered(choices: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def meant_by(typed: str, kind: str, choices: Sequence[str]) -> str:
-    """Matches a choice by its text or its number, yes or no by a letter.
+    """Matches a choice by its text or its number; yes, no and always by a letter.
 
     Any other line is the answer itself.
     """
@@ -20,11 +21,14 @@ def meant_by(typed: str, kind: str, choices: Sequence[str]) -> str:
         return words
     if words.isdecimal() and 1 <= int(words) <= len(choices):
         return choices[int(words) - 1]
-    return _LETTERS.get(words.casefold(), words) if kind == "approve" else words
+    if kind != "approve":
+        return words
+    letters = _LETTERS | ({"a": _ALWAYS} if _ALWAYS in choices else {})
+    return letters.get(words.casefold(), words)
 
 
 def ways(kind: str, choices: Sequence[str]) -> str:
     """Returns the possible inputs, in a sentence."""
     if kind == "approve":
-        return "y or n"
+        return "y, n, or a for always" if _ALWAYS in choices else "y or n"
     return "a number or your own words" if choices else "your own words"

@@ -24,7 +24,8 @@ def question_lines(fields: dict[str, Any], is_typed_here: bool) -> list[str]:
         lines += [f"    {number}  {choice}" for number, choice in numbered(choices)]
     command = f'hermesctl answer {name} "…"'
     if kind == "approve":
-        command = f"hermesctl approve {name}, or: hermesctl deny {name}"
+        always = f", or: hermesctl answer {name} always" if "always" in choices else ""
+        command = f"hermesctl approve {name}, or: hermesctl deny {name}{always}"
     if is_typed_here:
         return [*lines, f"  answer with {ways(kind, choices)}", f"  from elsewhere: {command}"]
     return [*lines, f"  answer with: {command}"]

@@ -48,6 +48,14 @@ def read_status(places: Places, timeout_seconds: float = ANSWER_SECONDS) -> dict
     return rows[0]
 
 
+def _questions(row: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The line about open questions, if there are any."""
+    found = row.get("questions") or {}
+    if not found.get("open"):
+        return ()
+    return (("questions", f"{plain(found['open'])} open, the oldest for {age(found.get('oldest_seconds'))}"),)
+
+
 def _lines(row: dict[str, Any]) -> list[str]:
     def of(key: str) -> str:
         return plain(row.get(key))
@@ -60,6 +68,7 @@ def _lines(row: dict[str, Any]) -> list[str]:
         ("model", of("model")),
         ("workers", f"{of('busy')} busy · {of('idle')} idle · {of('seats')} seats + {of('spares')} spare"),
         ("turns", f"{of('running')} running · {of('queued')} queued{asking} · {of('turns_ended')} ended"),
+        *_questions(row),
         ("sessions", f"{of('sessions_live')} live · {of('waiting')} messages waiting"),
         ("memory", size(row.get("memory_bytes"))),
         ("cell", of("cell")),

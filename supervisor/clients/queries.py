@@ -64,6 +64,7 @@ class Gauges(Protocol):
 
     def rows(self) -> list[Row]: ...
     def totals(self) -> dict[str, int]: ...
+    def questions(self) -> Row: ...
 
 
 class Health(Protocol):
@@ -198,6 +199,7 @@ class Views:
             "idle": len(state.idle),
             "busy": len(state.busy),
             **{shown: counts.get(shown, 0) for shown in ("queued", "running", "asking")},
+            "questions": self._gauges.questions(),
             "waiting": state.waiting,
             "sessions_live": len(state.sessions),
             "turns_ended": sum(counts.get(ending, 0) for ending in ("done", "failed", "interrupted")),

@@ -48,6 +48,16 @@ class Gauges:
             for each in (*self._metrics.families(), *self._families)
         ]
 
+    def questions(self) -> dict[str, Any]:
+        """Return the number of open questions, and for how long the oldest has been open."""
+        asked = [
+            session.turn.question.at
+            for session in self._state.sessions.values()
+            if session.turn is not None and session.turn.question is not None
+        ]
+        oldest = max(0.0, self._clock.now() - min(asked)) if asked else None
+        return {"open": len(asked), "oldest_seconds": oldest}
+
     def totals(self) -> dict[str, int]:
         return self._metrics.totals() | {"restarts": self._state.epoch - 1}
 
@@ -61,6 +71,7 @@ class Gauges:
                 lambda: state.epoch,
             ),
             Read("hermes_turns_open", "gauge", "Open turns.", self._turns, "state"),
+            *self._of_questions(),
             Read("hermes_messages_waiting", "gauge", "Messages no turn has taken yet.", self._waiting),
             Read("hermes_sessions_live", "gauge", "Sessions in memory.", lambda: len(state.sessions)),
             Read("hermes_seats", "gauge", "Seats by the state of their worker.", self._seats, "state"),
@@ -112,6 +123,22 @@ class Gauges:
         return {
             shown.value: tally[shown] for shown in (TurnState.QUEUED, TurnState.RUNNING, TurnState.ASKING)
         }
+
+    def _of_questions(self) -> list[Family]:
+        return [
+            Read(
+                "hermes_questions_open",
+                "gauge",
+                "Questions without an answer.",
+                lambda: float(self.questions()["open"]),
+            ),
+            Read(
+                "hermes_questions_oldest_seconds",
+                "gauge",
+                "For how long the oldest open question has been open, 0 when none is.",
+                lambda: float(self.questions()["oldest_seconds"] or 0.0),
+            ),
+        ]
 
     def _waiting(self) -> float:
         return sum(len(session.waiting) for session in self._state.sessions.values())

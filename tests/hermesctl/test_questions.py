@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermesctl.choices import meant_by
+from hermesctl.choices import meant_by, ways
 from ipc.messages import Accepted, Done, Refused, Request, Respond, Retry, Subscribe, Subscribed
 from tests.hermesctl.hand import ROOT, Running, environment, hermesctl
 from tests.hermesctl.peer import DEADLINE_SECONDS, Peer, Story, opened, tables
@@ -183,6 +183,10 @@ def test_a_choice_that_is_a_number_is_chosen_by_itself() -> None:
     assert meant_by("4", "clarify", ["3", "1", "2"]) == "4"
     assert meant_by("1", "clarify", []) == "1"
     assert (meant_by("Y", "approve", ()), meant_by("n", "approve", ())) == ("yes", "no")
+    three = ["yes", "no", "always"]
+    assert [meant_by(each, "approve", three) for each in ("a", "A", "always", "3")] == ["always"] * 4
+    assert meant_by("a", "approve", ["yes", "no"]) == "a"
+    assert (ways("approve", three), ways("approve", ())) == ("y, n, or a for always", "y or n")
 
 
 def test_no_json_stands_above_a_question(tmp_path: Path) -> None:
