@@ -21,7 +21,7 @@ def refuse_useless_rules(source: SettingsFile, agents: Mapping[str, Agent], serv
         for key in ("allow", "ask", "deny", "otherwise"):
             path = ("agents", name, key)
             if agent.kind not in GATED_KINDS and source.has(*path):
-                hint = "remove the key, and let the agent ask with context.approve"
+                hint = "remove the key; an agent of this kind asks for itself, as with context.approve"
                 raise source.error(path, f'is of no use with kind = "{agent.kind}"', hint)
             for rule in getattr(agent, key) if key != "otherwise" else ():
                 found = RULE.fullmatch(rule)
