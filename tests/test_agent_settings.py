@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.config.derived import policy, sandbox
+from supervisor.config.derived import exposed_interpreters, policy, runtimes, sandbox
 from supervisor.config.settings import Settings, load
 from supervisor.config.toml_file import SettingsError
 
@@ -84,3 +84,33 @@ def test_a_home_of_the_user_is_writable_and_decides_the_model(tmp_path: Path) ->
     assert sandbox(settings, "x").write == (home,)
     assert sandbox(settings, "y").write == ()
     assert policy(settings).own_model == {"x"}
+
+
+@pytest.mark.parametrize(
+    ("sandbox", "is_exposed"),
+    [
+        ("", False),
+        ("write = ['{}/elsewhere']", False),
+        ("write = ['{}/project']", True),
+        ("write = ['{}/project/venv/lib', '{}/project/code/part']", True),
+        ("write = ['{}/link']", True),
+        ("level = 'host'", True),
+    ],
+    ids=["none", "elsewhere", "above", "below", "through a link", "all"],
+)
+def test_code_that_an_agent_may_write_is_no_part_of_a_runtime(
+    tmp_path: Path, sandbox: str, is_exposed: bool
+) -> None:
+    for folder in ("elsewhere", "project/venv/bin", "project/venv/lib", "project/code/part", "settings"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "link").symlink_to("project")
+    agent = f"kind = 'python'\nentry = 'a:b'\npath = '{tmp_path}/project/code'\n"
+    python = f"python = '{tmp_path}/project/venv/bin/python'\n"
+    other = f"[agents.other.sandbox]\n{sandbox.replace('{}', str(tmp_path))}\n"
+    settings = load_text(tmp_path / "settings", f"[agents.x]\n{agent}{python}{other}")
+    found = runtimes(settings)["x"]
+    code = (str(tmp_path / "project/code"),)
+    assert (found.entry, found.path) == (("", ()) if is_exposed else ("a:b", code))
+    warnings = exposed_interpreters(settings)
+    assert len(warnings) == is_exposed
+    assert all(f"agents may write to {tmp_path}/project/venv: move" in each for each in warnings)

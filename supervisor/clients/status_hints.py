@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from supervisor.clock import Clock
-from supervisor.config.derived import visible_keys
+from supervisor.config.derived import exposed_interpreters, visible_keys
 from supervisor.config.endpoints import cautions
 from supervisor.config.live import Live
 from supervisor.core.state import State, WorkerState
@@ -65,6 +65,7 @@ class Hints:
         settings = self._live.settings
         yield from cautions(settings)
         yield from visible_keys(settings, self._environment)
+        yield from exposed_interpreters(settings)
 
     def _of_the_service(self) -> Iterator[str]:
         trouble, model = self._trouble(), self._state.model

@@ -92,11 +92,23 @@ def runtimes(settings: Settings) -> dict[str, Runtime]:
 
 def _may_be_written(settings: Settings, folder: str) -> bool:
     """Return whether the cell of some agent shows this folder, or a part of it, to be written to."""
-    sandboxes = [settings.sandbox_of(name) for name in settings.agents]
-    written = [os.path.realpath(path) for each in sandboxes for path in each.write]
-    real = os.path.realpath(folder)
-    is_named = any(os.path.commonpath((real, path)) in (real, path) for path in written)
-    return is_named or any(each.level != "workspace" for each in sandboxes)
+    shown = sandboxes(settings).values()
+    of_levels = {"workspace": (), "home": (str(Path.home()),), "host": ("/",)}
+    named = {path for each in shown for path in (*each.write, *of_levels[each.level])}
+    real, written = os.path.realpath(folder), map(os.path.realpath, named)
+    return any(os.path.commonpath((real, path)) in (real, path) for path in written)
+
+
+def exposed_interpreters(settings: Settings) -> tuple[str, ...]:
+    """Return sentences about interpreters that an agent may change: their zygotes run in no cell."""
+    found = {name: runtime.python for name, runtime in runtimes(settings).items() if runtime.python}
+    folders = {name: os.path.dirname(os.path.dirname(python)) for name, python in found.items()}
+    return tuple(
+        f"[agents.{name}] python runs outside of cells too, and agents may write to {folder}: "
+        "move that environment, or leave it out of what [sandbox] write and level show"
+        for name, folder in folders.items()
+        if os.access(folder, os.W_OK) and _may_be_written(settings, folder)
+    )
 
 
 def secrets(settings: Settings, agent: str, environment: Mapping[str, str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from ipc import interpreter
 from ipc.places import Places, add_options, chosen_places
 from ipc.service_messages import FromZygote
 from supervisor.config import key_remedies
-from supervisor.config.derived import sandbox
+from supervisor.config.derived import exposed_interpreters, sandbox
 from supervisor.config.endpoints import cautions, model_endpoint, stt_api_key
 from supervisor.config.model_settings import Model
 from supervisor.config.settings import Settings, Stt, load
@@ -61,7 +61,7 @@ def _of_settings(settings: Settings) -> _Facts:
         "spares": workers.spares,
         "files_max": workers.files_max,
         "weights": wanted(settings),
-        "cautions": list(cautions(settings)),
+        "cautions": [*cautions(settings), *exposed_interpreters(settings)],
         "model": _endpoint(settings, settings.model) if settings.model else None,
         "stt": _endpoint(settings, settings.stt) if settings.stt.base_url else None,
     }
