@@ -1,10 +1,11 @@
 """Lays msgspec and pyzmq beside a foreign interpreter, and checks that a zygote can start in it.
 
 pip runs in that interpreter, its own one or ours, and installs into a folder beside the final one. That
-folder takes its place only when the interpreter has imported the packages from it: a run that is cut short,
-or a second one at the same time, leaves the earlier packages or the new ones, never half of them.
+folder takes its place only when the interpreter has imported the packages from it. So a run that is cut
+short, or a second one at the same time, leaves no half of them.
 """
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -34,15 +35,24 @@ def lay_beside(places: Places, agent: str, python: str, kind: str, say: Callable
     make_private(places.state)
     folder.parent.mkdir(parents=True, exist_ok=True)
     wanted = [f"{package}=={installed(package)}" for package in foreign_python.NEEDED]
-    with tempfile.TemporaryDirectory(prefix="new-", dir=folder.parent) as place:
-        staged = Path(place) / folder.name
-        say(f"fetching {' and '.join(wanted)} for {python} …")
-        _install(python, staged, wanted)
-        _check_packages(python, staged)
-        _replace(staged, folder, Path(place) / "old")
+    # Runtimes that are warm have these files open: they are replaced only by other versions.
+    if not _are_there(python, folder, wanted):
+        with tempfile.TemporaryDirectory(prefix="new-", dir=folder.parent) as place:
+            staged = Path(place) / folder.name
+            say(f"fetching {' and '.join(wanted)} for {python} …")
+            _install(python, staged, wanted)
+            _check_packages(python, staged)
+            _replace(staged, folder, Path(place) / "old")
     say(f"starting a process of kind {kind} …")
     _check_start(python, str(folder), agent, kind)
     return str(folder)
+
+
+def _are_there(python: str, folder: Path, wanted: list[str]) -> bool:
+    names = [f"{each.replace('==', '-')}.dist-info" for each in wanted]
+    return all((folder / name).is_dir() for name in names) and not foreign_python.fault(
+        python, (str(folder),)
+    )
 
 
 def _install(python: str, folder: Path, wanted: list[str]) -> None:
@@ -51,10 +61,10 @@ def _install(python: str, folder: Path, wanted: list[str]) -> None:
         "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--disable-pip-version-check",
         "--no-input", "--progress-bar", "off", "--no-compile", "--target", str(folder), *wanted,
     ]  # fmt: skip
-    line = [*_pip(python), *options]
-    done = _run(line, _PIP_SECONDS_MAX, "pip has not ended")
+    pip = _pip(python)
+    done = _run([*pip, *options], _PIP_SECONDS_MAX, "pip has not ended")
     if done.returncode != 0:
-        hint = f"check pip's settings and the network: {' '.join(_pip(python))} download {' '.join(wanted)}"
+        hint = f"check pip's settings and the network: {' '.join(pip)} download {' '.join(wanted)}"
         raise CommandError(f"pip could not fetch the packages: {_last_line(done.stderr)}", hint, Exit.REFUSED)
 
 
@@ -87,7 +97,7 @@ def _check_start(python: str, packages: str, agent: str, kind: str) -> None:
 
 
 def _replace(staged: Path, folder: Path, old: Path) -> None:
-    if folder.exists():
+    with contextlib.suppress(FileNotFoundError):
         os.rename(folder, old)
     try:
         os.rename(staged, folder)

@@ -86,5 +86,9 @@ def test_an_agent_runs_in_an_environment_without_any_package_of_ours(
     service.interrupt("s")
     ended = listener.ending("s/3")
     assert (ended.type, ended.fields["killed"]["all_dead"]) == ("turn.interrupted", True)
+    # Packages that are in use stay.
+    again = hermesctl(service.home, "agents", "add", "default")
+    assert (again.code, "fetching" in again.out) == (0, False), again
+    assert [path.name for path in Path(packages).parent.iterdir()] == ["site-packages"]
     service.say("s", "again")
     assert listener.ending("s/4").type == "turn.done"
