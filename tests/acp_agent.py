@@ -5,6 +5,7 @@ The text of a prompt says what it does: its last line is a command and the rest 
     say TEXT        streams the text word by word
     recall          says how many prompts its session has, and whether the prompt brought a record
     burst N         streams N numbered chunks
+    drip N          the same, a hundred a second
     think           sends thoughts and a plan, then text
     tool COMMAND    runs a command as a tool that needs no permission
     permit COMMAND  asks for permission first
@@ -34,7 +35,7 @@ from typing import Any
 
 MODES = (
     "plain", "resume", "forgetful", "stateless", "garbage", "silent", "exit", "version", "sign-in", "slow",
-    "chatter", "nonsense",
+    "chatter", "nonsense", "housed",
 )  # fmt: skip
 _Json = dict[str, Any]
 
@@ -82,12 +83,22 @@ class Agent:
     def _initialize(self) -> _Json:
         if self._mode == "slow":
             time.sleep(3)
+        if self._mode == "housed":
+            self._take_house()
         capabilities: _Json = {"loadSession": self._mode not in ("resume", "stateless")}
         if self._mode == "resume":
             capabilities["sessionCapabilities"] = {"resume": {}}
         version = 99 if self._mode == "version" else 1
         signs = [{"id": "web", "name": "Log in with a browser"}] if self._mode == "sign-in" else []
         return {"protocolVersion": version, "agentCapabilities": capabilities, "authMethods": signs}
+
+    def _take_house(self) -> None:
+        """Makes a folder at home and uses it only later; a home that was mounted meanwhile has none."""
+        self._folder.mkdir(exist_ok=True)
+        while not Path(os.environ["HOME"], "mounted").exists():
+            time.sleep(0.01)
+        if not self._folder.exists():
+            os._exit(1)
 
     def _new(self, params: _Json) -> _Json:
         if self._mode == "sign-in":
@@ -131,6 +142,11 @@ class Agent:
 
     def do_burst(self, session: str, count: str) -> None:
         for number in range(int(count)):
+            self._say(session, f"{number} ")
+
+    def do_drip(self, session: str, count: str) -> None:
+        for number in range(int(count)):
+            time.sleep(0.01)
             self._say(session, f"{number} ")
 
     def do_think(self, session: str, _: str) -> None:

@@ -20,6 +20,7 @@ from ipc.messages import (
     Noted,
     PastAttempt,
     PastTurn,
+    Setup,
     Steer,
     Steered,
     ToolFinished,
@@ -27,10 +28,11 @@ from ipc.messages import (
     ToolTrace,
     Usage,
 )
+from tests.waiting import soon
 from tests.worker.peer import assign
 from tests.worker.test_attempt import Desk
 from worker import residents
-from worker.agents import acp_connection
+from worker.agents import acp, acp_connection
 from worker.agents.acp import Acp
 from worker.agents.acp_prompt import prompt_text
 from worker.attempt import Attempt
@@ -326,6 +328,27 @@ def test_a_secret_of_the_turn_is_given_and_never_shown() -> None:
         assert end.error.endswith("saying: the disk is gone …")
 
     play(scene, lambda: Host(env_from=["TOKEN"]))
+
+
+def test_an_agent_whose_home_is_covered_while_it_starts_is_started_again(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The workspace is mounted at a spare's home with its first turn; a slow program still starts then."""
+    monkeypatch.setattr(acp, "_SET_UP_SECONDS_MAX", 0.01)
+    place = home / "place"
+    place.mkdir()
+    monkeypatch.setenv("HOME", str(place))
+
+    async def scene(host: Host) -> None:
+        await host.agent.set_up(Setup(host.spec, (), {}))
+        await soon((place / ".acp_agent").exists)
+        place.rename(home / "covered")
+        place.mkdir()
+        (place / "mounted").touch()
+        assert await host.said("say hello") == "hello "
+        assert len(residents.pids()) == 1
+
+    play(scene, lambda: Host("housed"))
 
 
 def test_an_interrupted_stream_sends_its_text_at_once() -> None:

@@ -6,11 +6,11 @@ one, else new. Nothing of it needs to cooperate with an interrupt: the cell is k
 has another process.
 
 A spare's process is initialised before the session's workspace is mounted over its home. One that has
-written to its home by then has files open that are covered for good: it is started again.
+written to its home by then has files open that are covered for good: it is started again. So is one that
+fails while it starts and the workspace is mounted: it may have made a folder that it does not find any more.
 """
 
 import asyncio
-import contextlib
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -48,21 +48,59 @@ class AcpKind:
         return Acp(spec)
 
 
+class _Home:
+    """The home folder of a program, as it was when the program was started."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def is_covered(self) -> bool:
+        """True when another folder is mounted there now: the workspace."""
+        before, now = os.fstat(self._opened), os.stat(self.path)
+        return (before.st_dev, before.st_ino) != (now.st_dev, now.st_ino)
+
+    def is_lost(self) -> bool:
+        """True when what was written to it is covered."""
+        return self.is_covered() and bool(os.listdir(self._opened))
+
+    @property
+    def is_closed(self) -> bool:
+        return self._opened < 0
+
+    def close(self) -> None:
+        if not self.is_closed:
+            os.close(self._opened)
+            self._opened = -1
+
+
 @dataclass(slots=True)
 class _Running:
-    """A started agent: its options, the path of its home, and the folder that was there then."""
+    """A started agent, and its options then."""
 
     connection: Connection
     options: dict[str, Any]
-    home_path: str
-    home: int
+    home: _Home
     session: KeptSession | None = None
+
+    def is_usable(self, spec: AgentSpec) -> bool:
+        if not self.connection.is_open or self.home.is_closed or self.options != spec.options:
+            return False
+        return self.session is not None or not self.home.is_lost()
 
     def close(self) -> None:
         self.connection.close()
-        with contextlib.suppress(OSError):
-            os.close(self.home)
-        self.home = -1
+        self.home.close()
+
+
+@dataclass(slots=True, frozen=True)
+class _Starting:
+    task: "asyncio.Task[_Running]"
+    home: _Home
+
+    async def give_up(self) -> None:
+        self.task.cancel()
+        await asyncio.wait({self.task})
 
 
 class Acp:
@@ -72,7 +110,7 @@ class Acp:
         self._spec = spec
         self._secrets: dict[str, str] = {}
         self._is_set_up = False
-        self._starting: asyncio.Task[_Running] | None = None
+        self._starting: _Starting | None = None
 
     async def set_up(self, setup: Setup) -> None:
         """Starts the program ahead of the first turn, which gets its fault if it has one."""
@@ -80,8 +118,8 @@ class Acp:
         self._is_set_up = True
         if any(name not in setup.secrets for name in setup.agent.options.get("env_from") or ()):
             return  # they come with the first turn
-        self._starting = asyncio.create_task(self._start(setup.agent))
-        await asyncio.wait({self._starting}, timeout=_SET_UP_SECONDS_MAX)
+        self._starting = self._begin(setup.agent)
+        await asyncio.wait({self._starting.task}, timeout=_SET_UP_SECONDS_MAX)
 
     async def answer(self, attempt: Attempt) -> str:
         await spending.check(attempt, holds=True)
@@ -104,8 +142,11 @@ class Acp:
 
     async def close(self) -> None:
         """Ends the program, and waits until nothing of it is held."""
-        if self._starting is not None and not self._starting.cancelled() and not self._starting.exception():
-            running = self._starting.result()
+        if self._starting is None:
+            return
+        task = self._starting.task
+        if not task.cancelled() and not task.exception():
+            running = task.result()
             running.close()
             await running.connection.process.closed.wait()
 
@@ -120,42 +161,57 @@ class Acp:
         return finish
 
     async def _running(self, spec: AgentSpec) -> _Running:
-        """The agent that was started before, if it is still usable."""
+        """The agent that was started before, if it is still usable, else a new one."""
         if self._starting is not None:
-            running = await self._started(self._starting)
-            if running.connection.is_open and running.options == spec.options and not _home_is_lost(running):
+            running = await self._started_before(self._starting)
+            if running is not None and running.is_usable(spec):
                 return running
-            running.close()
-        self._starting = asyncio.create_task(self._start(spec))
+            if running is not None:
+                running.close()
+        self._starting = self._begin(spec)
         return await self._started(self._starting)
 
-    async def _started(self, starting: "asyncio.Task[_Running]") -> _Running:
+    async def _started_before(self, starting: _Starting) -> _Running | None:
+        """None for one that was starting while the workspace was mounted, and had to do with its home."""
+        was_started = starting.task.done()
+        if not was_started and starting.home.is_lost():
+            await starting.give_up()
+            return None
         try:
-            return await starting
+            return await self._started(starting)
+        except AgentError:
+            if was_started:
+                raise
+            return None
+
+    async def _started(self, starting: _Starting) -> _Running:
+        try:
+            return await starting.task
         except AgentError:
             # Tried again with the next turn: somebody may have mended it.
             self._starting = None
             raise
 
-    async def _start(self, spec: AgentSpec) -> _Running:
-        line, secrets = _command(spec), self._named_secrets(spec)
-        given = environment(os.environ) | _texts(spec, "env") | secrets
-        home = given.get("HOME", "/")
-        folder = _existing(home)
-        process = AgentProcess(line, folder, given, list(secrets.values()))
-        connection = Connection(process)
+    def _begin(self, spec: AgentSpec) -> _Starting:
+        home = _Home(_existing(_environment(spec).get("HOME", "/")))
+        return _Starting(asyncio.create_task(self._start(spec, home)), home)
+
+    async def _start(self, spec: AgentSpec, home: _Home) -> _Running:
+        process = None
         try:
+            line, secrets = _command(spec), self._named_secrets(spec)
+            process = AgentProcess(line, home.path, _environment(spec) | secrets, list(secrets.values()))
+            connection = Connection(process)
             await process.connect()
             await connection.initialize()
-        except AgentError:
-            process.kill()
-            await process.closed.wait()
+        except (AgentError, asyncio.CancelledError) as error:
+            home.close()
+            if process is not None:
+                process.kill()
+                if isinstance(error, AgentError):
+                    await process.closed.wait()
             raise
-        except asyncio.CancelledError:
-            process.kill()
-            raise
-        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        return _Running(connection, spec.options, folder, opened)
+        return _Running(connection, spec.options, home)
 
     def _named_secrets(self, spec: AgentSpec) -> dict[str, str]:
         named = spec.options.get("env_from") or ()
@@ -200,14 +256,6 @@ def _existing(folder: str) -> str:
     return folder if os.path.isdir(folder) else "/"
 
 
-def _home_is_lost(running: _Running) -> bool:
-    """True when the workspace covers the home folder that the agent has written to."""
-    before, now = os.fstat(running.home), os.stat(running.home_path)
-    if (before.st_dev, before.st_ino) == (now.st_dev, now.st_ino) or running.session is not None:
-        return False
-    return bool(os.listdir(running.home))
-
-
 def _command(spec: AgentSpec) -> tuple[str, ...]:
     line = spec.options.get("command")
     if (
@@ -220,6 +268,10 @@ def _command(spec: AgentSpec) -> tuple[str, ...]:
             f'set [agents.{spec.name}] command in hermes.toml, such as ["opencode", "acp"]',
         )
     return tuple(line)
+
+
+def _environment(spec: AgentSpec) -> dict[str, str]:
+    return environment(os.environ) | _texts(spec, "env")
 
 
 def _texts(spec: AgentSpec, name: str) -> dict[str, str]:
