@@ -14,6 +14,8 @@ _APART = {
     "bench.recovery": "some minutes; it builds a journal of 100,000 turns",
     "bench.restart": "a minute",
     "bench.sessions": "two minutes",
+    "bench.mcp": "two minutes",
+    "bench.acp": "two minutes",
     "bench.hermesctl_start": "half a minute; it has no goal",
 }
 # Rounds of a quick look: enough to see a ratio that is far off, too few for a fine one.

@@ -1,7 +1,8 @@
 """An idle worker's own memory, beside one executed from nothing; and its first turn beside its second.
 
 Memory is what would be free again if the process ended (USS), after a collection; with its keeper, if there
-is one. Turns run through the whole service against a model server on loopback.
+is one. An idle worker of the kind python, whose entry imports next to nothing, stands beside a builtin one.
+Turns run through the whole service against a model server on loopback.
 """
 
 import os
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import uvloop
@@ -28,6 +30,7 @@ from tests.waiting import DEADLINE_SECONDS, soon, until
 TITLE = "A worker's weight beside an executed one, and its first turn beside its second"
 ROUNDS = 12
 _PROGRAM = Program(run="bench.idle_worker")
+_PYTHON = replace(_PROGRAM, kind="python", entry="textwrap:dedent")
 # A worker is replaced after its second turn, so that every odd turn is the first of a fresh one.
 _WORKERS = "count = 1\nspares = 0\nturns_max = 2"
 
@@ -90,6 +93,15 @@ async def memory(home: Path, rounds: int) -> Outcome:
     return Outcome("memory of an idle worker", *held, "MiB", "at most", 0.2)
 
 
+async def memory_of_python(home: Path, rounds: int) -> Outcome:
+    held: tuple[list[float], list[float]] = ([], [])
+    async with opened(home / "python", _PYTHON) as ours, opened(home / "builtin", _PROGRAM) as builtin:
+        for _ in range(rounds):
+            held[0].append(await forked_bytes(ours) / 2**20)
+            held[1].append(await forked_bytes(builtin) / 2**20)
+    return Outcome("memory of an idle worker, python beside builtin", *held, "MiB", "at most", 1.2)
+
+
 def turns(home: Path, rounds: int) -> Outcome:
     spent: tuple[list[float], list[float]] = ([], [])
     with FakeModel() as model, Service(home, settings_for(model, workers=_WORKERS)) as service:
@@ -112,7 +124,12 @@ def turn_ms(service: Service, session: str) -> float:
 def measure(rounds: int) -> list[Outcome]:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        return [uvloop.run(memory(home / "host", max(3, rounds // 4))), turns(home / "service", rounds)]
+        few = max(3, rounds // 4)
+        return [
+            uvloop.run(memory(home / "host", few)),
+            uvloop.run(memory_of_python(home, few)),
+            turns(home / "service", rounds),
+        ]
 
 
 if __name__ == "__main__":
