@@ -12,6 +12,7 @@ The text of a prompt says what it does: its last line is a command and the rest 
     twice COMMAND   does that two times
     forever         streams until it is killed
     hang            runs a tool that never ends, with a process below it
+    announce        the same, announced by a content and nothing else
     die             is killed in the middle of a tool
     stop REASON     ends with this stop reason
     fail            answers the prompt with an error
@@ -198,6 +199,11 @@ class Agent:
         call = self._call(session, "sleep 1000", rawInput={"command": "sleep 1000"}, status="in_progress")
         subprocess.run(["sh", "-c", "sleep 1000 & setsid sleep 1000 & wait"], stdin=subprocess.DEVNULL)
         self._update(session, "tool_call_update", toolCallId=call, status="completed")
+
+    def do_announce(self, session: str, _: str) -> None:
+        content = [{"type": "content", "content": {"type": "text", "text": "$ sleep 1000"}}]
+        self._call(session, "sleep 1000", content=content, status="pending")
+        threading.Event().wait()
 
     def do_die(self, session: str, _: str) -> None:
         self._say(session, "going to ")

@@ -351,6 +351,17 @@ def test_an_agent_whose_home_is_covered_while_it_starts_is_started_again(
     play(scene, lambda: Host("housed"))
 
 
+def test_a_call_that_is_announced_by_its_content_is_recorded() -> None:
+    async def scene(host: Host) -> None:
+        turn = asyncio.create_task(host.turn("announce"))
+        await host.desk.until(lambda: any(isinstance(frame, ToolStarted) for frame in host.desk.frames))
+        turn.cancel()
+        await asyncio.wait({turn})
+        await host.agent.close()
+
+    play(scene)
+
+
 def test_an_interrupted_stream_sends_its_text_at_once() -> None:
     async def scene(host: Host) -> None:
         turn = asyncio.create_task(host.turn("forever"))

@@ -9,9 +9,9 @@
 | others | nothing |
 
 A tool call is announced before its arguments are known, by some agents. Its start is recorded when the
-arguments come, when it begins or ends, or when the agent asks for permission; the permission is given
-after that record is durable. A tool that needs no permission has begun by then: the agent runs it, not
-this host.
+arguments or a content come, when it begins or ends, or when the agent asks for permission; the permission
+is given after that record is durable. `hermes acp` sends a content and then nothing until the end. A tool
+that needs no permission has begun by then: the agent runs it, not this host.
 """
 
 import asyncio
@@ -129,7 +129,7 @@ class Updates:
             return
         if update.status in _ENDED:
             await self.end(call, Report(call.output, ok=update.status == "completed"))
-        elif call.arguments or update.status == "in_progress":
+        elif call.arguments or update.content or update.status == "in_progress":
             await self._start(call)
             if update.content and call.output:
                 self._attempt.note(call.output[-400:], call=call.id, replaces=True)
