@@ -192,7 +192,7 @@ def test_what_the_agent_does_wrong_fails_its_turn_only(play: Callable[..., str])
         assert quiet.text == "It was not streamed."
         late = await peer.run(turn("late", 4))
         assert isinstance(late, Finished)
-        assert late.text.startswith("First.")
+        assert late.text == "First.\n\nalso this"
         # A thread that is left ends with the worker.
         peer.send(turn("thread", 5))
         status, _ = await peer.exit()

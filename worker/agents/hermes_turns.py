@@ -154,7 +154,7 @@ class HermesTurns:
         imported("tools.terminal_tool").set_approval_callback(self._approve)
         self._context = context
         self._calls.clear()
-        self._said, self._has_said = "", any(past.text for past in assign.tried)
+        self._has_said = any(past.text for past in assign.tried)
         if not self._has_own_model:
             self.use(assign.model)
         options = assign.agent.options
@@ -168,10 +168,12 @@ class HermesTurns:
         result = self.run(last["content"], history)
         while steer := result.get("pending_steer"):
             # It came after the last tool, and is reported as delivered.
+            self._say("\n\n")
             result = self.run(steer, result["messages"])
 
     def run(self, text: str, history: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Runs AIAgent until it has answered; AgentError when it failed."""
+        self._said = ""
         result: dict[str, Any] = self._agent.run_conversation(text, conversation_history=list(history))
         self._spend()
         for call in list(self._calls):
