@@ -91,7 +91,7 @@ def move_home(home: Path) -> None:
 
 
 def _move_paths(holder: object, before: Path, home: Path) -> None:
-    for name, value in tuple(vars(holder).items()):
+    for name, value in tuple(getattr(holder, "__dict__", {}).items()):
         if isinstance(value, Path) and value.is_relative_to(before):
             setattr(holder, name, home / value.relative_to(before))
 
@@ -149,8 +149,12 @@ class HermesTurns:
             move_home(home)
             _move_paths(self._agent, self._home, home)
             self._home = home
+        approval = imported("tools.approval")
+        if not self._has_own_model:
+            # Commands of the agent may write to this home, and so to the setting.
+            approval._get_approval_mode = _manual
         # Both are kept for each thread.
-        imported("tools.approval").set_hermes_interactive_context(True)
+        approval.set_hermes_interactive_context(True)
         imported("tools.terminal_tool").set_approval_callback(self._approve)
         self._context = context
         self._calls.clear()
@@ -345,6 +349,10 @@ def _summary(result: object) -> str:
 
 def _line(text: object) -> str:
     return " ".join(str(text or "").split())[:300]
+
+
+def _manual() -> str:
+    return "manual"
 
 
 def _ignore(*arguments: object, **more: object) -> None:

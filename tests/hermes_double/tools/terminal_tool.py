@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from tools.approval import is_interactive
+from tools import approval
 
 _callbacks = threading.local()
 _cleanup: list[threading.Thread] = []
@@ -16,7 +16,7 @@ def set_approval_callback(callback: Callable[..., str] | None) -> None:
 
 def may_run(command: str) -> bool:
     callback: Any = getattr(_callbacks, "approval", None)
-    if callback is None or not is_interactive.get():
+    if callback is None or not approval.is_interactive.get() or approval._get_approval_mode() == "off":
         return True
     return bool(callback(command, "recursive delete", allow_permanent=True) in ("once", "session", "always"))
 
