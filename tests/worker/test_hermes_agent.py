@@ -1,6 +1,7 @@
 """The kind `hermes` in a real worker, with a stand-in for hermes-agent (tests/hermes_double)."""
 
 import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -201,13 +202,20 @@ def test_what_the_agent_does_wrong_fails_its_turn_only(play: Callable[..., str])
     play(act)
 
 
-def test_an_interpreter_without_hermes_agent_is_named_with_its_remedy() -> None:
+def test_an_interpreter_without_hermes_agent_is_named_with_its_remedy(tmp_path: Path) -> None:
     """In a process of its own: our modules are set aside for good."""
     script = (
         "from worker import agents\nfrom worker.errors import AgentError\n"
         "try: agents.load('hermes')\nexcept AgentError as fault: print(fault.error); print(fault.hint)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    )
     fault, hint = done.stdout.splitlines()
     assert "has no hermes-agent" in fault
     assert "pip install hermes-agent" in hint
+    assert list(tmp_path.iterdir()) == []

@@ -39,7 +39,11 @@ def load(entry: str) -> "HermesKind":
     home = Path(tempfile.mkdtemp(prefix=_PREFIX))
     move_home(home)
     sys.dont_write_bytecode = True  # into folders of the user
-    imported("run_agent")
+    try:
+        imported("run_agent")
+    except AgentError:
+        shutil.rmtree(home)
+        raise
     return HermesKind(home)
 
 
