@@ -25,11 +25,14 @@ from tests.weights import pulled
 
 # Loading the weights takes seconds, many on a machine that has much else to do.
 START_SECONDS = 90.0
+# A clip that is begun again: twice as long.
+AGAIN_SECONDS = 180.0
 
 
 @pytest.fixture(scope="module")
 def spoken_to(tmp_path_factory: pytest.TempPathFactory, model_server: FakeModel) -> Iterator[Service]:
-    with hearing(tmp_path_factory.mktemp("voice"), model_server, "echo = true") as service:
+    # The deadline is not what these tests are about, and a long clip on a busy machine may take a minute.
+    with hearing(tmp_path_factory.mktemp("voice"), model_server, 'deadline = "3m"') as service:
         yield service
         check_history(service.places.journal)
 
@@ -72,7 +75,7 @@ def outcome(listener: Listener, message: str) -> Event:
         told = listener.of_type("transcript.ready", "transcript.failed")
         return [event for event in told if event.fields["message"] == message]
 
-    listener.until(found, START_SECONDS)
+    listener.until(found, AGAIN_SECONDS)
     assert len(found()) == 1
     return found()[0]
 
@@ -226,6 +229,7 @@ def test_a_dropped_clip_is_not_transcribed_to_its_end(service: Service) -> None:
     assert not [event for event in listener.of_type("transcript.ready") if event.fields["message"] == long]
 
 
+@pytest.mark.timeout(400)
 def test_killed_in_the_middle_of_a_clip_it_is_tried_once_more(service: Service) -> None:
     listener = service.listen("kill")
     before = stt(service)
@@ -234,7 +238,7 @@ def test_killed_in_the_middle_of_a_clip_it_is_tried_once_more(service: Service) 
     os.kill(before["pid"], signal.SIGKILL)
     short = speak(service, "kill", clip("young_man"))
     ready = [outcome(listener, message) for message in (long, short)]
-    assert [event.type for event in ready] == ["transcript.ready", "transcript.ready"]
+    assert [event.type for event in ready] == ["transcript.ready", "transcript.ready"], ready
     assert ready[0].fields["text"].count("country") >= 2
     assert stt(service)["restarts"] == before["restarts"] + 1
 
