@@ -49,6 +49,8 @@ COMMANDS = {
     "traces": "Send a trace of every turn that ends to an OpenTelemetry collector.",
     "why": "Show the whole history of a message or a turn.",
     "journal": "Maintain the journal, which has all messages and turns.",
+    "tokens": "Add, list and revoke the tokens of the gateway.",
+    "pair": "Print a code that a person exchanges once for a token of the gateway.",
     "models": "List and fetch the weights of the embedded models.",
     "logs": "Show the log of the supervisor.",
     "doctor": "Check this host, and say how to fix what is wrong.",
