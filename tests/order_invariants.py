@@ -29,13 +29,17 @@ class Queue:
     def check(self, state: State, decision: Decision) -> None:
         """Of those that need a new worker of the same agent, the one that is queued first begins first."""
         fresh = {effect.session for effect in decision.effects if isinstance(effect, BindWorker)}
+        # A turn that this decision put back, and placed again, goes before all that have not begun.
+        put_back = {record.turn for record in decision.records if isinstance(record, AttemptLost)}
         for record in decision.records:
             if isinstance(record, AttemptOpened):
                 passed = self._passed(state, record.session)
                 if state.model.state is ModelState.READY:
                     self.overtaken.update(name for name, _, _ in passed)
                 could = [name for name, _, _ in passed if not state.outages and _could_begin(state, name)]
-                assert not could, f"{record} while {could} were queued before and could begin"
+                assert not could or record.turn in put_back, (
+                    f"{record} while {could} were queued before and could begin"
+                )
                 # A turn that has lost an attempt goes before those that have not begun.
                 if record.session in fresh and record.attempt == 1:
                     agent = _agent(state, record.session)
