@@ -71,7 +71,7 @@ lint: $(INSTALLED_DEV) ## lint and types only
 
 # Where the environment forbids to write bytecode, each of hundreds of processes would compile all modules.
 compiled: $(INSTALLED_DEV)
-	@$(BIN)/python -m compileall -q -j 0 ipc supervisor worker stt_service model_service gateway hermesctl tests
+	@$(BIN)/python -m compileall -q -j 0 ipc supervisor worker stt_service model_service client gateway hermesctl tests
 
 # What agents do ordinary work with, for tests/acceptance/test_real_work.py. Without them those tests are skipped by name.
 programs:

@@ -1,1 +1,1 @@
-"""The command-line client: imports `ipc` only and starts fast."""
+"""The command-line client: imports little, and starts fast."""

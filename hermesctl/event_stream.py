@@ -2,6 +2,7 @@
 
 import time
 
+from client.resuming import Resuming
 from hermesctl.client import SILENCE_SECONDS, Client
 from hermesctl.errors import NotRunning
 from ipc.messages import Answer, Cut, Delta, Event, Noted, Show, Subscribe, Subscribed, Unsubscribe
@@ -32,21 +33,17 @@ class EventStream:
         self._places = places
         self._session = session
         self._wake = wake
-        self._seen: dict[str, int] = {}
-        # Sessions with a subscription of their own; all others come through the main one.
-        self._own: dict[str, int] = {}
         self._received_at = time.monotonic()
         self._resubscribed_at = 0.0
         self.client = Client(places, wake)
-        if session is None and after is None:
-            self._seen = self._heads()
+        self._resuming = Resuming(self._heads() if session is None and after is None else None)
         standing = self.client.ask(Subscribe(session, after, cursor), Subscribed)
-        self._number = self.client.number
+        self._resuming.subscribed(self.client.number)
         # False for a session that never got a message.
         self.is_known = session is None or standing.seq > 0
         if session is not None:
             begins = standing.after if cursor else standing.seq
-            self._seen[session] = begins if after is None else after
+            self._resuming.move(session, begins if after is None else after)
 
     def next(self) -> Answer | None:
         """Returns the next event, delta or note, or the answer to a posted request.
@@ -67,16 +64,17 @@ class EventStream:
         if isinstance(answer, Cut):
             self._resubscribe(number)
             return None
-        if isinstance(answer, Event | Delta | Noted) and not self._is_new(number, answer):
+        if isinstance(answer, Event | Delta | Noted) and not self._resuming.take(number, answer):
             return None
         return arrived
 
     def rewind(self, after: int) -> None:
         """Reads the session again from an earlier place."""
         assert self._session is not None
-        self.client.post(Unsubscribe(self._number))
-        self._seen[self._session] = after
-        self._number = self._subscribe(self._session, after)
+        for number in self._resuming.numbers():
+            self.client.post(Unsubscribe(number))
+        self._resuming.move(self._session, after)
+        self._subscribe_again()
 
     def is_lost(self) -> bool:
         return self.client.is_lost()
@@ -98,34 +96,24 @@ class EventStream:
     def close(self) -> None:
         self.client.close()
 
-    def _is_new(self, number: int, answer: Event | Delta | Noted) -> bool:
-        session = answer.turn.rpartition("/")[0] if isinstance(answer, Noted) else answer.session
-        if number != self._own.get(session, self._number):
-            return False
-        if isinstance(answer, Event):
-            if answer.seq <= self._seen.get(session, 0):
-                return False
-            self._seen[session] = answer.seq
-        return True
-
-    def _subscribe(self, session: str | None, after: int | None) -> int:
-        self.client.ask(Subscribe(session, after), Subscribed)
+    def _subscribe(self, session: str) -> int:
+        """Begins after the last event that was read."""
+        self.client.ask(Subscribe(session, self._resuming.place(session)), Subscribed)
         return self.client.number
 
     def _subscribe_again(self) -> None:
-        self._own.clear()
         if self._session is not None:
-            self._number = self._subscribe(self._session, self._seen[self._session])
+            self._resuming.subscribed(self._subscribe(self._session))
             return
-        self._number = self._subscribe(None, None)
-        for session, head in self._heads().items():
-            if head > self._seen.get(session, 0):
-                self._own[session] = self._subscribe(session, self._seen.get(session, 0))
+        self.client.ask(Subscribe(None, None), Subscribed)
+        self._resuming.subscribed(self.client.number)
+        for session in self._resuming.behind(self._heads()):
+            self._resuming.subscribed(self._subscribe(session), session)
 
     def _check_silence(self) -> None:
         if time.monotonic() - self._received_at > _QUIET_SECONDS and not self.is_lost():
             self._received_at = time.monotonic()
-            for number in (self._number, *self._own.values()):
+            for number in self._resuming.numbers():
                 self.client.post(Unsubscribe(number))
             self._subscribe_again()
 
@@ -134,11 +122,11 @@ class EventStream:
         if time.monotonic() - self._resubscribed_at < _RESUBSCRIBE_SECONDS:
             time.sleep(_RETRY_SECONDS)
         self._resubscribed_at = time.monotonic()
-        if number == self._number:
+        is_main, sessions = self._resuming.carried_by(number)
+        if is_main:
             self._subscribe_again()
-        for session, own in list(self._own.items()):
-            if own == number:
-                self._own[session] = self._subscribe(session, self._seen.get(session, 0))
+        for session in sessions:
+            self._resuming.subscribed(self._subscribe(session), session)
 
     def _heads(self) -> dict[str, int]:
         rows = self.client.rows(Show("sessions", limit=_SESSIONS_MAX), _SESSIONS_MAX)

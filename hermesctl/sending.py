@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from client.answering import Answering, outcome, why_given_up
 from hermesctl.answer_stream import Shown
 from hermesctl.choices import meant_by
 from hermesctl.command_result import tell
@@ -15,11 +16,7 @@ from ipc.messages import Accepted, Answer, Delta, Done, Event, Interrupt, Noted,
 
 # A supervisor that restarts is back within seconds; after this the command gives up.
 _RETURN_SECONDS = 60.0
-_RESULTS = {"turn.done": Exit.DONE, "turn.interrupted": Exit.INTERRUPTED}
-# Events with which a turn takes a message.
-_TAKEN = frozenset({"turn.opened", "turn.joined", "turn.steered", "question.answered"})
-# Events that end a message without a turn.
-_GIVEN_UP = frozenset({"message.refused", "message.dropped", "transcript.failed"})
+_RESULTS = {"done": Exit.DONE, "interrupted": Exit.INTERRUPTED}
 
 
 def tell_accepted(form: str, session: str, accepted: Accepted) -> Exit:
@@ -37,15 +34,12 @@ class Sending:
     ) -> None:
         self._stream = stream
         self._session = session
-        self._message = accepted.message
+        self._answering = Answering(accepted.message)
         self._shown = shown
         self._ctrl_c = ctrl_c
         self._prompt = Prompt()
         # The fields of the question that is open.
         self._question: dict[str, Any] | None = None
-        self._turn: str | None = None
-        # Length of the text of each turn of the session, for a message that joins a running turn.
-        self._offsets: dict[str, int] = {}
         self._stop_asked_of: str | None = None
         self._withdrawal: int | None = None
         self._exit: Exit | None = None
@@ -74,31 +68,28 @@ class Sending:
             case Event() if self._is_ours(item):
                 self._shown.show(item)
                 self._exit = self._ending(item)
-            case Delta():
-                if item.turn == self._turn:
-                    self._shown.show(item)
-                self._offsets = {item.turn: item.offset + len(item.text)}
-            case Noted() if item.turn in (self._turn, self._message):
+            case Delta() if self._answering.take_delta(item):
                 self._shown.show(item)
-            case Refused() if self._turn is not None:
+            case Noted() if item.turn in (self._answering.turn, self._answering.message):
+                self._shown.show(item)
+            case Refused() if self._answering.turn is not None:
                 self._shown.remark(f"refused: {item.error} ({item.hint})")
-            case Done() if item.unwritten and self._turn in item.turns:
+            case Done() if item.unwritten and self._answering.turn in item.turns:
                 self._shown.remark("\n".join(unwritten(item)))
                 self._exit = Exit.INTERRUPTED
-            case Done() if self._withdrawal is not None and self._turn is None:
+            case Done() if self._withdrawal is not None and self._answering.turn is None:
                 self._exit = self._taken_back()
 
     def _is_ours(self, event: Event) -> bool:
-        """Whether it is of this message or of its turn, which an event of the message names."""
-        fields = event.fields
-        names_us = self._message in (fields.get("message"), *(fields.get("messages") or ()))
-        if names_us and event.type in _TAKEN and fields["turn"] != self._turn:
-            self._turn = fields["turn"]
-            self._shown.join_at(self._offsets.get(fields["turn"], 0))
-        is_of_turn = self._turn is not None and fields.get("turn") == self._turn
-        if is_of_turn:
+        """Whether it is of this message or of its turn."""
+        before = self._answering.turn
+        is_ours = self._answering.take(event)
+        turn = self._answering.turn
+        if turn is not None and turn != before:
+            self._shown.join_at(self._answering.begins_at)
+        if turn is not None and event.fields.get("turn") == turn:
             self._note_question(event)
-        return names_us or is_of_turn
+        return is_ours
 
     def _respond(self, question: dict[str, Any], typed: str) -> None:
         choices = [str(choice) for choice in question.get("choices") or ()]
@@ -115,30 +106,31 @@ class Sending:
     def _ending(self, event: Event) -> Exit | None:
         """Done and interrupted are results; a failure ends the command with its reason."""
         fields = event.fields
-        if event.type in _GIVEN_UP:
-            if self._withdrawal is not None:
+        match outcome(event):
+            case "given up" if self._withdrawal is not None:
                 return self._taken_back()
-            reason = (
-                fields.get("reason") or fields.get("error") or f"dropped by {fields.get('by', 'a client')}"
-            )
-            hint = fields.get("hint") or "send it again"
-            code = Exit.TURN_FAILED if event.type == "transcript.failed" else Exit.REFUSED
-            raise CommandError(f"{self._message} will not be answered: {reason}", hint, code)
-        if event.type == "turn.failed":
-            error, hint = fields.get("error", "no reason was given"), fields.get("hint") or "hermesctl status"
-            raise CommandError(f"{fields['turn']} failed: {error}", hint, Exit.TURN_FAILED)
-        return _RESULTS.get(event.type)
+            case "given up":
+                reason, hint = why_given_up(fields)
+                code = Exit.TURN_FAILED if event.type == "transcript.failed" else Exit.REFUSED
+                raise CommandError(f"{self._answering.message} will not be answered: {reason}", hint, code)
+            case "failed":
+                failure = f"{fields['turn']} failed: {fields.get('error', 'no reason was given')}"
+                raise CommandError(failure, fields.get("hint") or "hermesctl status", Exit.TURN_FAILED)
+            case "done" | "interrupted" as result:
+                return _RESULTS[result]
+        return None
 
     def _taken_back(self) -> Exit:
-        self._shown.remark(f"{self._message} was taken back before its turn")
+        self._shown.remark(f"{self._answering.message} was taken back before its turn")
         return Exit.INTERRUPTED
 
     def _stop(self) -> None:
         """Requests the end of the turn once, or takes the message back while it has none."""
-        session = self._session
-        if self._turn is not None and self._stop_asked_of != self._turn:
-            self._stop_asked_of = self._turn
-            self._shown.remark(f"interrupting {self._turn} … (Ctrl-C again leaves at once)")
-            self._stream.client.post(Interrupt(session, by="hermesctl", expect_turn=self._turn))
-        elif self._turn is None and self._withdrawal is None:
-            self._withdrawal = self._stream.client.post(Queue(session, "drop", self._message))
+        session, turn = self._session, self._answering.turn
+        if turn is not None and self._stop_asked_of != turn:
+            self._stop_asked_of = turn
+            self._shown.remark(f"interrupting {turn} … (Ctrl-C again leaves at once)")
+            self._stream.client.post(Interrupt(session, by="hermesctl", expect_turn=turn))
+        elif turn is None and self._withdrawal is None:
+            drop = Queue(session, "drop", self._answering.message)
+            self._withdrawal = self._stream.client.post(drop)

@@ -83,7 +83,7 @@ def test_h7_neither_a_home_nor_the_environment_brings_code_into_a_service_that_l
     for package in Path(sysconfig.get_paths()["purelib"]).iterdir():
         if package.suffix != ".pth":
             (site / package.name).symlink_to(package)
-    for name in ("ipc", "supervisor", "worker", "stt_service", "model_service", "hermesctl"):
+    for name in ("ipc", "supervisor", "worker", "stt_service", "model_service", "client", "hermesctl"):
         (site / name).symlink_to(ROOT / name)
     script = home / "hermesctl"
     script.write_text("from hermesctl.main import main\nmain()\n")
