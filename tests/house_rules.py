@@ -33,8 +33,8 @@ _ONLY_IN = {
     "pyseccomp": "supervisor/processes/seccomp.py",
 }
 _NOT_IN_SUPERVISOR = frozenset(
-    "aiohttp anthropic h11 http httpcore httptools httpx openai requests ssl starlette".split()
-    + "urllib.request urllib3 uvicorn websockets wsproto".split()
+    {"aiohttp", "anthropic", "h11", "http", "httpcore", "httptools", "httpx", "openai", "requests", "ssl"}
+    | {"starlette", "urllib.request", "urllib3", "uvicorn", "websockets", "wsproto"}
 )
 _NOT_IN_CORE = frozenset(
     [
