@@ -2,20 +2,16 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ipc import messages as wire
-from ipc.channel import connected_pair
 from ipc.codec import FRAME_BYTES_MAX, encode
-from ipc.sockets import LoopSocket, Wire
 from ipc.zmtp import OPENING
 from supervisor.core import events
-from supervisor.core.effects import AssignTurn, SteerTurn
-from supervisor.core.policy import Policy
-from supervisor.core.state import Attempt, Session, State, Turn, Who, Worker, WorkerState
+from supervisor.core.effects import SteerTurn
+from supervisor.core.state import Worker, WorkerState
 from supervisor.core.turns import OFFERED_CHARACTERS_MAX
 from supervisor.workers.assignment import HISTORY_BYTES_MAX, SAY_BYTES_MAX, TRIED_BYTES_MAX
 from supervisor.workers.link import (
@@ -25,90 +21,10 @@ from supervisor.workers.link import (
     UNSENT_BYTES_MAX,
     LineFault,
 )
-from supervisor.workers.router import Router
-from tests.no_containment import uncontained
+from tests.played_worker import WHO, Stage
 from tests.raw_client import sent_as
 from tests.waiting import soon
 from worker import outbox
-
-WHO = Who(epoch=1, seat=0, incarnation=7)
-
-
-class Posts:
-    """Where events go: they are kept."""
-
-    def __init__(self) -> None:
-        self.state = State(Policy(), epoch=1)
-        self.events: list[events.Event] = []
-        self.held: list[tuple[int, Callable[[], events.TextStreamed]]] = []
-
-    def post(self, event: events.Event) -> None:
-        self.events.append(event)
-
-    def nudge(self) -> None: ...
-
-    def hold(self, words: Callable[[], events.TextStreamed]) -> None:
-        self.held.append((len(self.events), words))
-
-    def in_order(self) -> list[events.Event]:
-        """Everything as the engine would decide it: words in the place where they began."""
-        found: list[events.Event] = list(self.events)
-        for place, words in reversed(self.held):
-            found.insert(place, words())
-        return found
-
-
-class OneWorker:
-    """The process room with one worker in it."""
-
-    def is_known(self, incarnation: int) -> bool:
-        return incarnation == WHO.incarnation
-
-
-class NoListeners:
-    def delta(self, session: str, frame: bytes) -> None: ...
-
-
-def build_assign(effect: AssignTurn) -> wire.Assign:
-    agent = wire.AgentSpec("default", "builtin", {})
-    return wire.Assign(
-        effect.session, effect.turn, effect.attempt, (), agent, wire.ModelEndpoint("http://x", "m", "")
-    )
-
-
-class Stage:
-    """A switchboard whose one worker is played by the test, with libzmq as a real one."""
-
-    def __init__(self, folder: Path) -> None:
-        self.posts = Posts()
-        self.router = Router(
-            subscriptions=NoListeners(),
-            build_assign=build_assign,
-            build_setup=lambda agent: wire.Setup(wire.AgentSpec(agent, "builtin")),
-            contain=uncontained(),
-        )
-        self.router.open(self.posts, OneWorker())
-        (frames, self.frames), (pulse, self.pulse) = (connected_pair(str(folder)) for _ in range(2))
-        self.router.connected(WHO.seat, WHO.incarnation, frames, pulse)
-        self.wire = Wire()
-        self.received: list[list[bytes]] = []
-
-    def __enter__(self) -> "Stage":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.wire.close()
-        self.frames.close()
-        self.pulse.close()
-        self.router.close()
-
-    def play(self) -> LoopSocket:
-        return self.wire.line(self.frames.detach(), self.received.append)
-
-    def reasons(self) -> list[str]:
-        unreachable = [event for event in self.posts.events if isinstance(event, events.WorkerUnreachable)]
-        assert all(event.who == WHO for event in unreachable)
-        return [str(event.reason) for event in unreachable]
 
 
 async def reasons(folder: Path, connected: bool, frames: int) -> list[str]:
@@ -142,11 +58,7 @@ def test_b6_a_worker_that_reads_is_reached(tmp_path: Path) -> None:
 async def heard(folder: Path, *messages: wire.FromWorker) -> list[events.Event]:
     """What the engine is told when a worker says all this before anything of it is decided."""
     with Stage(folder) as stage:
-        attempt = Attempt(1, WHO, opened_at=0.0)
-        turn = Turn("s/1", "s", (), 0.0, attempts=1, attempt=attempt)
-        state = stage.posts.state
-        state.sessions["s"] = Session("s", turn=turn)
-        state.workers[WHO.seat] = Worker(WHO.seat, WHO.incarnation, WorkerState.BUSY, session="s")
+        stage.posts.run_turn("s")
         worker = stage.play()
         for number, message in enumerate(messages, start=1):
             worker.send([number.to_bytes(8), encode(message)])
@@ -191,7 +103,7 @@ def test_a_worker_that_waits_for_its_setup_gets_that_of_its_agent(tmp_path: Path
     asyncio.run(act())
 
 
-def numbered(first: int, count: int, body: bytes) -> bytes:
+def many(first: int, count: int, body: bytes) -> bytes:
     return b"".join(sent_as([number.to_bytes(8), body]) for number in range(first, first + count))
 
 
@@ -212,12 +124,12 @@ ENDLESS = b"\x01\x01x" * 1000
         ),
         (
             "frames",
-            OPENING[:64] + READY + numbered(1, UNACKNOWLEDGED_FRAMES_MAX + 1, BEAT),
+            OPENING[:64] + READY + many(1, UNACKNOWLEDGED_FRAMES_MAX + 1, BEAT),
             "it did not wait for its frames to be acknowledged",
         ),
         (
             "frames",
-            OPENING[:64] + READY + numbered(1, 1, BEAT) * (IGNORED_FRAMES_MAX + 2),
+            OPENING[:64] + READY + many(1, 1, BEAT) * (IGNORED_FRAMES_MAX + 2),
             f"it sent more than {IGNORED_FRAMES_MAX} frames out of turn",
         ),
         ("pulse", OPENING[:64] + READY + sent_as([b""]), "it answered a pulse that was not sent"),

@@ -82,11 +82,14 @@ def test_h11_what_is_left_when_all_that_hold_it_were_killed_is_adopted_and_ended
     async def act() -> None:
         async with Stage(tmp_path, kind, adopts=True) as stage:
             started = await stage.start(script(_DAEMON))
-            assert len(stage.strangers()) > 2
+            assert len(before := stage.strangers()) > 2
             kill_all_above(started.pid)
             died = await stage.next(WorkerDied)
             assert died.proof.all_dead
             assert stage.strangers() == set()
+            # Another supervisor would have had to end them, if this one had been killed meanwhile.
+            recorded = {int(line.split()[0]) for line in stage.places.processes.read_text().splitlines()[1:]}
+            assert recorded & before
 
     play(act())
 

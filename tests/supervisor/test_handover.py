@@ -5,16 +5,19 @@ import os
 import signal
 from pathlib import Path
 
+import psutil
 import pytest
 
 from ipc.channel import HandedChannel
 from ipc.codec import VERSION
 from ipc.service_messages import Sandbox
 from supervisor.core.state import Kept, Who
+from supervisor.handoff import handover
 from supervisor.handoff.carried_services import HandedService
 from supervisor.handoff.carried_workers import HandedProcesses, HandedWorker, HandedZygote
 from supervisor.handoff.handover import Handover, arrive, fault_of_next_image, leave
 from supervisor.workers.link import HandedLine
+from tests.waiting import soon
 
 LOCK = 17
 
@@ -105,6 +108,22 @@ def test_workers_of_another_protocol_are_not_kept(monkeypatch: pytest.MonkeyPatc
     found, _ = arrived(handed(protocol=VERSION + 1), monkeypatch)
     assert (found.kept, found.workers) == ((), ())
     assert found.model == handed().model
+
+
+def test_a_next_image_that_does_not_come_up_is_ended_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for settings that nothing writes."""
+    os.mkfifo(tmp_path / "hermes.toml")
+    monkeypatch.setenv("HERMES_SUPERVISOR_HOME", str(tmp_path))
+    monkeypatch.setattr(handover, "_CHECK_SECONDS_MAX", 0.5)
+
+    async def act() -> None:
+        before = {child.pid for child in psutil.Process().children()}
+        assert await fault_of_next_image([]) == "it did not come up within 0 s"
+        await soon(lambda: {child.pid for child in psutil.Process().children()} <= before)
+
+    asyncio.run(act())
 
 
 def test_the_fault_of_the_next_image_is_told_in_its_own_words(
