@@ -50,6 +50,10 @@ class AgentSpec(Part, frozen=True):
     options: dict[str, Any] = {}
 
 
+# The entry of the runtime of built-in agents with MCP servers: its zygote imports the client of these.
+MCP_ENTRY = "mcp"
+
+
 class ToolServer(Part, frozen=True):
     """An MCP server of an agent: a program with its arguments, or an address.
 

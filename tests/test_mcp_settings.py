@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.config.derived import has_setup, key_variables
+from supervisor.config.derived import has_setup, key_variables, runtimes
 from supervisor.config.endpoints import key_files
 from supervisor.config.live import Live
 from supervisor.config.settings import Settings, load
 from supervisor.config.toml_file import SettingsError
+from supervisor.processes.runtimes import DEFAULT
 from supervisor.workers.setup_builder import SetupBuilder
 
 MODEL = "[model]\nbase_url = 'http://127.0.0.1:8000/v1'\nname = 'm'\n"
@@ -31,6 +32,14 @@ def test_a_setup_has_the_servers_of_its_agent_and_their_secrets_only(tmp_path: P
     assert [(each.name, each.command) for each in setup.servers] == [("time", ("clock", "-u"))]
     assert setup.secrets == {"CLOCK_PASS": "tick"}
     assert "tick" not in repr(setup)
+
+
+def test_agents_with_servers_share_a_runtime_and_the_others_keep_the_default_one(tmp_path: Path) -> None:
+    found = runtimes(read(tmp_path, GOOD + "[agents.plain]\nmcp = []\n[agents.other]\nmcp = ['time']\n"))
+    assert found["plain"] == DEFAULT
+    assert found["default"] == found["other"] != DEFAULT
+    without_tools = read(tmp_path, GOOD.removeprefix(MODEL))
+    assert runtimes(without_tools)["default"] == DEFAULT
 
 
 def test_the_usual_file_is_read_and_hidden_from_cells(tmp_path: Path) -> None:

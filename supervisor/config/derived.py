@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ipc.interpreter import without_code
 from ipc.isolation import tried_agent
+from ipc.message_parts import MCP_ENTRY
 from ipc.service_messages import Sandbox
 from ipc.try_sessions import agent_of
 from supervisor.config.agent_settings import Agent, code_folders, home_folder
@@ -77,6 +78,9 @@ def _endpoints(settings: Settings, agent: str) -> tuple[str, ...]:
 def runtimes(settings: Settings) -> dict[str, Runtime]:
     """Return the runtime of every agent; a relative path of an interpreter starts beside hermes.toml.
 
+    Built-in agents with MCP servers have a runtime apart from those without: importing the client of the
+    servers takes a second and some 25 MB, which a fork shares with its zygote.
+
     A zygote is in no cell. So code that an agent may write is no part of a runtime: workers import it.
     """
     folder = settings.file.parent if settings.file else Path()
@@ -86,6 +90,8 @@ def runtimes(settings: Settings) -> dict[str, Runtime]:
         code = code_folders(settings.file, agent)
         is_safe = not any(_may_be_written(settings, each) for each in code)
         entry = agent.entry or "" if is_safe else ""
+        if settings.servers_of(name):
+            entry = MCP_ENTRY
         found[name] = Runtime(agent.kind, python, entry, code if is_safe else ())
     return found
 

@@ -73,3 +73,24 @@ def test_a_question_of_a_server_is_asked_and_its_call_goes_on_with_the_answer(
     service.say("a", "window")
     assert listener.ending("a/1").type == "turn.done"
     assert any(text.startswith("booked window") for text in results(model))
+
+
+def test_a_reload_gives_the_first_server_to_an_agent_and_takes_the_last_one_away(
+    make_service: Callable[..., Service], model: FakeModel
+) -> None:
+    service = make_service(workers="count = 1")
+    listener = service.listen("a")
+    service.say("a", "some words")
+    assert listener.ending("a/1").type == "turn.done"
+    file = service.home / "hermes.toml"
+    before = file.read_text()
+    file.write_text(f"{before}\n[mcp.s]\n{server('good')}\n")
+    assert service.hermesctl("reload").returncode == 0
+    service.say("a", call("s__add", a=1, b=2))
+    assert listener.ending("a/2").type == "turn.done"
+    assert results(model)[-1] == "3"
+    file.write_text(before)
+    assert service.hermesctl("reload").returncode == 0
+    service.say("a", call("s__add", a=1, b=2))
+    assert listener.ending("a/3").type == "turn.done"
+    assert "there is no tool of that name" in results(model)[-1]

@@ -9,16 +9,19 @@ from worker.warm_up import rehearse
 from worker.worker_main import run
 
 
-def main(kind: str = "builtin") -> None:
+def main(kind: str = "builtin", entry: str = "") -> None:
     fork = Decoder[Fork](Fork).decode(sys.stdin.buffer.read())
     before = set(os.listdir("/proc/self/fd"))
-    rehearse(kind)
+    rehearse(kind, entry)
     sockets = [
         name
         for name in set(os.listdir("/proc/self/fd")) - before
         if os.path.exists(path := f"/proc/self/fd/{name}") and os.readlink(path).startswith("socket:")
     ]
-    print(f"threads={len(os.listdir('/proc/self/task'))} sockets={len(sockets)}", file=sys.stderr, flush=True)
+    inherited = (
+        f"threads={len(os.listdir('/proc/self/task'))} sockets={len(sockets)} mcp={'mcp' in sys.modules}"
+    )
+    print(inherited, file=sys.stderr, flush=True)
     child = os.fork()
     if child == 0:
         run(fork)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from ipc.bounds import ID_CHARACTERS_MAX
+from ipc.message_parts import MCP_ENTRY
 from ipc.messages import AgentSpec, Setup, Usage
 from worker.agents import rehearsal
 from worker.agents.approved_calls import WAITING, approved_calls, clarified_calls
@@ -50,17 +51,23 @@ _FETCH_PRIVATE: Mapping[str, MakeTool] = MappingProxyType({Fetch.name: partial(F
 
 
 def load(entry: str) -> "BuiltinKind":
-    return BuiltinKind()
+    return BuiltinKind(has_servers=entry == MCP_ENTRY)
 
 
 class BuiltinKind:
     """Built-in agents, which share the model client of their worker."""
 
-    def __init__(self) -> None:
+    def __init__(self, has_servers: bool = False) -> None:
         self._model = Model()
+        self._has_servers = has_servers
 
     def rehearse(self) -> None:
         rehearsal.rehearse(Builtin)
+        if self._has_servers:
+            # Only here: importing the SDK takes 0.9 s of CPU, and most agents have no servers.
+            from worker.mcp_servers import client_rehearsal
+
+            client_rehearsal.rehearse()
 
     def agent(self, spec: AgentSpec) -> "Builtin":
         return Builtin(spec, self._model)
@@ -91,7 +98,7 @@ class Builtin:
         """Starts the MCP servers, which live as long as the worker."""
         self._is_kept = True
         if setup.servers:
-            # Only here: importing the SDK takes 0.9 s of CPU, and most agents have no servers.
+            # The zygote of agents with servers has imported it.
             from worker.mcp_servers.server_tools import ServerTools
 
             self._servers = ServerTools()

@@ -62,7 +62,7 @@ class ServerTool:
             return Report(f"error: the MCP server {self._server.spec.name}: {fault}", ok=False)
         except MCPError as error:
             return Report(f"error: {error.error.message}", ok=False)
-        return Report(_text(result), ok=not result.is_error)
+        return Report(text_of(result), ok=not result.is_error)
 
     def close(self) -> None:
         """The server outlives the turn."""
@@ -129,7 +129,7 @@ def _class(spec: ToolServer, tool: Tool) -> ToolClass:
     return "idempotent" if hints is not None and hints.idempotent_hint else "unsafe"
 
 
-def _text(result: CallToolResult) -> str:
+def text_of(result: CallToolResult) -> str:
     """Text as it is; of other content its kind, because the model reads text."""
     parts = []
     for each in result.content:
