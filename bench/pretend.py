@@ -44,6 +44,8 @@ turns_max = 1000000
 queue_max = 1000000
 [stt]
 engine = "off"
+[gateway]
+listen = "off"
 """
 
 

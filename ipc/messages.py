@@ -158,7 +158,8 @@ class Show(Message, frozen=True, tag="show"):
     after: Place = ""
 
 
-Request = (
+# What the gateway may ask for: nothing that ends, replaces or configures the service, or writes files.
+GatewayRequest = (
     Submit
     | Interrupt
     | Queue
@@ -168,14 +169,11 @@ Request = (
     | Seen
     | Unsubscribe
     | Show
-    | Care
-    | Reload
     | Drain
     | Undrain
     | Scale
-    | HandOver
-    | Stop
 )
+Request = GatewayRequest | Care | Reload | HandOver | Stop
 
 
 # --- supervisor -> client (first part: the request number) --------------------------------------------------
@@ -207,12 +205,18 @@ class Done(Message, frozen=True, tag="ok"):
     unwritten: str = ""
 
 
+# The kind of a refusal, for programs; docs/protocol.md says when each is used.
+RefusalCode = Literal["invalid", "unknown", "conflict", "full", "unavailable", "denied", "internal"]
+
+
 class Refused(Message, frozen=True, tag="refused"):
-    """Nothing was changed. `error` names the fault, `hint` what to do."""
+    """Nothing was changed. `error` names the fault, `hint` what to do, `code` its kind."""
 
     error: str
     hint: str
     retry_after_seconds: float | None = None
+    # A supervisor of an earlier version sends none.
+    code: RefusalCode = "invalid"
 
 
 class Table(Message, frozen=True, tag="table"):

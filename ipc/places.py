@@ -82,6 +82,21 @@ class Places:
         return str(self.runtime / "control.sock")
 
     @property
+    def gateway(self) -> str:
+        """The control socket of the gateway, which takes fewer requests."""
+        return str(self.runtime / "gateway.sock")
+
+    @property
+    def tokens(self) -> Path:
+        """The gateway's tokens; the supervisor never opens it."""
+        return self.state / "tokens.db"
+
+    @property
+    def token(self) -> Path:
+        """The secret of the token that the gateway makes at its first start."""
+        return self.state / "token"
+
+    @property
     def services(self) -> str:
         return str(self.runtime / "services.sock")
 

@@ -58,7 +58,7 @@ class App:
         self._parts: Parts
         self._ended: asyncio.Future[int]
         self._is_stopping = False
-        self._clients: Server | None = None
+        self._clients: list[Server] = []
 
     async def run(self) -> int:
         """Run from load to exit status."""
@@ -103,11 +103,15 @@ class App:
         parts = self._parts
         # First: a client may query the services as soon as it can connect.
         parts.services.open(self._handed.model if self._handed else None)
-        self._clients = Server(
-            parts.places.control, parts.control.request_arrived, left=parts.subscriptions.forget
-        )
-        parts.subscriptions.open(self._clients, parts.router.streamed)
-        parts.control.open(self._clients)
+        parts.subscriptions.open(parts.router.streamed)
+        # The control socket last: a client that can connect to it finds the other one open too.
+        for path, control in (
+            (parts.places.gateway, parts.gateway_control),
+            (parts.places.control, parts.control),
+        ):
+            server = Server(path, control.request_arrived, left=control.client_left)
+            control.open(server)
+            self._clients.append(server)
         parts.router.ask_recalled()
         self._take_pulse()
         parts.health.open()
@@ -150,7 +154,7 @@ class App:
 
     def hand_over_asked(self, reply: Reply) -> None:
         def failed(fault: Fault) -> None:
-            reply(Refused(fault.error, fault.hint))
+            reply(Refused(fault.error, fault.hint, code="internal"))
 
         ask = self._parts.departure.ask(reply, self._leave)
         # The loop holds its tasks only weakly.
@@ -188,8 +192,8 @@ class App:
         ends = (each.close(PROCESSES_END_SECONDS) for each in (parts.processes, parts.services))
         await asyncio.gather(*ends)
         parts.router.close()
-        if self._clients is not None:
-            self._clients.close(_FLUSH_SECONDS)
+        for server in self._clients:
+            server.close(_FLUSH_SECONDS)
         if self.leaving is None:
             if not parts.places.processes.exists():
                 remove_stand_in(parts.places.runtime)  # while the journal's lock excludes other supervisors

@@ -79,14 +79,15 @@ class Care:
         if request.act == "prune":
             self._prune(request, reply)
         elif self._at_once >= _AT_ONCE_MAX:
-            reply(wire.Refused(f"{_AT_ONCE_MAX} such requests are under way", "wait for them", 5.0))
+            fault = f"{_AT_ONCE_MAX} such requests are under way"
+            reply(wire.Refused(fault, "wait for them", 5.0, "full"))
         else:
             self._at_once += 1
             self._contain.thread(
                 "request",
                 lambda: self._answer(request),
                 lambda answer: self._finished(answer, reply),
-                lambda fault: self._finished(wire.Refused(fault.error, fault.hint), reply),
+                lambda fault: self._finished(wire.Refused(fault.error, fault.hint, code="internal"), reply),
             )
 
     def _finished(self, answer: wire.Answer, reply: Reply) -> None:
@@ -99,8 +100,10 @@ class Care:
         try:
             self._check(self._path.parent)
             return self._outcome(request)
-        except (JournalError, WireError) as error:
-            return wire.Refused(error.fault, error.hint)
+        except JournalError as error:
+            return wire.Refused(error.fault, error.hint, code="unavailable")
+        except WireError as error:
+            return wire.Refused(error.fault, error.hint, code="invalid")
 
     def _outcome(self, request: wire.Care) -> wire.Answer:
         match request.act:
@@ -112,7 +115,8 @@ class Care:
             case "export":
                 return maintenance.export_page(self._path, request.session, request.after)
         if request.file is None or not _is_file_name(request.file):
-            return wire.Refused("a backup needs the whole path of its file", "hermesctl journal backup FILE")
+            fault = "a backup needs the whole path of its file"
+            return wire.Refused(fault, "hermesctl journal backup FILE", code="invalid")
         return _one_row(maintenance.backup(self._path, Path(request.file), self._stopping.is_set))
 
     def _before(self) -> float:
@@ -127,18 +131,19 @@ class Care:
             )
             keep = _read(SIZE, request.keep, None if asked else self._live.settings.journal.bytes_max)
         except ValueError as error:
-            reply(wire.Refused(f"{error.args[0]} cannot be used", f"write {error.args[1]}"))
+            fault = f"{error.args[0]} cannot be used"
+            reply(wire.Refused(fault, f"write {error.args[1]}", code="invalid"))
             return
         before = self._clock.now() - older if older is not None else 0.0
         self._start_pruning(Pruning(before, None if keep is None else int(keep)), reply)
 
     def _start_pruning(self, pruning: Pruning, reply: Reply) -> None:
         if self._pruning is not None and not self._pruning.done():
-            reply(wire.Refused("the journal is being pruned already", "wait for it", 5.0))
+            reply(wire.Refused("the journal is being pruned already", "wait for it", 5.0, "conflict"))
             return
 
         def failed(fault: Fault) -> None:
-            reply(wire.Refused(fault.error, fault.hint))
+            reply(wire.Refused(fault.error, fault.hint, code="internal"))
 
         self._pruning = self._contain.task("request", self._run(pruning, reply), failed)
 
@@ -149,7 +154,7 @@ class Care:
             # On a full disk pruning fails too; it is tried again on schedule.
             self._log.write("journal.kept", error=error.fault)
             passing = isinstance(error, JournalUnwritable)
-            reply(wire.Refused(error.fault, error.hint, 5.0 if passing else None))
+            reply(wire.Refused(error.fault, error.hint, 5.0 if passing else None, "unavailable"))
             return
         if pruning.removed.total():
             self._log.write("journal.pruned", **pruning.removed)

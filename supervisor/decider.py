@@ -170,7 +170,7 @@ class Decider:
 
     def _not_prepared(self, fault: Fault, event: Event, answer: GiveAnswer | None) -> None:
         if answer is not None:
-            answer(Refused(fault.error, fault.hint))
+            answer(Refused(fault.error, fault.hint, code="internal"))
         elif (who := getattr(event, "who", None)) is not None:
             self._queue.post(WorkerUnreachable(who, Reason(EndReason.BAD_FRAME, f"kept: {fault.error}")))
 

@@ -7,11 +7,13 @@ owns the parts (app.py).
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
+from ipc import messages as wire
 from ipc.codec import encode
-from ipc.messages import Noted
 from ipc.places import Places
+from supervisor import gateway_spec
 from supervisor.clients import query_sources
 from supervisor.clients.changes import Changes, Reply
 from supervisor.clients.control import Control
@@ -113,13 +115,14 @@ class Parts:
         """Make the children that are not workers, and the client of the STT service."""
         places = self.places
         self._stt_spec = stt_spec.stt_service(self.live.settings, places.models)
-        wanted = (self.model.spec, self._stt_spec)
+        self._gateway_spec = gateway_spec.gateway_service(self.live.settings, places)
+        wanted = (self.model.spec, self._stt_spec, self._gateway_spec)
         self._transcription = Transcription(
             live=self.live,
             clips=places.clips,
             post=self._queue.post,
             progress=lambda session, message, text: self.subscriptions.delta(
-                session, encode(Noted(message, 0, text))
+                session, encode(wire.Noted(message, 0, text))
             ),
         )
         self.services = Services(
@@ -218,14 +221,14 @@ class Parts:
             services=self.services,
             transcription=self._transcription,
             stt=self._stt_spec,
+            gateway=self._gateway_spec,
             change_limits=self.processes.change_limits,
             change_agents=self.processes.change_agents,
         )
         self.reload = Reload(
             live=self.live,
-            path=self.places.settings_file,
             check=self.folders.check,
-            models=self.places.models,
+            places=self.places,
             apply=apply,
             log=self.log,
             contain=self.contain,
@@ -275,7 +278,8 @@ class Parts:
             refused=self.metrics.refused.add,
             contain=self.contain,
         )
-        self.control = Control(
+        control = partial(
+            Control,
             changes=changes,
             subscriptions=self.subscriptions,
             views=views,
@@ -283,6 +287,7 @@ class Parts:
             reload=lifecycle.reload_asked,
             contain=self.contain,
         )
+        self.control, self.gateway_control = control(wire.Request), control(wire.GatewayRequest)
 
     def _service_changed(self, changed: ServiceChanged) -> None:
         self.log.write("service.changed", service=changed.service, state=changed.state)

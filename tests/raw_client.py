@@ -15,9 +15,10 @@ from tests.wire_values import Plain, frame
 class RawClient:
     """Numbers its requests like any client; what is in them is the test's business."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Places, path: str | None = None) -> None:
+        """`path` is another socket than the control socket."""
         self._wire = Wire()
-        self._socket = self._wire.blocking(places.control, f"raw-{os.urandom(8).hex()}")
+        self._socket = self._wire.blocking(path or places.control, f"raw-{os.urandom(8).hex()}")
         self._decoder: Decoder[Answer] = Decoder(Answer)
         self._number = 0
 

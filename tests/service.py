@@ -35,16 +35,17 @@ from tests.waiting import DEADLINE_SECONDS, until
 
 _Expected = TypeVar("_Expected")
 VOICELESS = 'engine = "off"'
+NO_GATEWAY = 'listen = "off"'
 ENDINGS = ("turn.done", "turn.failed", "turn.interrupted")
 
 
 def settings_for(model: FakeModel, **tables: str) -> str:
     """A hermes.toml that points at the fake model; `tables` adds lines to a table by its name.
 
-    Without a table `stt` nobody can speak, and no speech model is loaded.
+    Without a table `stt` nobody can speak, and no speech model is loaded; without `gateway` there is none.
     """
     lines = ["[model]", f'base_url = "{model.base_url}"', 'name = "fake"']
-    tables = {"stt": VOICELESS} | tables
+    tables = {"stt": VOICELESS, "gateway": NO_GATEWAY} | tables
     for table, text in tables.items():
         lines += [f"[{table}]", text]
     return "\n".join(lines) + "\n"
@@ -54,9 +55,12 @@ class Service:
     """One home folder and the supervisor running in it; it may be killed and started again."""
 
     def __init__(self, home: Path, settings: str, module: str = "supervisor") -> None:
+        """There is a gateway only when the settings name one: most tests need none."""
         self.home = home
         self._module = module
         home.mkdir(exist_ok=True)
+        if "[gateway]" not in settings:
+            settings += f"[gateway]\n{NO_GATEWAY}\n"
         (home / "hermes.toml").write_text(settings)
         self.places = find_places(str(home))
         self.process: subprocess.Popen[bytes] | None = None

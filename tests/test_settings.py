@@ -139,12 +139,7 @@ def test_the_exact_name_wins_then_the_first_pattern(tmp_path: Path) -> None:
             "line 4: [agents.x.sandbox] write names /usr, and so does read",
             "keep it in one of the two",
         ),
-        (
-            "[gateway]\nlisten = '127.0.0.1:8790'\n",
-            "line 1: [gateway] names a gateway, and this version has none",
-            "remove the table",
-        ),
-        ("gateway = 1\n", "line 1: gateway names a gateway, and this version has none", "remove the table"),
+        ("gateway = 1\n", "line 1: gateway must be a table", "write [gateway]"),
         (
             "[agents.x]\nkind = 'hermes'\n",
             "line 1: [agents.x] has no python",

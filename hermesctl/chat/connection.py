@@ -180,7 +180,9 @@ class Connection:
         if self._stream is not None:
             self._tickets[self._stream.client.post(request)] = ticket
         elif not isinstance(request, Submit | Retry):
-            self._answer(ticket, Refused("the supervisor is away", "try again when it is back"))
+            self._answer(
+                ticket, Refused("the supervisor is away", "try again when it is back", code="unavailable")
+            )
 
     def _take(self, number: int, answer: Answer) -> None:
         if isinstance(answer, Event):
@@ -200,7 +202,8 @@ class Connection:
             self._stream = None
         for ticket, request in list(self._unanswered.items()):
             if not isinstance(request, Submit | Retry):
-                self._answer(ticket, Refused("the line was cut before the answer", "look, then try again"))
+                fault = "the line was cut before the answer"
+                self._answer(ticket, Refused(fault, "look, then try again", code="unavailable"))
 
     def _put(self, event: ConnectionEvent) -> None:
         while not self._is_closing:

@@ -118,7 +118,7 @@ class Changes:
             return None
         if isinstance(request, wire.Queue) and request.act == "list":
             return None
-        return wire.Refused(trouble.error, trouble.hint, _NO_ROOM_RETRY_SECONDS)
+        return wire.Refused(trouble.error, trouble.hint, _NO_ROOM_RETRY_SECONDS, "unavailable")
 
     def _submit(self, request: wire.Submit, reply: Reply, retries: str = "") -> None:
         event = events.TextArrived(
@@ -135,7 +135,7 @@ class Changes:
     def _submit_clip(self, request: wire.Submit, reply: Reply) -> None:
         """The sender has stored the clip; from here on it is kept until its transcript is ready."""
         if fault := self._clip_fault(request.clip):
-            reply(wire.Refused(*fault))
+            reply(wire.Refused(*fault, code="invalid"))
             return
         event = events.VoiceArrived(
             session=request.session,
@@ -153,7 +153,8 @@ class Changes:
         if found is None or found[1] != "failed":
             state = f"is {found[1]}" if found else "is not known"
             hint = "only a clip whose transcript failed is retried; see `hermesctl why MESSAGE`"
-            reply(wire.Refused(f"message {request.turn} {state}", hint))
+            code: wire.RefusalCode = "conflict" if found else "unknown"
+            reply(wire.Refused(f"message {request.turn} {state}", hint, code=code))
             return
         session, _, clip = found
         self._submit_clip(wire.Submit(session, "", request.key, busy="queue", clip=clip), reply)
@@ -164,7 +165,8 @@ class Changes:
         if found is None or found[1] not in ("failed", "interrupted"):
             state = f"is {found[1]}" if found else "is not known"
             hint = "only a failed or interrupted turn is retried; see `hermesctl turns`"
-            reply(wire.Refused(f"turn {request.turn} {state}", hint))
+            code: wire.RefusalCode = "conflict" if found else "unknown"
+            reply(wire.Refused(f"turn {request.turn} {state}", hint, code=code))
             return
         session, _, texts = found
         text = "\n\n".join(texts)
@@ -188,7 +190,7 @@ class Changes:
                 reply(answer_to(outcomes))
 
         def failed(fault: Fault, outcome: Outcome) -> None:
-            reply(wire.Refused(fault.error, fault.hint))
+            reply(wire.Refused(fault.error, fault.hint, code="internal"))
 
         for name in names:
             expect = request.expect_turn if request.session is not None else None
@@ -231,12 +233,12 @@ class Changes:
                 case effects.Done():
                     reply(paging.done(answer.turns, answer.note))
                 case effects.Refused():
-                    reply(wire.Refused(answer.error, answer.hint, answer.retry_after_seconds))
+                    reply(wire.Refused(answer.error, answer.hint, answer.retry_after_seconds, answer.code))
             if then is not None:
                 then()
 
         def failed(fault: Fault, answer: effects.Answer) -> None:
-            reply(wire.Refused(fault.error, fault.hint))
+            reply(wire.Refused(fault.error, fault.hint, code="internal"))
 
         return self._contain.around("request", give, failed)
 

@@ -1,15 +1,21 @@
-"""The control socket: a request is decoded and goes to the part that carries it out, or is refused."""
+"""The control sockets: a request is decoded and goes to the part that carries it out, or is refused.
+
+`control.sock` takes every request, `gateway.sock` those of a smaller union: a gateway that is broken into can
+neither end nor configure the service.
+"""
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
 from ipc import messages as wire
 from ipc.codec import Decoder
-from ipc.errors import WireError
+from ipc.errors import Unreadable, WireError
 from ipc.server import Server
 from supervisor.clients import request_checks
 from supervisor.clients.changes import Changes, Reply
+from supervisor.clients.subscriptions import Client
 from supervisor.containment import Containment, Fault
 
 # Length of the request number, see docs/protocol.md.
@@ -17,9 +23,10 @@ _NUMBER_BYTES = 8
 
 
 class Subscriptions(Protocol):
-    def has_room(self, identity: bytes) -> bool: ...
-    def subscribe(self, identity: bytes, request: bytes, session: str | None, after: int | None) -> None: ...
-    def unsubscribe(self, identity: bytes, request: bytes) -> None: ...
+    def has_room(self, client: Client) -> bool: ...
+    def subscribe(self, client: Client, request: bytes, session: str | None, after: int | None) -> None: ...
+    def unsubscribe(self, client: Client, request: bytes) -> None: ...
+    def forget(self, client: Client) -> None: ...
 
 
 class Views(Protocol):
@@ -33,10 +40,11 @@ class Care(Protocol):
 
 
 class Control:
-    """The handler of the control socket."""
+    """The handler of one control socket; `union` are the requests that it takes."""
 
     def __init__(
         self,
+        union: object,
         *,
         changes: Changes,
         subscriptions: Subscriptions,
@@ -51,10 +59,14 @@ class Control:
         self._care = care
         self._reload = reload
         self._serve_contained = contain.around("request", self._serve, self._not_served)
-        self._decoder: Decoder[wire.Request] = Decoder(wire.Request)
+        self._decoder: Decoder[wire.Request] = Decoder(union)
+        self._every: Decoder[wire.Request] = Decoder(wire.Request)
 
     def open(self, socket: Server) -> None:
         self._socket = socket
+
+    def client_left(self, identity: bytes) -> None:
+        self._subscriptions.forget(Client(self._socket, identity))
 
     def request_arrived(self, parts: list[bytes]) -> None:
         """Handle [identity, request number, request]. Every fault is answered with a sentence."""
@@ -64,34 +76,45 @@ class Control:
         reply: Reply = partial(self._socket.answer, identity, number[:_NUMBER_BYTES])
         if len(number) != _NUMBER_BYTES:
             fault = f"a request number has {_NUMBER_BYTES} bytes"
-            reply(wire.Refused(fault, "see docs/protocol.md for the parts of a request"))
+            hint = "see docs/protocol.md for the parts of a request"
+            reply(wire.Refused(fault, hint, code="invalid"))
             return
         try:
             request = self._decoder.decode(body)
         except WireError as error:
-            reply(wire.Refused(error.fault, error.hint))
+            reply(self._unread(body, error))
             return
         if isinstance(request, wire.Submit):
             reply = self._changes.counting_refusals(reply)
         self._serve_contained(identity, number, request, reply)
 
+    def _unread(self, body: bytes, error: WireError) -> wire.Refused:
+        """Tell a request that this socket does not take from one that cannot be read at all."""
+        if isinstance(error, Unreadable):
+            with suppress(Unreadable):
+                request = self._every.decode(body)
+                fault = f"{type(request).__name__} is not taken on this socket"
+                return wire.Refused(fault, "use hermesctl on the host of the service", code="denied")
+        return wire.Refused(error.fault, error.hint, code="invalid")
+
     def _not_served(
         self, fault: Fault, identity: bytes, number: bytes, request: wire.Request, reply: Reply
     ) -> None:
-        reply(wire.Refused(fault.error, fault.hint))
+        reply(wire.Refused(fault.error, fault.hint, code="internal"))
 
     def _serve(self, identity: bytes, number: bytes, request: wire.Request, reply: Reply) -> None:
         try:
             self._carry_out(identity, number, request, reply)
         except WireError as error:  # a place that no page gave
-            reply(wire.Refused(error.fault, error.hint))
+            reply(wire.Refused(error.fault, error.hint, code="invalid"))
 
     def _carry_out(self, identity: bytes, number: bytes, request: wire.Request, reply: Reply) -> None:
         match request:
             case wire.Subscribe():
                 self._subscribe(identity, number, request, reply)
             case wire.Unsubscribe():
-                self._subscriptions.unsubscribe(identity, request.subscription.to_bytes(8))
+                client = Client(self._socket, identity)
+                self._subscriptions.unsubscribe(client, request.subscription.to_bytes(8))
                 reply(wire.Done())
             case wire.Show():
                 reply(self._views.show(request))
@@ -103,10 +126,12 @@ class Control:
                 self._changes.ask(request, reply)
 
     def _subscribe(self, identity: bytes, number: bytes, request: wire.Subscribe, reply: Reply) -> None:
-        after = request.after
+        client, after = Client(self._socket, identity), request.after
         fault = request_checks.subscribe(request)
-        if fault is None and not self._subscriptions.has_room(identity):
-            fault = wire.Refused("this client has too many subscriptions", "end some of them first")
+        if fault is None and not self._subscriptions.has_room(client):
+            fault = wire.Refused(
+                "this client has too many subscriptions", "end some of them first", code="full"
+            )
         if fault is None and request.session is not None and after is not None:
             fault = request_checks.not_told_yet(request.session, after, self._views.told(request.session))
         if fault is not None:
@@ -114,4 +139,4 @@ class Control:
             return
         if request.cursor and request.session is not None and after is None:
             after = self._views.cursor(request.session, request.cursor)
-        self._subscriptions.subscribe(identity, number, request.session, after)
+        self._subscriptions.subscribe(client, number, request.session, after)

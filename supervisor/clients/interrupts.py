@@ -198,7 +198,7 @@ class Interrupts:
 def answer_to(outcomes: list[Outcome]) -> wire.Answer:
     """One answer for an interrupt of one session, or of all."""
     if len(outcomes) == 1 and isinstance(refused := outcomes[0].answer, effects.Refused):
-        return wire.Refused(refused.error, refused.hint, refused.retry_after_seconds)
+        return wire.Refused(refused.error, refused.hint, refused.retry_after_seconds, refused.code)
     done = [each.answer for each in outcomes if isinstance(each.answer, effects.Done)]
     note = done[0].note if len(done) == 1 else ""
     page = paging.done((turn for each in done for turn in each.turns), note)

@@ -27,9 +27,9 @@ def change(request: wire.Request) -> wire.Refused | None:
 def subscribe(request: wire.Subscribe) -> wire.Refused | None:
     if request.session is None:
         if request.cursor:
-            return wire.Refused("a cursor counts within one session", "name the session")
+            return wire.Refused("a cursor counts within one session", "name the session", code="invalid")
         if request.after is not None:
-            return wire.Refused("events are counted within one session", "name the session")
+            return wire.Refused("events are counted within one session", "name the session", code="invalid")
         return None
     return cursor(request.cursor) if request.cursor else None
 
@@ -39,21 +39,22 @@ def not_told_yet(session: str, after: int, told: int) -> wire.Refused | None:
     if after <= told:
         return None
     error = f"session {session} has {told} events, so there is nothing after number {after} yet"
-    return wire.Refused(error, "subscribe after the seq of the last event that was read")
+    hint = "subscribe after the seq of the last event that was read"
+    return wire.Refused(error, hint, code="conflict")
 
 
 def name(session: str) -> wire.Refused | None:
     if _is_name(session):
         return None
     error = f"a session's name has 1 to {NAME_CHARACTERS_MAX} printable characters and no space at its ends"
-    return wire.Refused(error, "choose another name, for example demo or telegram:42")
+    return wire.Refused(error, "choose another name, for example demo or telegram:42", code="invalid")
 
 
 def cursor(cursor: str) -> wire.Refused | None:
     if _is_name(cursor):
         return None
     error = f"a cursor's name has 1 to {NAME_CHARACTERS_MAX} printable characters and no space at its ends"
-    return wire.Refused(error, "name it after the client, for example telegram-bridge")
+    return wire.Refused(error, "name it after the client, for example telegram-bridge", code="invalid")
 
 
 def text(text: str) -> wire.Refused | None:
@@ -61,11 +62,11 @@ def text(text: str) -> wire.Refused | None:
     size = len(text.encode())
     if size > MESSAGE_BYTES_MAX:
         error = f"the message is {size} bytes, the limit is {MESSAGE_BYTES_MAX}"
-        return wire.Refused(error, "put the large part in a file and name the file in the message")
+        hint = "put the large part in a file and name the file in the message"
+        return wire.Refused(error, hint, code="invalid")
     if not text.strip():
-        return wire.Refused(
-            "the message is empty", "write something, or stop a turn with `hermesctl interrupt`"
-        )
+        hint = "write something, or stop a turn with `hermesctl interrupt`"
+        return wire.Refused("the message is empty", hint, code="invalid")
     return None
 
 
@@ -75,13 +76,12 @@ def _is_name(word: str) -> bool:
 
 def _content(request: wire.Submit) -> wire.Refused | None:
     if request.clip and request.text:
-        return wire.Refused("a message is a text or a clip, not both", "send two messages")
+        return wire.Refused("a message is a text or a clip, not both", "send two messages", code="invalid")
     return None if request.clip else text(request.text)
 
 
 def _key(key: str) -> wire.Refused | None:
     if 0 < len(key) <= NAME_CHARACTERS_MAX:
         return None
-    return wire.Refused(
-        "the message's key is empty or too long", f"use 1 to {NAME_CHARACTERS_MAX} characters"
-    )
+    hint = f"use 1 to {NAME_CHARACTERS_MAX} characters"
+    return wire.Refused("the message's key is empty or too long", hint, code="invalid")

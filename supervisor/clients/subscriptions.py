@@ -20,6 +20,7 @@ to continue from and cannot be behind.
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -43,11 +44,18 @@ FOLLOWS_MAX = 2000
 _TOO_SLOW = "it read too slowly"
 
 
+class Client(NamedTuple):
+    """A connected client: identities are unique within one socket only."""
+
+    socket: Server
+    identity: bytes
+
+
 @dataclass(slots=True, eq=False)
 class _Subscriber:
     """One subscription of one client; `session` None means all; `seq` is the last durable event sent."""
 
-    identity: bytes
+    client: Client
     request: bytes
     session: str | None
     seq: int
@@ -65,30 +73,29 @@ class Subscriptions:
         self._tell_contained = contain.around("follower", self._tell, self._not_told)
         self._pass_on_contained = contain.around("follower", self._pass_on, self._not_told)
         self._catch_up_contained = contain.around("follower", self._catch_up, self._not_told)
-        self._subscribers: dict[bytes, dict[bytes, _Subscriber]] = {}  # by client, then by request
+        self._subscribers: dict[Client, dict[bytes, _Subscriber]] = {}  # by client, then by request
         self._by_session: dict[str | None, dict[_Subscriber, None]] = {}
         self._behind: dict[_Subscriber, None] = {}
         self._retry: asyncio.TimerHandle | None = None
 
-    def open(self, socket: Server, streamed: Callable[[str], wire.Delta | None]) -> None:
+    def open(self, streamed: Callable[[str], wire.Delta | None]) -> None:
         """`streamed` is the text of a session that is streamed and not durable yet."""
-        self._socket = socket
         self._streamed = streamed
 
     @property
     def count(self) -> int:
         return sum(map(len, self._subscribers.values()))
 
-    def has_room(self, identity: bytes) -> bool:
+    def has_room(self, client: Client) -> bool:
         """Return whether the client may have another subscription."""
-        return len(self._subscribers.get(identity, ())) < FOLLOWS_MAX
+        return len(self._subscribers.get(client, ())) < FOLLOWS_MAX
 
-    def subscribe(self, identity: bytes, request: bytes, session: str | None, after: int | None) -> None:
+    def subscribe(self, client: Client, request: bytes, session: str | None, after: int | None) -> None:
         """Begin after `after`, or with what happens from now on when it is None."""
         last = self._history.session_seq(session) if session is not None else 0
-        subscriber = _Subscriber(identity, request, session, last if after is None else after)
-        self.unsubscribe(identity, request)
-        self._subscribers.setdefault(identity, {})[request] = subscriber
+        subscriber = _Subscriber(client, request, session, last if after is None else after)
+        self.unsubscribe(client, request)
+        self._subscribers.setdefault(client, {})[request] = subscriber
         self._by_session.setdefault(session, {})[subscriber] = None
         self._send(subscriber, encode(wire.Subscribed(last, subscriber.seq)))
         if session is None:
@@ -96,23 +103,23 @@ class Subscriptions:
         else:
             self._catch_up(subscriber)
 
-    def unsubscribe(self, identity: bytes, request: bytes) -> None:
-        theirs = self._subscribers.get(identity, {})
+    def unsubscribe(self, client: Client, request: bytes) -> None:
+        theirs = self._subscribers.get(client, {})
         subscriber = theirs.pop(request, None)
         if subscriber is None:
             return
         if not theirs:
-            del self._subscribers[identity]
+            del self._subscribers[client]
         self._behind.pop(subscriber, None)
         listeners = self._by_session[subscriber.session]
         del listeners[subscriber]
         if not listeners:
             del self._by_session[subscriber.session]
 
-    def forget(self, identity: bytes) -> None:
+    def forget(self, client: Client) -> None:
         """End all subscriptions of a client that is gone."""
-        for request in list(self._subscribers.get(identity, ())):
-            self.unsubscribe(identity, request)
+        for request in list(self._subscribers.get(client, ())):
+            self.unsubscribe(client, request)
 
     def publish(self, records: Sequence[Record]) -> None:
         """Send what has just become durable."""
@@ -139,8 +146,9 @@ class Subscriptions:
             self._pass_on_contained(subscriber, frame)
 
     def _pass_on(self, subscriber: _Subscriber, frame: bytes) -> None:
-        if self._socket.send([subscriber.identity, subscriber.request, frame]) is Sent.GONE:
-            self.unsubscribe(subscriber.identity, subscriber.request)
+        socket, identity = subscriber.client
+        if socket.send([identity, subscriber.request, frame]) is Sent.GONE:
+            self.unsubscribe(subscriber.client, subscriber.request)
 
     def _level(self, session: str) -> list[_Subscriber]:
         one, every = self._by_session.get(session), self._by_session.get(None)
@@ -156,9 +164,10 @@ class Subscriptions:
             subscriber.seq = seq
 
     def _send(self, subscriber: _Subscriber, frame: bytes) -> Sent:
-        sent = self._socket.send([subscriber.identity, subscriber.request, frame])
+        socket, identity = subscriber.client
+        sent = socket.send([identity, subscriber.request, frame])
         if sent is Sent.GONE:
-            self.unsubscribe(subscriber.identity, subscriber.request)
+            self.unsubscribe(subscriber.client, subscriber.request)
         elif sent is Sent.FULL:
             self._fall_behind(subscriber)
         return sent
@@ -187,8 +196,9 @@ class Subscriptions:
 
     def _cut(self, subscriber: _Subscriber, reason: str) -> None:
         """End the subscription. This frame may be lost too; a client without news subscribes again."""
-        self.unsubscribe(subscriber.identity, subscriber.request)
-        self._socket.send([subscriber.identity, subscriber.request, encode(wire.Cut(reason))])
+        self.unsubscribe(subscriber.client, subscriber.request)
+        socket, identity = subscriber.client
+        socket.send([identity, subscriber.request, encode(wire.Cut(reason))])
 
     def _catch_up(self, subscriber: _Subscriber) -> None:
         """Send one page; more waits for the next try, so that a long history does not block the loop."""

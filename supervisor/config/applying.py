@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from supervisor import gateway_spec
 from supervisor.config.derived import limits, policy, runtimes, sandboxes
 from supervisor.config.live import Live
 from supervisor.config.reload import Reading
@@ -22,7 +23,10 @@ _Value = TypeVar("_Value")
 
 
 class Applying:
-    """`change_limits` and `change_agents` apply to workers not yet started; `stt` is the STT service now."""
+    """`change_limits` and `change_agents` apply to workers not yet started.
+
+    `stt` and `gateway` are the services of now.
+    """
 
     def __init__(
         self,
@@ -33,6 +37,7 @@ class Applying:
         services: Services,
         transcription: Transcription,
         stt: ServiceSpec | None,
+        gateway: ServiceSpec | None,
         change_limits: Callable[[Limits], None],
         change_agents: Callable[[], None],
     ) -> None:
@@ -42,6 +47,7 @@ class Applying:
         self._services = services
         self._transcription = transcription
         self._stt = stt
+        self._gateway = gateway
         self._change_limits = change_limits
         self._change_agents = change_agents
 
@@ -59,6 +65,9 @@ class Applying:
             self._stt = new.stt
             self._transcription.expect_end()
             self._services.change(stt_spec.NAME, new.stt)
+        if new.gateway != self._gateway:
+            self._gateway = new.gateway
+            self._services.change(gateway_spec.NAME, new.gateway)
         if limits(settings) != limits(old):
             self._change_limits(limits(settings))
             self._engine.post(events.RenewalAsked())

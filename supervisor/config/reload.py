@@ -9,6 +9,8 @@ from typing import Any
 from ipc import messages as wire
 from ipc.errors import PlaceError
 from ipc.paging import listed, page
+from ipc.places import Places
+from supervisor import gateway_spec
 from supervisor.config.endpoints import model_endpoint, named_endpoints
 from supervisor.config.fields import AFTER_RESTART, AT_ONCE, NEW_SERVICE, NEW_WORKERS, keys_of, tables_of
 from supervisor.config.live import Live
@@ -48,13 +50,15 @@ class Reading:
     endpoint: wire.ModelEndpoint | None
     named: Mapping[str, wire.ModelEndpoint]
     stt: ServiceSpec | None
+    gateway: ServiceSpec | None
 
 
-def read(path: Path, models: Path) -> Reading:
+def read(places: Places) -> Reading:
     """SettingsError has the same fault and hint as at a start."""
-    settings = load(path)
-    stt = stt_spec.stt_service(settings, models)
-    return Reading(settings, model_endpoint(settings), named_endpoints(settings), stt)
+    settings = load(places.settings_file)
+    stt = stt_spec.stt_service(settings, places.models)
+    gateway = gateway_spec.gateway_service(settings, places)
+    return Reading(settings, model_endpoint(settings), named_endpoints(settings), stt, gateway)
 
 
 def changes(old: Settings, new: Settings) -> list[Change]:
@@ -123,17 +127,15 @@ class Reload:
         self,
         *,
         live: Live,
-        path: Path,
         check: Callable[[Path], None],
-        models: Path,
+        places: Places,
         apply: Callable[[Settings, Reading], None],
         log: Log,
         contain: Containment,
     ) -> None:
         self._live = live
-        self._path = path
         self._check = check
-        self._models = models
+        self._places = places
         self._apply = apply
         self._log = log
         self._contain = contain
@@ -145,13 +147,13 @@ class Reload:
         Only a `confirmed` reload may remove a configured model.
         """
         if self._is_reading:
-            reply(wire.Refused("hermes.toml is being read already", "wait for it", 1.0))
+            reply(wire.Refused("hermes.toml is being read already", "wait for it", 1.0, "conflict"))
             return
         self._is_reading = True
 
         def failed(fault: Fault) -> None:
             self._is_reading = False
-            reply(wire.Refused(fault.error, fault.hint))
+            reply(wire.Refused(fault.error, fault.hint, code="internal"))
 
         reading = partial(self._read, confirmed)
         self._contain.thread("request", reading, lambda found: self._found(found, reply), failed)
@@ -159,9 +161,9 @@ class Reload:
     def _read(self, confirmed: bool) -> Reading | SettingsError:
         """Runs in a thread."""
         try:
-            self._check(self._path.parent)
-            reading = read(self._path, self._models)
-            self._check(self._path.parent)  # it may have been exchanged while the file was opened
+            self._check(self._places.config)
+            reading = read(self._places)
+            self._check(self._places.config)  # it may have been exchanged while the file was opened
             if not confirmed:
                 _refuse_without_model(self._live.settings, reading.settings)
             return reading
@@ -174,7 +176,8 @@ class Reload:
         self._is_reading = False
         if isinstance(found, SettingsError):
             self._log.write("settings.refused", error=found.fault)
-            reply(wire.Refused(found.fault, f"{found.hint}; the settings in force have not changed"))
+            hint = f"{found.hint}; the settings in force have not changed"
+            reply(wire.Refused(found.fault, hint, code="invalid"))
             return
         old = self._live.settings
         differing = changes(old, found.settings)

@@ -33,6 +33,7 @@ from supervisor.config.fields import (
     one_of,
     whole,
 )
+from supervisor.config.gateway_settings import Gateway, refuse_open_doors
 from supervisor.config.mcp_settings import McpServer
 from supervisor.config.model_settings import (
     DEFAULT_MODEL,
@@ -162,6 +163,7 @@ class Settings:
     workers: Workers = Workers()
     turns: Turns = Turns()
     stt: Stt = Stt()
+    gateway: Gateway = field(default_factory=Gateway)
     journal: Keeping = Keeping()
     log: Logging = Logging()
     sandbox: Sandbox = Sandbox()
@@ -218,6 +220,7 @@ TABLES: dict[str, type[Any]] = {
     "workers": Workers,
     "turns": Turns,
     "stt": Stt,
+    "gateway": Gateway,
     "journal": Keeping,
     "log": Logging,
     "sandbox": Sandbox,
@@ -235,7 +238,6 @@ NAMED = ("models", "agents", "sessions", "mcp", "budgets")
 def load(path: Path) -> Settings:
     """Return the settings in the file; the defaults where there is none. SettingsError has fault and hint."""
     source = SettingsFile.open(path)
-    _refuse_what_is_to_come(source)
     source.refuse_unknown_tables((*TABLES, "mcp_file"))
     _refuse_contradictions(source)
     found: dict[str, Any] = {"file": source.path}
@@ -251,17 +253,11 @@ def load(path: Path) -> Settings:
     refuse_useless_rules(source, found["agents"], found["mcp"])
     refuse_unknown_scopes(source, found.get("budgets", {}))
     refuse_useless_homes(source, found["agents"])
+    refuse_open_doors(source, found.get("gateway", Gateway()))
     _refuse_unknown_languages(source, found.get("stt", Stt()))
     own = {name: agent.sandbox for name, agent in found["agents"].items()}
     refuse_useless_paths(source, found.get("sandbox", Sandbox()), own)
     return Settings(**found)
-
-
-def _refuse_what_is_to_come(source: SettingsFile) -> None:
-    """Refuse planned features by name: without this a `[gateway]` would be ignored silently."""
-    if source.has("gateway"):
-        hint = "remove the table; until there is one, hermesctl and the control socket are the way in"
-        raise source.error(("gateway",), "names a gateway, and this version has none", hint)
 
 
 def _refuse_contradictions(source: SettingsFile) -> None:

@@ -20,7 +20,7 @@ _MIB = 1024 * 1024
 # A queue moves with every turn that ends. Pressure is a mean over ten seconds: an earlier retry is useless.
 _FULL_RETRY_SECONDS = 5.0
 _STRAIN_RETRY_SECONDS = 10.0
-_STOPPING = Refused("the service is stopping", "start it again with `hermesctl start`")
+_STOPPING = Refused("the service is stopping", "start it again with `hermesctl start`", code="unavailable")
 
 
 def drain_asked(draft: Draft) -> None:
@@ -66,13 +66,14 @@ def refusal(state: State, session: Session) -> Refused | None:
     policy, name = state.policy, session.name
     if len(session.waiting) >= policy.waiting_max:
         error = f"{policy.waiting_max} messages wait in session {name} already"
-        return Refused(error, f"wait, or drop some with `hermesctl queue {name} clear`", _FULL_RETRY_SECONDS)
+        hint = f"wait, or drop some with `hermesctl queue {name} clear`"
+        return Refused(error, hint, _FULL_RETRY_SECONDS, code="full")
     if line.backlog(state) >= policy.queue_max:
         error = f"{policy.queue_max} messages and turns wait in all sessions together"
         hint = "wait, add seats with `hermesctl scale`, or raise [turns] queue_max in hermes.toml"
-        return Refused(error, hint, _FULL_RETRY_SECONDS)
+        return Refused(error, hint, _FULL_RETRY_SECONDS, code="full")
     for strain in state.strains.values():
-        return Refused(strain.error, strain.hint, _STRAIN_RETRY_SECONDS)
+        return Refused(strain.error, strain.hint, _STRAIN_RETRY_SECONDS, code="unavailable")
     return None
 
 

@@ -15,12 +15,12 @@ def seen(draft: Draft, event: EventsSeen) -> None:
     if session is None or event.seq > session.seq:
         there = session.seq if session else 0
         error = f"session {event.session} has {there} events, so number {event.seq} cannot have been read"
-        draft.answer = Refused(error, "acknowledge the seq of the last event that was read")
+        draft.answer = Refused(error, "acknowledge the seq of the last event that was read", code="conflict")
     elif event.seq <= event.stands_at:
         draft.answer = Done(note=f"cursor {event.cursor} stands at {event.stands_at}")
     elif event.stands_at == 0 and event.cursors >= CURSORS_PER_SESSION_MAX:
         error = f"session {event.session} has {event.cursors} cursors already"
-        draft.answer = Refused(error, "let a client use the same cursor each time it comes")
+        draft.answer = Refused(error, "let a client use the same cursor each time it comes", code="full")
     else:
         draft.note(session, CursorMoved, cursor=event.cursor, seen=event.seq, before=event.stands_at)
         draft.answer = Done(note=f"cursor {event.cursor} stands at {event.seq}")

@@ -1,6 +1,7 @@
 """Effects as data, performed only after the records of the same decision are committed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from supervisor.core.reasons import Reason
 from supervisor.core.records import Record
@@ -131,6 +132,9 @@ class Done:
     note: str = ""
 
 
+RefusalCode = Literal["invalid", "unknown", "conflict", "full", "unavailable", "denied", "internal"]
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """Answer: nothing was changed; the fault and the remedy."""
@@ -138,6 +142,7 @@ class Refused:
     error: str
     hint: str
     retry_after_seconds: float | None = None
+    code: RefusalCode = field(kw_only=True)
 
 
 Answer = Accepted | Done | Refused

@@ -46,7 +46,8 @@ def _again(event: TextArrived | VoiceArrived, known: Known) -> Accepted | Refuse
     if is_same:
         return Accepted(event.message, known.seq, again=True)
     hint = f"choose another key; `hermesctl why {event.message}` tells what became of that message"
-    return Refused(f"the key {event.key} belongs to another message, {event.message}", hint)
+    error = f"the key {event.key} belongs to another message, {event.message}"
+    return Refused(error, hint, code="conflict")
 
 
 def _take(draft: Draft, session: Session, event: TextArrived | VoiceArrived) -> None:
@@ -138,9 +139,8 @@ def too_late(session: Session, expect_turn: str | None) -> Refused | None:
     if expect_turn is None or expect_turn == running:
         return None
     now = f"{running} runs now" if running else "nothing runs now"
-    return Refused(
-        f"turn {expect_turn} is over, {now}", "look again with `hermesctl sessions`, then repeat without it"
-    )
+    hint = "look again with `hermesctl sessions`, then repeat without it"
+    return Refused(f"turn {expect_turn} is over, {now}", hint, code="conflict")
 
 
 def interrupt_asked(draft: Draft, event: InterruptAsked) -> None:
@@ -171,7 +171,8 @@ def drop_asked(draft: Draft, event: DropAsked) -> None:
     dropped = _drop(draft, session, event.message, event.by) if session else 0
     if dropped == 0 and event.message is not None:
         error = f"message {event.message} does not wait in session {event.session}"
-        draft.answer = Refused(error, f"list what waits with `hermesctl queue {event.session}`")
+        hint = f"list what waits with `hermesctl queue {event.session}`"
+        draft.answer = Refused(error, hint, code="unknown")
     else:
         draft.answer = Done(note=f"{dropped} dropped")
 

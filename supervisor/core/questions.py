@@ -128,7 +128,7 @@ def answer_arrived(draft: Draft, event: AnswerArrived) -> None:
     turn = session.turn if session else None
     if session is None or turn is None or turn.question is None or turn.question.id != event.question:
         error = f"question {event.question} is not open"
-        draft.answer = Refused(error, "list what is asked with `hermesctl questions`")
+        draft.answer = Refused(error, "list what is asked with `hermesctl questions`", code="unknown")
         return
     goes_on = not turn.question.resumes or _meant(turn.question, event.text) == YES
     note = "" if goes_on else f"{turn.id} does not go on; `hermesctl retry {turn.id}` takes it up after all"

@@ -51,14 +51,16 @@ class Departure:
         try:
             self._folders.check_all()
         except PlaceError as error:
-            reply(Refused(error.fault, f"{error.hint}; nothing was changed"))
+            reply(Refused(error.fault, f"{error.hint}; nothing was changed", code="unavailable"))
             return
         if stuck := len(self._engine.state.stuck):
             fault = f"of {stuck} killed worker{'s' * (stuck > 1)} a process is left that cannot be ended"
-            reply(Refused(fault, "restart when it is gone: `hermesctl workers` shows it", 5.0))
+            hint = "restart when it is gone: `hermesctl workers` shows it"
+            reply(Refused(fault, hint, 5.0, "conflict"))
             return
         if fault := await fault_of_next_image(self._again):
-            reply(Refused(f"the next start would fail: {fault}", "fix that; nothing was changed"))
+            fault = f"the next start would fail: {fault}"
+            reply(Refused(fault, "fix that; nothing was changed", code="unavailable"))
             return
 
         def decided(answer: effects.Answer) -> None:

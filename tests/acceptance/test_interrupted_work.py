@@ -264,7 +264,7 @@ def test_a17_every_door_is_closed_to_others_while_draining_too(
 ) -> None:
     """The agent of the running turn tries them itself, when the service drains."""
     service, gate = at_a_long_path, shared / "open"
-    doors = sorted([service.places.control, service.places.services])
+    doors = sorted([service.places.control, service.places.gateway, service.places.services])
     # A zygote rehearses, and a worker that is prepared stretches, with a socket of its own for a moment.
     until(lambda: open_doors(service) == doors)
     assert stat.S_IMODE(service.places.runtime.stat().st_mode) == 0o700

@@ -14,7 +14,7 @@ import pytest
 
 from ipc.messages import Reload, Table
 from tests.fake_model import FakeModel
-from tests.service import VOICELESS, Service, settings_for
+from tests.service import NO_GATEWAY, VOICELESS, Service, settings_for
 from tests.waiting import DEADLINE_SECONDS, until
 
 
@@ -178,7 +178,8 @@ def test_the_embedded_model_takes_the_place_of_an_endpoint_and_gives_it_back(
     service: Service, model: FakeModel
 ) -> None:
     with_endpoint = (service.home / "hermes.toml").read_text()
-    (service.home / "hermes.toml").write_text(f"[workers]\ncount = 2\n[stt]\n{VOICELESS}\n")
+    without = f"[workers]\ncount = 2\n[stt]\n{VOICELESS}\n[gateway]\n{NO_GATEWAY}\n"
+    (service.home / "hermes.toml").write_text(without)
     refused = service.hermesctl("reload")
     assert (refused.returncode, refused.stdout) == (5, "")
     assert "has no [model] any more: the embedded demonstration would replace fake" in refused.stderr

@@ -29,6 +29,8 @@ kind = "python"
 entry = "runtime:of_its_own"
 [sessions."*plain"]
 agent = "apart"
+[gateway]
+listen = "off"
 """
 
 

@@ -79,7 +79,7 @@ def test_a_command_ends_with_its_code(
 def test_settings_and_a_second_supervisor_end_with_codes_of_their_own(tmp_path: Path) -> None:
     for text, fault in (
         ("[nonsense]\n", "[nonsense] is not known"),
-        ("[gateway]\nlisten = '127.0.0.1:8790'\n", "[gateway] names a gateway, and this version has none"),
+        ("[gateway]\nlisten = '0.0.0.0:8790'\n", "is a public address without TLS or a proxy"),
         ("[agents.x]\nkind = 'hermes'\n", "[agents.x] has no python"),
     ):
         (tmp_path / "hermes.toml").write_text(text)

@@ -24,7 +24,7 @@ def _no_places_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _sockets(places: Places) -> list[str]:
-    return [places.control, places.services]
+    return [places.control, places.gateway, places.services]
 
 
 def test_home_holds_everything() -> None:

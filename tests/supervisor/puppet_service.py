@@ -36,6 +36,8 @@ count = 2
 spares = 0
 [stt]
 engine = "off"
+[gateway]
+listen = "off"
 """
 _EXIT_BROKEN = 99
 _LOOK_SECONDS = 0.5

@@ -15,7 +15,7 @@ from ipc.messages import Answer, Cut, Delta, Event, Noted, Subscribed
 from ipc.server import UNSENT_BYTES_MAX, Server
 from ipc.zmtp import OPENING, Connection
 from supervisor.clients import subscriptions
-from supervisor.clients.subscriptions import Subscriptions
+from supervisor.clients.subscriptions import Client, Subscriptions
 from supervisor.containment import Containment
 from tests.journal.conftest import open_in
 from tests.journal.lives import accepted
@@ -69,9 +69,14 @@ class Stage:
         contain = Containment(self, lambda: 0.0, self.contained.append)
         self.subscriptions = Subscriptions(self.journal.read, contain)
         self.path = str(folder / "s.sock")
-        self.server = Server(self.path, lambda parts: None, left=self.subscriptions.forget)
-        self.subscriptions.open(self.server, lambda session: self.spoken)
+        self.server = Server(
+            self.path, lambda parts: None, left=lambda name: self.subscriptions.forget(self.client(name))
+        )
+        self.subscriptions.open(lambda session: self.spoken)
         self._readers: list[Reader] = []
+
+    def client(self, name: bytes = b"one") -> Client:
+        return Client(self.server, name)
 
     def write(self, verb: str, **fields: Any) -> None:
         """The log of what is contained."""
@@ -114,7 +119,7 @@ def test_events_come_from_the_asked_seq_on_each_once(tmp_path: Path) -> None:
     async def act(stage: Stage) -> None:
         reader = await stage.reader()
         stage.happens(1, 2, 3, 4)
-        stage.subscriptions.subscribe(b"one", REQUEST, "s", 2)
+        stage.subscriptions.subscribe(stage.client(), REQUEST, "s", 2)
         await soon(lambda: reader.seqs() == [3, 4])
         assert reader.seen[0] == (REQUEST, Subscribed(4, 2))
         first = reader.seen[1][1]
@@ -140,7 +145,7 @@ def test_an_event_read_from_the_journal_is_not_published_to_the_same_reader(tmp_
         reader = await stage.reader()
         stage.happens(1)
         stage.journal.commit_now([accepted(2)])
-        stage.subscriptions.subscribe(b"one", REQUEST, "s", 0)
+        stage.subscriptions.subscribe(stage.client(), REQUEST, "s", 0)
         stage.subscriptions.publish([accepted(2)])
         stage.happens(3)
         await soon(lambda: 3 in reader.seqs())
@@ -153,7 +158,7 @@ def test_without_a_place_it_begins_with_what_happens_next(tmp_path: Path) -> Non
     async def act(stage: Stage) -> None:
         reader = await stage.reader()
         stage.happens(1, 2)
-        stage.subscriptions.subscribe(b"one", REQUEST, "s", None)
+        stage.subscriptions.subscribe(stage.client(), REQUEST, "s", None)
         stage.happens(3)
         await soon(lambda: reader.seqs() == [3])
         assert reader.seen[0][1] == Subscribed(2, 2)
@@ -165,7 +170,7 @@ def test_a_long_history_comes_whole_and_live_events_after_it(tmp_path: Path) -> 
     async def act(stage: Stage) -> None:
         reader = await stage.reader()
         stage.journal.commit_now([accepted(number) for number in range(1, 601)])
-        stage.subscriptions.subscribe(b"one", REQUEST, "s", 0)
+        stage.subscriptions.subscribe(stage.client(), REQUEST, "s", 0)
         stage.happens(601)
         await soon(lambda: len(reader.seqs()) == 601)
         assert reader.seqs() == list(range(1, 602))
@@ -177,7 +182,7 @@ def test_a_long_history_comes_whole_and_live_events_after_it(tmp_path: Path) -> 
 def test_a_reader_that_falls_behind_misses_no_event(tmp_path: Path) -> None:
     async def act(stage: Stage) -> None:
         reader = await stage.reader()
-        stage.subscriptions.subscribe(b"one", REQUEST, "s", 0)
+        stage.subscriptions.subscribe(stage.client(), REQUEST, "s", 0)
         for number in range(1, 13):
             stage.happens(number, text=FLOOD)
         await soon(lambda: stage.subscriptions._behind)
@@ -199,7 +204,7 @@ def test_b6_a_reader_without_progress_is_cut(tmp_path: Path, monkeypatch: pytest
 
     async def act(stage: Stage) -> None:
         reader = await stage.reader()
-        stage.subscriptions.subscribe(b"one", REQUEST, "s", 0)
+        stage.subscriptions.subscribe(stage.client(), REQUEST, "s", 0)
         for number in range(1, 13):
             stage.happens(number, text=FLOOD)
         await soon(lambda: stage.is_empty)
@@ -215,7 +220,7 @@ def test_b6_a_reader_without_progress_is_cut(tmp_path: Path, monkeypatch: pytest
 def test_progress_gives_a_slow_reader_its_time_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def act(stage: Stage) -> None:
         reader = await stage.reader()
-        stage.subscriptions.subscribe(b"one", REQUEST, "s", 0)
+        stage.subscriptions.subscribe(stage.client(), REQUEST, "s", 0)
         for number in range(1, 25):
             stage.happens(number, text=FLOOD)
         (subscriber,) = await soon(lambda: stage.subscriptions._behind)
@@ -229,7 +234,7 @@ def test_progress_gives_a_slow_reader_its_time_again(tmp_path: Path, monkeypatch
 def test_b6_a_reader_of_all_sessions_that_falls_behind_is_cut_at_once(tmp_path: Path) -> None:
     async def act(stage: Stage) -> None:
         reader = await stage.reader()
-        stage.subscriptions.subscribe(b"one", REQUEST, None, None)
+        stage.subscriptions.subscribe(stage.client(), REQUEST, None, None)
         stage.happens(1, session="a")
         stage.happens(1, session="b")
         await soon(lambda: reader.seqs() == [1, 1])
@@ -247,8 +252,8 @@ def test_the_cut_is_told_with_its_reason(tmp_path: Path) -> None:
     async def act(stage: Stage) -> None:
         reader = await stage.reader()
         other = await stage.reader(b"other")
-        stage.subscriptions.subscribe(b"one", REQUEST, "s", None)
-        stage.subscriptions.subscribe(b"other", REQUEST, "t", None)
+        stage.subscriptions.subscribe(stage.client(), REQUEST, "s", None)
+        stage.subscriptions.subscribe(stage.client(b"other"), REQUEST, "t", None)
         stage.subscriptions.publish([accepted(1, text="\ud800")])
         cut = await soon(lambda: [each for each in reader.read() if isinstance(each, Cut)])
         assert cut == [Cut("Event cannot be sent: UnicodeEncodeError")]
@@ -264,7 +269,7 @@ def test_deltas_reach_the_readers_of_their_session_and_of_all(tmp_path: Path) ->
     async def act(stage: Stage) -> None:
         readers = [await stage.reader(name) for name in (b"one", b"two", b"all")]
         for name, session in ((b"one", "s"), (b"two", "t"), (b"all", None)):
-            stage.subscriptions.subscribe(name, REQUEST, session, None)
+            stage.subscriptions.subscribe(stage.client(name), REQUEST, session, None)
         note = Noted("s/1", 1, "words")
         stage.subscriptions.delta("s", encode(note))
         stage.happens(1)
@@ -282,7 +287,7 @@ def test_streamed_text_is_told_to_one_that_comes_later(tmp_path: Path) -> None:
         reader = await stage.reader()
         stage.spoken = Delta("s", "s/1", 1, 0, "so far")
         stage.happens(1)
-        stage.subscriptions.subscribe(b"one", REQUEST, "s", 0)
+        stage.subscriptions.subscribe(stage.client(), REQUEST, "s", 0)
         await soon(lambda: len(reader.read()) == 3)
         assert [type(each) for each in reader.read()] == [Subscribed, Event, Delta]
 
@@ -294,19 +299,19 @@ def test_a_client_that_is_gone_leaves_nothing(tmp_path: Path) -> None:
         reader = await stage.reader()
         other = await stage.reader(b"other")
         for number in range(3):
-            stage.subscriptions.subscribe(b"one", number.to_bytes(8), "s", None)
-        stage.subscriptions.subscribe(b"other", REQUEST, "s", None)
+            stage.subscriptions.subscribe(stage.client(), number.to_bytes(8), "s", None)
+        stage.subscriptions.subscribe(stage.client(b"other"), REQUEST, "s", None)
         reader.close()
-        await soon(lambda: list(stage.subscriptions._subscribers) == [b"other"])
+        await soon(lambda: list(stage.subscriptions._subscribers) == [stage.client(b"other")])
         stage.happens(1)
         await soon(lambda: other.seqs() == [1])
-        stage.subscriptions.unsubscribe(b"other", b"never asked")
-        stage.subscriptions.unsubscribe(b"other", REQUEST)
+        stage.subscriptions.unsubscribe(stage.client(b"other"), b"never asked")
+        stage.subscriptions.unsubscribe(stage.client(b"other"), REQUEST)
         assert stage.is_empty
         stage.happens(2)
-        stage.subscriptions.subscribe(b"nobody", REQUEST, "s", 0)
+        stage.subscriptions.subscribe(stage.client(b"nobody"), REQUEST, "s", 0)
         assert stage.is_empty
-        stage.subscriptions.subscribe(b"nobody", REQUEST, None, None)
+        stage.subscriptions.subscribe(stage.client(b"nobody"), REQUEST, None, None)
         stage.subscriptions.delta("s", b"x")
         assert stage.is_empty
 
@@ -316,8 +321,8 @@ def test_a_client_that_is_gone_leaves_nothing(tmp_path: Path) -> None:
 def test_the_same_request_again_takes_the_place_of_the_first(tmp_path: Path) -> None:
     async def act(stage: Stage) -> None:
         reader = await stage.reader()
-        stage.subscriptions.subscribe(b"one", REQUEST, "s", None)
-        stage.subscriptions.subscribe(b"one", REQUEST, "s", None)
+        stage.subscriptions.subscribe(stage.client(), REQUEST, "s", None)
+        stage.subscriptions.subscribe(stage.client(), REQUEST, "s", None)
         stage.happens(1)
         stage.happens(2)
         await soon(lambda: 2 in reader.seqs())
@@ -331,12 +336,12 @@ def test_the_subscriptions_of_one_client_are_bounded(tmp_path: Path, monkeypatch
 
     async def act(stage: Stage) -> None:
         await stage.reader()
-        assert stage.subscriptions.has_room(b"one")
-        stage.subscriptions.subscribe(b"one", b"1", "s", None)
-        assert stage.subscriptions.has_room(b"one")
-        stage.subscriptions.subscribe(b"one", b"2", "s", None)
-        assert not stage.subscriptions.has_room(b"one")
-        assert stage.subscriptions.has_room(b"other")
+        assert stage.subscriptions.has_room(stage.client())
+        stage.subscriptions.subscribe(stage.client(), b"1", "s", None)
+        assert stage.subscriptions.has_room(stage.client())
+        stage.subscriptions.subscribe(stage.client(), b"2", "s", None)
+        assert not stage.subscriptions.has_room(stage.client())
+        assert stage.subscriptions.has_room(stage.client(b"other"))
 
     play(tmp_path, act)
 
@@ -344,7 +349,7 @@ def test_the_subscriptions_of_one_client_are_bounded(tmp_path: Path, monkeypatch
 def test_an_event_that_is_too_long_for_a_frame_is_cut(tmp_path: Path) -> None:
     async def act(stage: Stage) -> None:
         reader = await stage.reader()
-        stage.subscriptions.subscribe(b"one", REQUEST, "s", None)
+        stage.subscriptions.subscribe(stage.client(), REQUEST, "s", None)
         stage.happens(1, text="x" * (FRAME_BYTES_MAX + 1))
         (event,) = await soon(lambda: [each for each in reader.read() if isinstance(each, Event)])
         assert len(event.fields["text"]) < FRAME_BYTES_MAX
