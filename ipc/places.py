@@ -64,16 +64,6 @@ class Places:
         return self.state / "workspaces"
 
     @property
-    def tokens(self) -> Path:
-        """The tokens of the gateway, as hashes."""
-        return self.state / "tokens.db"
-
-    @property
-    def first_token(self) -> Path:
-        """The secret of the token that the gateway makes at its first start."""
-        return self.state / "token"
-
-    @property
     def logs(self) -> Path:
         return self.state / "logs"
 

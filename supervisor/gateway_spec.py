@@ -20,7 +20,7 @@ _PACKAGES = Needed(
 
 def gateway_service(settings: Settings, places: Places) -> ServiceSpec | None:
     """Return None when it is switched off, or is no part of this installation."""
-    if settings.gateway.listen == OFF or importlib.util.find_spec(NAME) is None:
+    if settings.gateway.listen == OFF or importlib.util.find_spec(f"{NAME}.__main__") is None:
         return None
     return spec(settings, places)
 

@@ -158,7 +158,8 @@ def test_a_replaced_folder_refuses_a_departure(tmp_path: Path) -> None:
     def replace(stage: Stage) -> None:
         stage.folders.fault = "the folder was replaced"
 
-    assert asked(tmp_path, replace) == Refused("the folder was replaced", "put it back; nothing was changed")
+    hint = "put it back; nothing was changed"
+    assert asked(tmp_path, replace) == Refused("the folder was replaced", hint, code="unavailable")
 
 
 def test_a_process_that_cannot_be_ended_refuses_a_departure(tmp_path: Path) -> None:
