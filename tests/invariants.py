@@ -296,7 +296,7 @@ def _check_size_of_the_pool(state: State) -> None:
     """As many workers as are wanted; more only as long as it takes to end a turn, or to die."""
     policy = state.policy
     wanted = policy.busy_seats + policy.spares + state.spares_more
-    assert 0 <= state.spares_more <= policy.busy_seats
+    assert 0 <= state.spares_more <= max(0, policy.busy_seats - policy.spares)
     assert len(state.workers) >= wanted, f"{len(state.workers)} workers where {wanted} are wanted"
     at_leisure = [each for each in state.workers.values() if each.state is not WorkerState.DYING]
     if any(each.state is not WorkerState.BUSY for each in at_leisure):

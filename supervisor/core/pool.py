@@ -88,8 +88,12 @@ def scale_asked(draft: Draft, event: ScaleAsked) -> None:
 
 
 def fit(draft: Draft) -> None:
-    """Make every wanted seat, at the lowest free numbers, and remove superfluous ones."""
+    """Make every wanted seat, at the lowest free numbers, and remove superfluous ones.
+
+    No more workers can be away than are busy, so fewer seats need fewer spares in their place.
+    """
     state, workers = draft.state, draft.state.workers
+    state.spares_more = min(state.spares_more, max(0, state.policy.busy_seats - state.policy.spares))
     missing = wanted(state) - len(workers) + len(state.stuck)
     free = (seat for seat in count() if seat not in workers)
     for seat in list(islice(free, max(0, missing))):

@@ -66,3 +66,19 @@ def test_a_host_that_stood_still_was_not_missing_workers() -> None:
     world.dies(0)
     world.worker_ready()
     assert world.state.spares_more == 0
+
+
+def test_fewer_seats_need_fewer_spares_for_those_that_are_away() -> None:
+    world = World(Policy(busy_seats=4, spares=0))
+    world.worker_ready()
+    world.says("s", "one")
+    world.says("t", "two")
+    world.interrupts("s")
+    world.interrupts("t")
+    world.passes(100)
+    for seat in (0, 1):
+        world.dies(seat)
+    world.worker_ready()
+    assert world.state.spares_more > 1
+    world.scales(1)
+    assert world.state.spares_more == 1
