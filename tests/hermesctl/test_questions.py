@@ -150,6 +150,25 @@ def test_the_answer_can_be_typed_where_the_question_is_shown(tmp_path: Path) -> 
     os.close(terminal)
 
 
+def test_what_was_typed_before_the_question_is_no_answer_to_it(tmp_path: Path) -> None:
+    story = Story()
+
+    def reply(peer: Peer, request: Request) -> Items:
+        if isinstance(request, Respond):
+            peer.say(Subscribe, *answered(story), done(story, "Red."))
+            return [Done(("demo/1",))]
+        return playing(lambda _: [*opening(story), delta(0, "Let me ask.")])(peer, request)
+
+    with opened(tmp_path, reply) as peer, hermesctl_in(tmp_path, "send", "demo", "paint it") as terminal:
+        terminal.shows("Let me ask.")
+        terminal.type("blue\n")
+        peer.say(Subscribe, *asked(story))
+        terminal.shows("from elsewhere: hermesctl answer")
+        terminal.type("red\n")
+        assert peer.wait_for(Respond).text == "red"
+        assert terminal.ends() == 0
+
+
 def test_the_number_of_a_choice_chooses_it(tmp_path: Path) -> None:
     story = Story()
 

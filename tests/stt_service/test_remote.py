@@ -22,12 +22,15 @@ def run(story: Coroutine[Any, Any, None]) -> None:
     asyncio.run(story)
 
 
-class _Server(ThreadingHTTPServer):
+class Server(ThreadingHTTPServer):
     """Gives one answer to everybody and keeps what it was sent."""
 
     def __init__(self, status: int, body: bytes) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.status, self.body = status, body
+        # It answers nobody while this is not set.
+        self.answers = threading.Event()
+        self.answers.set()
         self.requests: list[tuple[str, str, bytes]] = []
 
     @property
@@ -37,11 +40,12 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: _Server
+    server: Server
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.requests.append((self.path, self.headers["Authorization"], body))
+        self.server.answers.wait()
         self.send_response(self.server.status)
         self.send_header("Content-Length", str(len(self.server.body)))
         if self.server.body.startswith(b"\x1f\x8b"):
@@ -55,8 +59,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def server(status: int, answer: Any) -> Iterator[_Server]:
-    with _Server(status, answer if isinstance(answer, bytes) else json.dumps(answer).encode()) as made:
+def server(status: int, answer: Any) -> Iterator[Server]:
+    with Server(status, answer if isinstance(answer, bytes) else json.dumps(answer).encode()) as made:
         thread = threading.Thread(target=made.serve_forever)
         thread.start()
         yield made
@@ -65,7 +69,7 @@ def server(status: int, answer: Any) -> Iterator[_Server]:
 
 
 def test_a_clip_goes_to_the_server_as_it_came_and_silence_never_does() -> None:
-    async def story(server: _Server) -> None:
+    async def story(server: Server) -> None:
         async with hearing(engines=["openai"], remote=server.remote, prompt="Names: Ada.") as hearer:
             answer = await hearer.hear(clip("young_man"), language="en", hotwords="Dashwood")
             assert isinstance(answer, Transcribed)
@@ -106,7 +110,7 @@ def test_a_clip_goes_to_the_server_as_it_came_and_silence_never_does() -> None:
 def test_what_a_server_answers_instead_is_told_by_name(
     status: int, answer: Any, reason: str, again: bool
 ) -> None:
-    async def story(server: _Server) -> None:
+    async def story(server: Server) -> None:
         async with hearing(engines=["openai"], remote=server.remote) as hearer:
             became = await hearer.hear(clip("young_man"))
             assert isinstance(became, NotTranscribed)
@@ -131,7 +135,7 @@ def test_the_next_engine_hears_what_the_first_cannot() -> None:
 
 
 def test_an_engine_that_cannot_be_opened_is_named_and_the_other_serves() -> None:
-    async def story(server: _Server) -> None:
+    async def story(server: Server) -> None:
         wanted = spec(engines=["faster-whisper", "openai"], remote=server.remote, models="/nowhere")
         async with running(wanted) as watched:
             ready = await watched.seen("ready")

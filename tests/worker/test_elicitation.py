@@ -1,0 +1,89 @@
+"""Questions of MCP servers: each field of a form is a question, and its answer has the type of the field."""
+
+from typing import Any
+
+import pytest
+from mcp_types import (
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitResult,
+    InputRequiredResult,
+    ListRootsRequest,
+)
+
+from worker.errors import InputNeeded
+from worker.mcp_servers.elicitation import Unanswerable, responses
+
+
+def form(message: str = "Which seat?", **fields: dict[str, Any]) -> InputRequiredResult:
+    schema = {"type": "object", "properties": fields}
+    params = ElicitRequestFormParams(message=message, requested_schema=schema)
+    return InputRequiredResult(input_requests={"one": ElicitRequest(params=params)}, request_state="x")
+
+
+def filled(asked: InputRequiredResult, *answers: str) -> ElicitResult:
+    """The form after these answers; all of them are used."""
+    left = [*answers, "an answer to a later question"]
+    found: list[ElicitResult] = list(responses(asked, left).values())
+    assert left == ["an answer to a later question"]
+    return found[0]
+
+
+def question(asked: InputRequiredResult, *answers: str) -> tuple[str, tuple[str, ...]]:
+    with pytest.raises(InputNeeded) as needed:
+        responses(asked, list(answers))
+    return needed.value.text, needed.value.choices
+
+
+def test_a_form_without_fields_is_a_question_of_yes_or_no() -> None:
+    assert question(form("Go on?")) == ("Go on?", ("yes", "no"))
+    for agreeing in ("yes", " Y ", "true", "OK", "1"):
+        assert filled(form(), agreeing) == ElicitResult(action="accept", content={})
+    for other in ("no", "", "perhaps"):
+        assert filled(form(), other) == ElicitResult(action="decline", content=None)
+
+
+def test_the_one_field_of_a_form_is_asked_for_by_its_message() -> None:
+    asked = form(seat={"type": "string", "enum": ["aisle", "window"]})
+    assert question(asked) == ("Which seat?", ("aisle", "window"))
+    assert filled(asked, "window") == ElicitResult(action="accept", content={"seat": "window"})
+
+
+def test_several_fields_are_asked_for_one_after_the_other_by_their_names() -> None:
+    asked = form(
+        "Book a seat",
+        row={"type": "integer", "title": "Row"},
+        side={"type": "string", "description": "left or right"},
+        quiet={"type": "boolean"},
+    )
+    assert question(asked) == ("Book a seat (Row)", ())
+    assert question(asked, "7") == ("Book a seat (left or right)", ())
+    assert question(asked, "7", "left") == ("Book a seat (quiet)", ("yes", "no"))
+    assert filled(asked, "7", "left", "yes").content == {"row": 7, "side": "left", "quiet": True}
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "value"),
+    [
+        ("boolean", "no", False),
+        ("boolean", "Yes", True),
+        ("integer", " 42 ", 42),
+        ("integer", "many", "many"),
+        ("number", "1.5", 1.5),
+        ("number", "half", "half"),
+        ("string", "7", "7"),
+    ],
+)
+def test_an_answer_has_the_type_of_its_field_or_stays_as_it_was_typed(
+    kind: str, answer: str, value: object
+) -> None:
+    content = filled(form(field={"type": kind}), answer).content
+    assert content == {"field": value}
+    assert type((content or {})["field"]) is type(value)
+
+
+def test_what_is_no_form_cannot_be_answered() -> None:
+    asked = InputRequiredResult(input_requests={"one": ListRootsRequest()}, request_state="x")
+    with pytest.raises(Unanswerable, match=r"the server asks for roots/list, which this host does not offer"):
+        responses(asked, ["yes"])
+    assert responses(InputRequiredResult(request_state="x"), []) == {}
