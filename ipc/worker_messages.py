@@ -204,12 +204,14 @@ class Setup(Message, frozen=True, tag="setup"):
     """Set this agent up, then send the first Ready.
 
     `secrets` are the values of the environment variables that the settings of the agent and of its servers
-    name; the servers refer to them by these names.
+    name; the servers refer to them by these names. `model` is for an agent that prepares for the one it will
+    ask; the Assign decides.
     """
 
     agent: AgentSpec
     servers: tuple[ToolServer, ...] = ()
     secrets: dict[str, str] = field(default_factory=dict)
+    model: ModelEndpoint | None = None
 
     def __repr__(self) -> str:
         """Leaves the secrets out: a repr ends up in logs."""

@@ -142,7 +142,7 @@ class Parts:
         self.router = Router(
             subscriptions=self.subscriptions,
             build_assign=AssignBuilder(self.journal.read, self.live, self.model.of),
-            build_setup=SetupBuilder(self.live, os.environ),
+            build_setup=SetupBuilder(self.live, os.environ, self.model.of),
             contain=self.contain,
         )
         self.processes = make_processes(

@@ -28,7 +28,7 @@ def test_a_setup_has_the_servers_of_its_agent_and_their_secrets_only(tmp_path: P
     assert has_setup(settings, "default")
     assert not has_setup(settings, "plain")
     assert key_variables(settings) == {"CLOCK_PASS"}
-    setup = SetupBuilder(Live(settings), {"CLOCK_PASS": "tick", "OTHER": "x"})("default")
+    setup = SetupBuilder(Live(settings), {"CLOCK_PASS": "tick", "OTHER": "x"}, lambda names: ())("default")
     assert [(each.name, each.command) for each in setup.servers] == [("time", ("clock", "-u"))]
     assert setup.secrets == {"CLOCK_PASS": "tick"}
     assert "tick" not in repr(setup)

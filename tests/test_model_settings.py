@@ -7,9 +7,11 @@ import pytest
 from ipc.messages import ModelEndpoint
 from supervisor.config.derived import key_variables, policy
 from supervisor.config.endpoints import named_endpoints
+from supervisor.config.live import Live
 from supervisor.config.settings import Settings, load
 from supervisor.config.toml_file import SettingsError
 from supervisor.llm.wanted_weights import wanted
+from supervisor.workers.setup_builder import SetupBuilder
 
 MODEL = "[model]\nbase_url = 'http://127.0.0.1:8000/v1'\nname = 'm'\n"
 
@@ -39,6 +41,17 @@ def test_an_agent_asks_its_own_model_and_then_its_fallbacks(
     spec = settings.agent("coder")
     assert spec is not None
     assert not {"model", "fallback"} & spec.options.keys()
+
+
+def test_a_setup_has_the_model_of_an_agent_that_prepares_for_it(tmp_path: Path) -> None:
+    named = "[models.big]\nbase_url = 'http://127.0.0.1:1/v1'\nname = 'large'\n"
+    hermes = "[agents.x]\nkind = 'hermes'\npython = 'venv/bin/python'\nmodel = 'big'\n"
+    settings = _load(tmp_path, MODEL + named + hermes + "[agents.y]\nmodel = 'big'\n")
+    setup = SetupBuilder(Live(settings), {}, lambda names: [ModelEndpoint("", each) for each in names])
+    assert (setup("x").model, setup("y").model) == (ModelEndpoint("", "big"), None)
+    (tmp_path / "theirs").mkdir()
+    of_theirs = _load(tmp_path, MODEL + named + hermes + "home = 'theirs'\n")
+    assert SetupBuilder(Live(of_theirs), {}, lambda names: [])("x").model is None
 
 
 def _load(folder: Path, text: str) -> Settings:

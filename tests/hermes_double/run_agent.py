@@ -2,7 +2,8 @@
 
 A message that begins with one of these words has an effect; any other one is put to the model, over HTTP:
 touch, remove, clarify: a tool with the rest as its argument; quiet: an answer that is not streamed; fail;
-empty; recite: the roles of the history; thread: leaves one behind; late: a steer that no tool takes in.
+empty; recite: the roles of the history; thread: leaves one behind; late: a steer that no tool takes in;
+switched: whether its model was chosen before the turn.
 """
 
 import json
@@ -51,12 +52,14 @@ class AIAgent:
         self._tool_complete = tool_complete_callback
         self._clarify = clarify_callback
         self._steers: list[str] = []
+        self._switched_in = 0
         self.session_prompt_tokens = self.session_completion_tokens = 0
         self.ephemeral_system_prompt: str | None = None
 
     def switch_model(self, model: str, provider: str, *, api_key: str, base_url: str, api_mode: str) -> None:
         assert (provider, api_mode, bool(api_key)) == ("custom", "chat_completions", True)
         self._model, self._base_url = model, base_url
+        self._switched_in = threading.get_ident()
 
     def steer(self, text: str) -> bool:
         self._steers.append(text)
@@ -86,6 +89,8 @@ class AIAgent:
                 final = rest
             case "recite":
                 final = f"{', '.join(history)}; {self.ephemeral_system_prompt}; {_hermes_home.name}"
+            case "switched":
+                final = "now" if self._switched_in == threading.get_ident() else "before"
             case "thread":
                 threading.Thread(target=threading.Event().wait, daemon=True).start()
                 final = "One is left."

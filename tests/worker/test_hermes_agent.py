@@ -19,6 +19,7 @@ from ipc.messages import (
     Failed,
     Finished,
     FromWorker,
+    ModelEndpoint,
     PastAttempt,
     PastTurn,
     Ready,
@@ -48,7 +49,9 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     monkeypatch.setenv("HOME", str(home))
 
     def run(
-        act: Callable[[Peer], Awaitable[None]], acknowledges: Callable[[FromWorker], bool] = lambda _: True
+        act: Callable[[Peer], Awaitable[None]],
+        acknowledges: Callable[[FromWorker], bool] = lambda _: True,
+        model: ModelEndpoint | None = None,
     ) -> str:
         async def scene() -> str:
             peer = Peer(tmp_path, acknowledges)
@@ -56,7 +59,7 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
             try:
                 starting = asyncio.create_task(peer.start("tests.worker.hermes_worker", subprocess.Popen))
                 await peer.until(lambda: peer.of(Beat))
-                peer.send(Setup(SPEC))
+                peer.send(Setup(SPEC, model=model))
                 await starting
                 await act(peer)
                 assert peer.process is not None
@@ -177,6 +180,18 @@ def test_history_and_instructions_come_from_the_host_and_the_home_is_the_session
 
     play(act)
     assert (tmp_path / "home/.hermes-agent/config.yaml").exists()
+
+
+@pytest.mark.parametrize(("base_url", "switched"), [(NOBODY, "before"), ("http://127.0.0.1:2/v1", "now")])
+def test_the_model_is_chosen_before_the_turn_unless_the_turn_has_another_one(
+    play: Callable[..., str], base_url: str, switched: str
+) -> None:
+    async def act(peer: Peer) -> None:
+        end = await peer.run(turn("switched", base_url=base_url))
+        assert isinstance(end, Finished), end
+        assert end.text == switched
+
+    play(act, model=turn("").model)
 
 
 def test_what_the_agent_does_wrong_fails_its_turn_only(play: Callable[..., str]) -> None:

@@ -21,7 +21,8 @@ from pathlib import Path
 from ipc.messages import AgentSpec, Assign, ModelEndpoint, Setup
 from worker.agents import agent_thread, rehearsal_server
 from worker.agents.context import Context, Host
-from worker.agents.hermes_turns import HermesTurns, imported, move_home, write_home
+from worker.agents.hermes_home import Home, write_home
+from worker.agents.hermes_turns import HermesTurns, imported
 from worker.attempt import Attempt
 from worker.errors import AgentError
 
@@ -30,19 +31,20 @@ RUNS_FOREIGN_CODE = True
 
 _HOME = ".hermes-agent"
 _PREFIX = "hermes-agent-"
+# AIAgent asks the model's server for its context. One that does not answer delays no worker; its turns wait.
+_SWITCH_SECONDS_MAX = 10.0
 _REMEDY = f"run `{sys.executable} -m pip install 'hermes-agent==0.19.*'`, then `hermesctl restart`"
 
 
 def load(entry: str) -> "HermesKind":
     """AgentError when hermes-agent is not installed here."""
     # Its modules look for it at once; without one they would read the home of the user.
-    home = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    move_home(home)
+    home = Home(Path(tempfile.mkdtemp(prefix=_PREFIX)))
     sys.dont_write_bytecode = True  # into folders of the user
     try:
         imported("run_agent")
     except AgentError:
-        shutil.rmtree(home)
+        shutil.rmtree(home.path)
         raise
     return HermesKind(home)
 
@@ -50,20 +52,21 @@ def load(entry: str) -> "HermesKind":
 class HermesKind:
     """AIAgents, each in a worker of its own; the zygote's own has this home."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Home) -> None:
         self._home = home
 
     def rehearse(self) -> None:
         """Lets an AIAgent answer one turn, and leaves no thread, socket or file of it."""
         try:
-            write_home(self._home)
+            write_home(self._home.path)
             with rehearsal_server.serving() as base_url:
                 turns = HermesTurns(self._home)
                 turns.use(ModelEndpoint(base_url, "rehearsal"))
                 turns.run("Is all well?", ())
                 turns.close()
         finally:
-            shutil.rmtree(self._home, ignore_errors=True)
+            shutil.rmtree(self._home.path, ignore_errors=True)
+        self._home.find_paths()
         said = turns.said
         del turns
         gc.collect()
@@ -74,25 +77,34 @@ class HermesKind:
             raise AgentError(f"hermes-agent left a thread in its rehearsal: {left[0]}", _REMEDY)
 
     def agent(self, spec: AgentSpec) -> "Hermes":
-        return Hermes(spec)
+        return Hermes(spec, self._home)
 
 
 class Hermes:
     """Answers the turns of one session through one AIAgent."""
 
-    def __init__(self, spec: AgentSpec) -> None:
+    def __init__(self, spec: AgentSpec, home: Home) -> None:
         self._name = spec.name
         self._own_home = str(spec.options.get("home", ""))
+        self._home = home
         self._turns: HermesTurns | None = None
+        self._switching: asyncio.Future[None] | None = None
 
     async def set_up(self, setup: Setup) -> None:
-        """Builds the AIAgent ahead of the first turn."""
+        """Builds the AIAgent ahead of the first turn, with the model that the turn will probably have."""
         os.environ.update(setup.secrets)
         agent_thread.divert_output(self._name)
-        self._turns = await asyncio.to_thread(self._build)
+        turns = self._turns = await asyncio.to_thread(self._build)
+        if setup.model is not None and not self._own_home:
+            self._switching = asyncio.ensure_future(asyncio.to_thread(turns.use, setup.model))
+            await asyncio.wait((self._switching,), timeout=_SWITCH_SECONDS_MAX)
 
     async def answer(self, attempt: Attempt) -> str:
         agent_thread.divert_output(self._name)
+        if self._switching is not None:
+            # The turn switches again if this has failed, and fails with the reason.
+            await asyncio.gather(self._switching, return_exceptions=True)
+            self._switching = None
         await agent_thread.run(attempt, self._name, partial(self._load, attempt.assign))
         if not agent_thread.has_text(attempt):
             raise AgentError(
@@ -102,11 +114,13 @@ class Hermes:
 
     def _build(self) -> HermesTurns:
         if self._own_home:
-            return self._with_threads(HermesTurns(self._home(), has_own_model=True))
+            self._home.move(self._session_home())
+            return self._with_threads(HermesTurns(self._home, has_own_model=True))
         home = Path(tempfile.mkdtemp(prefix=_PREFIX))
         try:
             write_home(home)
-            return self._with_threads(HermesTurns(home))
+            self._home.move(home)
+            return self._with_threads(HermesTurns(self._home))
         finally:
             shutil.rmtree(home, ignore_errors=True)
 
@@ -120,9 +134,9 @@ class Hermes:
         return partial(self._answer, self._turns, assign)
 
     def _answer(self, turns: HermesTurns, assign: Assign, host: Host) -> None:
-        turns.answer(Context(host), assign, self._home())
+        turns.answer(Context(host), assign, self._session_home())
 
-    def _home(self) -> Path:
+    def _session_home(self) -> Path:
         if not self._own_home:
             home = Path.cwd() / _HOME
             write_home(home)

@@ -16,7 +16,6 @@ callback is set in every thread that runs a turn: without one AIAgent runs `rm -
 import importlib
 import json
 import logging
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,17 +25,15 @@ from ipc.bounds import NAME_CHARACTERS_MAX, SENTENCE_CHARACTERS_MAX, TEXT_CHARAC
 from ipc.messages import Assign, ModelEndpoint, ToolClass
 from worker.agents.chat_messages import GO_ON, conversation
 from worker.agents.context import Context
+from worker.agents.hermes_home import NOWHERE, Home
 from worker.errors import AgentError
 
-_CONTEXT_TOKENS = 128_000
 _HISTORY_CHARACTERS_MAX = 200_000
 _CHOICES_MAX = 20
 # Tools that change nothing; a repetition of any other one may do harm.
 _PURE = frozenset(
     {"clarify", "read_file", "search_files", "session_search", "skill_view", "skills_list", "project_list"}
 )
-# AIAgent is built with it before the first turn, and is never asked to use it.
-_NOWHERE = ModelEndpoint("http://127.0.0.1:9/v1", "none", "none")
 
 
 class Unrecorded(BaseException):
@@ -54,56 +51,13 @@ def imported(name: str) -> Any:
         ) from None
 
 
-def write_home(home: Path) -> None:
-    """Makes a home for AIAgent, unless there is one, with settings that suit a host.
-
-    Without `context_length` the constructor asks the network, for up to 20 s. Reviews of skills and memory
-    would go on in a thread after the turn.
-    """
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    config = home / "config.yaml"
-    if config.exists():
-        return
-    model = {
-        "default": _NOWHERE.name,
-        "provider": "custom",
-        "base_url": _NOWHERE.base_url,
-        "api_mode": "chat_completions",
-        "context_length": _CONTEXT_TOKENS,
-    }
-    settings = {
-        "model": model,
-        "agent": {"environment_probe": False},
-        "approvals": {"mode": "manual"},
-        "skills": {"creation_nudge_interval": 0},
-        "memory": {"nudge_interval": 0},
-    }
-    config.write_text(json.dumps(settings, indent=2) + "\n")  # which is YAML, too
-
-
-def move_home(home: Path) -> None:
-    """Makes this folder AIAgent's home. Its modules keep paths below the one of their import."""
-    before = os.environ.get("HERMES_HOME")
-    os.environ["HERMES_HOME"] = str(home)
-    if before:
-        for module in tuple(sys.modules.values()):
-            _move_paths(module, Path(before), home)
-
-
-def _move_paths(holder: object, before: Path, home: Path) -> None:
-    for name, value in tuple(getattr(holder, "__dict__", {}).items()):
-        if isinstance(value, Path) and value.is_relative_to(before):
-            setattr(holder, name, home / value.relative_to(before))
-
-
 class HermesTurns:
     """One AIAgent. With `has_own_model` the settings in its home name the model, instead of the host."""
 
-    def __init__(self, home: Path, *, has_own_model: bool = False) -> None:
-        move_home(home)
+    def __init__(self, home: Home, *, has_own_model: bool = False) -> None:
         self._home = home
         self._has_own_model = has_own_model
-        self._model = _NOWHERE
+        self._model = NOWHERE
         self._context: Context | None = None
         # Calls that have begun: theirs to ours.
         self._calls: dict[str, str] = {}
@@ -112,7 +66,7 @@ class HermesTurns:
         self._has_said = False
         self._spent = (0, 0)
         agent = imported("run_agent").AIAgent
-        model = _model_of_home(home) if has_own_model else _model_of_host()
+        model = _model_of_home(home.path) if has_own_model else _model_of_host()
         try:
             self._agent: Any = agent(
                 **model,
@@ -145,10 +99,8 @@ class HermesTurns:
 
     def answer(self, context: Context, assign: Assign, home: Path) -> None:
         """Answers one turn in the calling thread; AgentError says why it could not."""
-        if home != self._home:
-            move_home(home)
-            _move_paths(self._agent, self._home, home)
-            self._home = home
+        if home != self._home.path:
+            self._home.move(home, self._agent)
         approval = imported("tools.approval")
         if not self._has_own_model:
             # Commands of the agent may write to this home, and so to the setting.
@@ -193,7 +145,7 @@ class HermesTurns:
         return result
 
     def use(self, model: ModelEndpoint) -> None:
-        """Has AIAgent ask this model from now on."""
+        """Has AIAgent ask this model from now on, after it has asked the model's server for its context."""
         if (model.base_url, model.name, model.api_key) == (
             self._model.base_url,
             self._model.name,
@@ -203,7 +155,7 @@ class HermesTurns:
         self._agent.switch_model(
             model.name,
             "custom",
-            api_key=model.api_key or _NOWHERE.api_key,
+            api_key=model.api_key or NOWHERE.api_key,
             base_url=model.base_url,
             api_mode="chat_completions",
         )
@@ -301,9 +253,9 @@ def _stop_logging() -> None:
 
 def _model_of_host() -> dict[str, Any]:
     return {
-        "model": _NOWHERE.name,
-        "base_url": _NOWHERE.base_url,
-        "api_key": _NOWHERE.api_key,
+        "model": NOWHERE.name,
+        "base_url": NOWHERE.base_url,
+        "api_key": NOWHERE.api_key,
         "provider": "custom",
         "api_mode": "chat_completions",
     }
