@@ -1,7 +1,7 @@
 """A fake OpenAI-compatible model server over real HTTP, in its own process; it does exactly what a test asks.
 
-`python -m tests.fake_model` prints its port on loopback and serves `/v1/models` and `/v1/chat/completions`,
-streamed and not. In a test:
+`python -m tests.fake_model` prints its port on loopback and serves `/v1/models`, `/v1/chat/completions` and
+`/v1/messages` of Anthropic (tests/fake_model_messages.py), streamed and not. In a test:
 
     with FakeModel() as fake:
         fake.set_mode("slow", interval=0.05, count=200)
@@ -77,7 +77,8 @@ from typing import Any
 import httpx
 import uvicorn
 
-from tests.fake_model_server import Record, Server
+from tests.fake_model_exchange import Record
+from tests.fake_model_server import Server
 
 __all__ = ["FakeModel", "Record"]
 

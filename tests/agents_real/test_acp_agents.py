@@ -90,7 +90,7 @@ def opencode(home: Path, model: FakeModel) -> dict[str, str]:
         "model": "local/fake",
         "small_model": "local/fake",
         "provider": {"local": provider},
-        "permission": {"bash": "allow", "edit": "allow"},
+        "permission": {"bash": {"*": "allow", "rm *": "ask"}, "edit": "allow"},
     }
     folder = home / "opencode"
     folder.mkdir(parents=True)
@@ -101,6 +101,19 @@ def opencode(home: Path, model: FakeModel) -> dict[str, str]:
         f"OPENCODE_DISABLE_{each}": "1" for each in switches
     }
     return _tables([str(found.program), "acp"], environment, [found.folder, folder])
+
+
+def claude(home: Path, model: FakeModel) -> dict[str, str]:
+    """Claude Code asks its model by Anthropic's API, at an address without the version."""
+    found = peer("claude-agent-acp")
+    environment = {
+        "ANTHROPIC_API_KEY": "none",
+        "ANTHROPIC_BASE_URL": model.base_url.removesuffix("/v1"),
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "DISABLE_AUTOUPDATER": "1",
+        "IS_SANDBOX": "1",
+    }
+    return _tables([str(found.program)], environment, [found.folder])
 
 
 def hermes(home: Path, model: FakeModel) -> dict[str, str]:
@@ -129,15 +142,17 @@ def hermes(home: Path, model: FakeModel) -> dict[str, str]:
 
 def _tables(command: list[str], environment: dict[str, str], folders: list[Path]) -> dict[str, str]:
     variables = ", ".join(f"{name} = {json.dumps(value)}" for name, value in environment.items())
+    agent = f'kind = "acp"\ncommand = {json.dumps(command)}\nenv = {{ {variables} }}'
     return {
         "workers": "count = 1",
-        "agents.default": f'kind = "acp"\ncommand = {json.dumps(command)}\nenv = {{ {variables} }}',
+        "agents.default": agent + '\nask = ["execute(*rm -r*)"]',
         "agents.default.sandbox": f"read = {json.dumps([str(folder) for folder in folders])}",
     }
 
 
 _AGENTS: dict[str, tuple[Callable[[Path, FakeModel], dict[str, str]], str]] = {
     "opencode": (opencode, "bash"),
+    "Claude Code": (claude, "Bash"),
     "hermes acp": (hermes, "terminal"),
 }
 
@@ -158,6 +173,23 @@ def test_a_fresh_turn_and_a_tool(scene: Scene) -> None:
     assert started.fields["call"] == finished.fields["call"]
     assert finished.fields["ok"]
     assert any("42" in result for result in scene.results())
+
+
+@pytest.mark.parametrize("answer", ["yes", "no"])
+def test_a_permission_is_a_question(scene: Scene, answer: str) -> None:
+    scene.runs("mkdir precious")
+    scene.answer("make it")
+    (workspace,) = scene.service.places.workspaces.iterdir()
+    scene.runs("rm -rf precious")
+    turn = scene.say("remove it")
+    scene.listener.until(lambda: scene.listener.of_type("question.asked"), _TURN_SECONDS_MAX)
+    (asked,) = scene.listener.of_type("question.asked")
+    assert "rm -rf precious" in asked.fields["text"]
+    assert (workspace / "precious").is_dir()
+    scene.service.hermesctl("answer", f"{turn}#1", answer)
+    # opencode has nothing to say after a denial.
+    assert scene.listener.ending(turn, _TURN_SECONDS_MAX).type in ("turn.done", "turn.failed")
+    assert (workspace / "precious").is_dir() is (answer == "no")
 
 
 def test_an_interrupt_in_the_stream(scene: Scene) -> None:

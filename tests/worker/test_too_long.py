@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from ipc.messages import Failed, Finished, Noted, PastAttempt, PastTurn, ToolTrace
-from tests.fake_model import FakeModel
-from tests.fake_model_server import Record
+from tests.fake_model import FakeModel, Record
 from tests.worker.peer import assign
 from tests.worker.test_attempt import Desk, Lamp, converse
 from worker.agents.context_window import Window
