@@ -1,5 +1,6 @@
 """An agent of kind acp in its cell: sessions outlive a kill, and no process outlives an interrupt."""
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from tests.fake_model import FakeModel
 from tests.service import Service, settings_for
+from tests.waiting import until
 
 AGENT = Path(__file__).resolve().parents[1] / "acp_agent.py"
 
@@ -45,6 +47,9 @@ def test_a_session_goes_on_after_an_interrupt_in_a_tool(service: Service) -> Non
 
 def test_a_session_goes_on_after_a_restart(service: Service) -> None:
     assert said(service, "s/1", "say hello").strip() == "hello"
+    (workspace,) = service.places.workspaces.iterdir()
+    (kept,) = workspace.glob(".hermes/acp-*.json")
+    until(lambda: json.loads(kept.read_bytes())["known_turns"] == 1)
     service.kill()
     service.start()
     assert said(service, "s/2", "recall") == "prompt 2, no record"

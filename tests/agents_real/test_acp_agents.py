@@ -219,11 +219,15 @@ def test_an_interrupt_in_a_tool(scene: Scene) -> None:
 
 
 def test_a_session_is_loaded_after_the_service_was_killed(scene: Scene) -> None:
+    scene.model.set_mode("normal", text="I keep it as granite")
     scene.answer("the word is basalt")
     scene.service.kill()
     scene.service.start()
     scene.listener = scene.service.listen("a")
     before = len(scene.model.requests())
     scene.answer("which word?")
+    # Loaded, or a note would say that it was not; what the agent had not stored is in the prompt.
     assert any("the word is basalt" in said for said in scene.said(before))
     assert not scene.listener.notes
+    requests = [each for each in scene.model.requests()[before:] if each.tools]
+    assert "I keep it as granite" in str(requests[-1].messages)

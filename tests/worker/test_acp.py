@@ -1,6 +1,7 @@
 """The agent of kind acp against a small ACP agent: a real process with real pipes, in the test's own loop."""
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -32,7 +33,7 @@ from tests.waiting import soon
 from tests.worker.peer import assign
 from tests.worker.test_attempt import Desk
 from worker import residents
-from worker.agents import acp, acp_connection
+from worker.agents import acp, acp_connection, acp_kept_session
 from worker.agents.acp import Acp
 from worker.agents.acp_prompt import prompt_text
 from worker.attempt import Attempt
@@ -182,18 +183,53 @@ def test_a_stop_reason_becomes_the_finish(reason: str, finish: str) -> None:
     play(scene)
 
 
+def known_turns(home: Path) -> int:
+    (file,) = home.glob(".hermes/*.json")
+    return int(json.loads(file.read_bytes())["known_turns"])
+
+
 @pytest.mark.parametrize("mode", ["plain", "resume"])
-def test_a_session_is_restored_after_a_kill(mode: str) -> None:
+def test_a_session_is_restored_after_a_kill(mode: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a load replays is not streamed again."""
+
+    monkeypatch.setattr(acp_kept_session, "STORE_SECONDS", 0.0)
 
     async def scene(host: Host) -> None:
         await host.said("say one")
+        await soon(lambda: known_turns(home) == 1)
         (process,) = residents.pids()
         os.killpg(process, signal.SIGKILL)
         host.new_worker()
         assert await host.said("recall", history=(_past("say one", "one"),)) == "prompt 2, no record"
 
     play(scene, lambda: Host(mode))
+
+
+def test_an_answer_that_the_agent_may_not_have_stored_is_repeated() -> None:
+    """Agents store an answer after they have given it; a kill in between loses it."""
+
+    async def scene(host: Host) -> None:
+        await host.said("say one")
+        (process,) = residents.pids()
+        os.killpg(process, signal.SIGKILL)
+        host.new_worker()
+        assert await host.said("recall", history=(_past("say one", "one"),)) == "prompt 2, a record"
+
+    play(scene)
+
+
+def test_an_ended_process_has_stored_nothing_since(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acp_kept_session, "STORE_SECONDS", 0.2)
+
+    async def scene(host: Host) -> None:
+        await host.said("say one")
+        await host.agent.close()
+        passed = asyncio.Event()
+        asyncio.get_running_loop().call_later(0.3, passed.set)
+        await passed.wait()
+        assert known_turns(home) == 0
+
+    play(scene)
 
 
 @pytest.mark.parametrize("mode", ["forgetful", "stateless"])

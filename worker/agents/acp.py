@@ -13,6 +13,7 @@ fails while it starts and the workspace is mounted: it may have made a folder th
 import asyncio
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ipc.messages import AgentSpec, Setup, Usage
@@ -81,7 +82,9 @@ class _Running:
     connection: Connection
     options: dict[str, Any]
     home: _Home
+    # With the turns that this process knows, and the last turn that it has had the time to store.
     session: KeptSession | None = None
+    stored_turns: int = 0
 
     def is_usable(self, spec: AgentSpec) -> bool:
         if not self.connection.is_open or self.home.is_closed or self.options != spec.options:
@@ -153,11 +156,13 @@ class Acp:
     async def _answer(self, attempt: Attempt, running: _Running) -> str:
         session = await self._session(attempt, running)
         text = prompt_text(attempt.assign, session.known_turns)
+        file, answered = acp_kept_session.path(os.getcwd(), attempt.assign), turn_number(attempt.assign)
         # Written before the prompt: whatever ends this process, the next one finds the session.
-        acp_kept_session.write(os.getcwd(), attempt.assign, session)
+        acp_kept_session.write(file, KeptSession(session.id, session.program, running.stored_turns))
         finish = await self._prompt(attempt, running.connection, session.id, text)
-        running.session = KeptSession(session.id, session.program, turn_number(attempt.assign))
-        acp_kept_session.write(os.getcwd(), attempt.assign, running.session)
+        running.session = KeptSession(session.id, session.program, answered)
+        loop = asyncio.get_running_loop()
+        loop.call_later(acp_kept_session.STORE_SECONDS, _stored, running, file, running.session)
         return finish
 
     async def _running(self, spec: AgentSpec) -> _Running:
@@ -229,6 +234,7 @@ class Acp:
         kept = acp_kept_session.read(folder, attempt.assign, program)
         if kept is not None:
             if await running.connection.restore_session(kept.id, folder):
+                running.stored_turns = kept.known_turns
                 return kept
             attempt.note("the agent could not load its session: a new one begins with the record of this one")
         return KeptSession(await running.connection.new_session(folder), program)
@@ -250,6 +256,13 @@ class Acp:
         if response.usage is not None:
             attempt.spend(Usage(response.usage.input_tokens, response.usage.output_tokens))
         return _FINISHES.get(response.stop_reason, response.stop_reason)
+
+
+def _stored(running: _Running, file: Path, session: KeptSession) -> None:
+    """A later process need not be told of these turns, unless this one has ended meanwhile."""
+    if running.connection.is_open:
+        running.stored_turns = session.known_turns
+        acp_kept_session.write(file, session)
 
 
 def _existing(folder: str) -> str:

@@ -1,7 +1,8 @@
 """The id of an agent's own session, kept in the workspace: a later process loads the session by it.
 
-The file is written before a prompt is sent and after it has ended. `known_turns` counts the turns that
-the agent's session has whole; a turn that was cut off is not among them. The agent can write to the file:
+The file is written before a prompt is sent and a while after it has ended. `known_turns` counts the turns
+that the agent's session has whole; a turn that was cut off is not among them, and neither is one that ended
+just before the agent was killed: agents store their last answer later. The agent can write to the file:
 it can only harm itself, since a session that cannot be loaded is replaced by a new one with the journal's
 history.
 """
@@ -16,6 +17,8 @@ import msgspec
 from ipc.messages import Assign
 from worker.agents.acp_prompt import turn_number
 
+# Claude Code, killed when its answer was there, had not stored it in 6 of 6 cases; a busy host takes longer.
+STORE_SECONDS = 5.0
 _FOLDER = ".hermes"
 _BYTES_MAX = 64 * 1024
 
@@ -34,7 +37,7 @@ _decoder = msgspec.json.Decoder(KeptSession)
 def read(folder: str, assign: Assign, program: tuple[str, ...]) -> KeptSession | None:
     """Returns what was kept for this session and agent; None also for a file that is none of ours."""
     try:
-        with _path(folder, assign).open("rb") as file:
+        with path(folder, assign).open("rb") as file:
             kept = _decoder.decode(file.read(_BYTES_MAX))
     except (OSError, msgspec.DecodeError):
         return None
@@ -42,17 +45,16 @@ def read(folder: str, assign: Assign, program: tuple[str, ...]) -> KeptSession |
     return kept if is_possible else None
 
 
-def write(folder: str, assign: Assign, kept: KeptSession) -> None:
+def write(file: Path, kept: KeptSession) -> None:
     """Replaces the file at once. Where it cannot be written, the next process begins a new session."""
-    path = _path(folder, assign)
-    new = path.with_suffix(".new")
+    new = file.with_suffix(".new")
     with suppress(OSError):
-        path.parent.mkdir(exist_ok=True)
+        file.parent.mkdir(exist_ok=True)
         new.write_bytes(msgspec.json.encode(kept))
-        os.replace(new, path)
+        os.replace(new, file)
 
 
-def _path(folder: str, assign: Assign) -> Path:
+def path(folder: str, assign: Assign) -> Path:
     """Without namespaces all sessions have one folder, so the name tells them apart."""
     name = hashlib.sha256(f"{assign.agent.name}\0{assign.session}".encode()).hexdigest()[:16]
     return Path(folder, _FOLDER, f"acp-{name}.json")

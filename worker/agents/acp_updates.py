@@ -71,10 +71,6 @@ class Updates:
         self._thought = 0
         self._noted_at = 0.0
 
-    @property
-    def has_calls(self) -> bool:
-        return bool(self._calls)
-
     async def take(self, update: Any) -> None:
         match update:
             case schema.AgentMessageChunk(content=schema.TextContentBlock(text=text)):
