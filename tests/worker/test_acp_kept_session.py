@@ -19,14 +19,18 @@ def turn(number: int = 3, *, agent: str = "coder", session: str = "s") -> Assign
     return msgspec.structs.replace(made, session=session, agent=AgentSpec(agent, "acp"))
 
 
+def keep(folder: Path, kept: KeptSession) -> None:
+    acp_kept_session.write(acp_kept_session.path(str(folder), turn()), kept)
+
+
 def kept_file(folder: Path) -> Path:
     [file] = (folder / ".hermes").iterdir()
     return file
 
 
 def test_what_was_kept_is_read_again(tmp_path: Path) -> None:
-    acp_kept_session.write(str(tmp_path), turn(), KeptSession("older", PROGRAM))
-    acp_kept_session.write(str(tmp_path), turn(), KEPT)
+    keep(tmp_path, KeptSession("older", PROGRAM))
+    keep(tmp_path, KEPT)
     assert acp_kept_session.read(str(tmp_path), turn(), PROGRAM) == KEPT
     assert kept_file(tmp_path).suffix == ".json", "nothing else is left beside it"
 
@@ -45,25 +49,25 @@ def test_what_was_kept_is_read_again(tmp_path: Path) -> None:
 def test_the_session_of_another_program_agent_or_session_is_not_loaded(
     tmp_path: Path, of: Assign, program: tuple[str, ...]
 ) -> None:
-    acp_kept_session.write(str(tmp_path), turn(), KEPT)
+    keep(tmp_path, KEPT)
     assert acp_kept_session.read(str(tmp_path), of, program) is None
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"id": 1, "program": []}', b"x" * 70_000])
 def test_a_file_that_is_none_of_ours_is_no_session(tmp_path: Path, content: bytes) -> None:
-    acp_kept_session.write(str(tmp_path), turn(), KEPT)
+    keep(tmp_path, KEPT)
     kept_file(tmp_path).write_bytes(content)
     assert acp_kept_session.read(str(tmp_path), turn(), PROGRAM) is None
 
 
 def test_less_than_no_turns_cannot_be_known(tmp_path: Path) -> None:
-    acp_kept_session.write(str(tmp_path), turn(), KeptSession("theirs", PROGRAM, -1))
+    keep(tmp_path, KeptSession("theirs", PROGRAM, -1))
     assert acp_kept_session.read(str(tmp_path), turn(), PROGRAM) is None
-    acp_kept_session.write(str(tmp_path), turn(), KeptSession("theirs", PROGRAM, 0))
+    keep(tmp_path, KeptSession("theirs", PROGRAM, 0))
     assert acp_kept_session.read(str(tmp_path), turn(), PROGRAM) is not None
 
 
 def test_a_workspace_that_cannot_be_written_costs_the_session_only(tmp_path: Path) -> None:
     (tmp_path / ".hermes").write_text("a file in the place of the folder")
-    acp_kept_session.write(str(tmp_path), turn(), KEPT)
+    keep(tmp_path, KEPT)
     assert acp_kept_session.read(str(tmp_path), turn(), PROGRAM) is None
