@@ -25,7 +25,7 @@ WORKING_DIRECTORY = "/"
 # The folder of our packages, not resolved: a user's site folder may consist of links.
 PACKAGES = Path(ipc.__file__).absolute().parent.parent
 # Our packages in it; the folder may be a checkout, or contain packages of other projects.
-OURS = ("client", "hermesctl", "ipc", "model_service", "stt_service", "supervisor", "worker")
+OURS = ("client", "gateway", "hermesctl", "ipc", "model_service", "stt_service", "supervisor", "worker")
 
 # Variables that any program needs. No key, and no variable that names code to load, with one exception:
 # libraries of a graphics card are found through LD_LIBRARY_PATH.

@@ -6,7 +6,9 @@ ZeroMQ's file descriptor is edge-triggered: it wakes once for any number of fram
 wake. So every wake drains until nothing is left, and every send requests one more drain.
 """
 
+import sys
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import zmq
@@ -26,6 +28,8 @@ _NOW = int(zmq.NOBLOCK)
 _NOW_AND_MORE = int(zmq.NOBLOCK | zmq.SNDMORE)
 
 Receive = Callable[[list[bytes]], None]
+# Called with True when a connection is up, with False when it is lost.
+Changed = Callable[[bool], None]
 _Kept = TypeVar("_Kept", "LoopSocket", "BlockingSocket")
 
 
@@ -35,6 +39,7 @@ class Wire:
     def __init__(self) -> None:
         self._context = zmq.Context()
         self._sockets: list[LoopSocket | BlockingSocket] = []
+        self._monitored: list[zmq.Socket[bytes]] = []
 
     def line(self, descriptor: int, receive: Receive) -> "LoopSocket":
         """A DEALER with one connected peer; the descriptor must be listening, see `connected_pair`."""
@@ -42,6 +47,18 @@ class Wire:
 
     def dealer(self, path: str, identity: str, receive: Receive) -> "LoopSocket":
         return self._kept(LoopSocket(self._dealer(path, identity), receive))
+
+    def watched_dealer(self, path: str, identity: str, receive: Receive, changed: Changed) -> "LoopSocket":
+        """A dealer that reports when its connection is up and when it is lost.
+
+        libzmq connects again by itself, and then sends what was queued before. Where that would be wrong,
+        close the socket and make another one.
+        """
+        socket = self._dealer(path, identity)
+        monitor = socket.get_monitor_socket(int(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED))
+        self._monitored.append(socket)
+        self._kept(LoopSocket(monitor, partial(_tell_change, changed)))
+        return self._kept(LoopSocket(socket, receive))
 
     def blocking(self, path: str, identity: str) -> "BlockingSocket":
         """A DEALER for programs without an event loop."""
@@ -64,6 +81,10 @@ class Wire:
 
         An echo's socket belongs to its thread and must be closed there: ending the context tells it to.
         """
+        for monitored in self._monitored:
+            # Else libzmq's thread would wait for the reader of its reports, which is closed next.
+            monitored.disable_monitor()
+        self._monitored.clear()
         for socket in self._sockets:
             socket.close()
         self._sockets.clear()
@@ -175,3 +196,8 @@ class BlockingSocket:
 
     def close(self) -> None:
         self._socket.close()
+
+
+def _tell_change(changed: Changed, parts: list[bytes]) -> None:
+    """Reads an event of a socket monitor; its first two bytes are the kind of the event."""
+    changed(int.from_bytes(parts[0][:2], sys.byteorder) == zmq.EVENT_HANDSHAKE_SUCCEEDED)

@@ -10,8 +10,9 @@ from pathlib import Path
 import msgspec
 
 from ipc.bounds import sentence
+from ipc.parent_death import die_with
 from ipc.service_messages import ServiceStart, ServiceState
-from model_service.supervisor_link import SupervisorLink, die_with
+from model_service.supervisor_link import SupervisorLink
 
 _PULL = "hermesctl models pull {}"
 _OTHER_MODEL = "set base_url, name and api_key_env under [model] in hermes.toml to use another model"

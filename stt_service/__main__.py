@@ -14,11 +14,11 @@ from ipc.bounds import sentence
 from ipc.codec import Decoder, encode
 from ipc.errors import WireError
 from ipc.messages import Beat, Message
+from ipc.parent_death import die_with
 from ipc.service_messages import ServiceStart, ServiceState
 from ipc.sockets import LoopSocket, Wire
 from ipc.stt_messages import ToStt
 from stt_service.options import Options
-from stt_service.parent_death import die_with
 
 if TYPE_CHECKING:
     from stt_service.transcriber import Service

@@ -15,10 +15,10 @@ from typing import BinaryIO
 import av.logging
 import msgspec
 
+from ipc.parent_death import die_with
 from stt_service.audio_decoding import decode
 from stt_service.errors import CannotTranscribe
 from stt_service.options import Limits
-from stt_service.parent_death import die_with
 from stt_service.sound import PREFIX_BYTES, RATE, Decoded, Refusal, Sound, lengths, pack
 
 

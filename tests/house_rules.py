@@ -98,6 +98,7 @@ _CATCHES_ALL = (
     "worker/agents/agent_thread.py",
     "hermesctl/main.py",
     "supervisor/containment.py",
+    "gateway/asgi.py",
 )
 _BANNED_WORDS = frozenset(
     ["util", "utils", "helper", "helpers", "manager", "managers", "base", "bases", "mixin", "mixins"]

@@ -1,4 +1,4 @@
-"""Ends the processes of this service together with their parent."""
+"""Ends a process together with its parent."""
 
 import ctypes
 import os

@@ -1,0 +1,20 @@
+"""The parts of a running gateway that handlers use."""
+
+from dataclasses import dataclass
+
+from gateway.credentials import Credentials
+from gateway.limiter import Limiter
+from gateway.open_streams import OpenStreams
+from gateway.supervisor_client import SupervisorClient
+from gateway.tokens import TokenStore
+from gateway.traffic import Traffic
+
+
+@dataclass(frozen=True)
+class Parts:
+    supervisor: SupervisorClient
+    tokens: TokenStore
+    limiter: Limiter
+    credentials: Credentials
+    streams: OpenStreams
+    traffic: Traffic

@@ -1,0 +1,58 @@
+"""The gateway as a service: it reports its address, and why it cannot start."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from supervisor import gateway_spec
+from supervisor.config.settings import Settings
+from supervisor.services import ServiceSpec
+from tests.gateway.gateway_process import lone_places
+from tests.services.watching import QUICK, has_ended, running
+
+
+def spec(folder: Path, **options: Any) -> ServiceSpec:
+    """As the supervisor makes it, on a port of its own."""
+    made = gateway_spec.spec(Settings(), lone_places(folder))
+    return replace(made, options=made.options | {"listen": "127.0.0.1:0"} | options, restart=QUICK)
+
+
+def test_it_reports_the_address_that_it_serves_and_ends_when_it_is_asked_to(tmp_path: Path) -> None:
+    async def watch() -> tuple[int, Any]:
+        async with running(spec(tmp_path / "home")) as watched:
+            ready = await watched.seen("ready")
+            answer = await asyncio.to_thread(httpx.get, f"{ready.address}/health")
+            assert answer.json()["status"] == "unavailable"
+            return answer.status_code, watched.row()["pid"]
+
+    status, pid = asyncio.run(watch())
+    assert status == 503
+    assert has_ended(pid)
+
+
+def test_an_address_that_is_taken_is_named_with_a_remedy(tmp_path: Path) -> None:
+    async def watch() -> Any:
+        async with running(spec(tmp_path / "first")) as watched:
+            address = (await watched.seen("ready")).address
+            second = spec(tmp_path / "second", listen=address.removeprefix("http://"))
+            async with running(second) as other:
+                await other.until(lambda: "failed" in other.states())
+                return address, next(one for one in other.reports if one.state == "failed")
+
+    address, failed = asyncio.run(watch())
+    assert f"{address.removeprefix('http://')} cannot be used: Address already in use" in failed.detail
+    assert "[gateway] listen" in failed.hint
+
+
+def test_options_of_another_version_are_refused_with_a_sentence(tmp_path: Path) -> None:
+    async def watch() -> Any:
+        async with running(spec(tmp_path / "home", listens="x")) as watched:
+            await watched.until(lambda: "failed" in watched.states())
+            return next(one for one in watched.reports if one.state == "failed")
+
+    failed = asyncio.run(watch())
+    assert "listens" in failed.detail
+    assert "[gateway]" in failed.hint
