@@ -21,6 +21,8 @@ ID_CHARACTERS_MAX = 300
 SENTENCE_CHARACTERS_MAX = 4_000
 TEXT_CHARACTERS_MAX = 1_000_000
 MESSAGE_BYTES_MAX = 1024 * 1024
+# Of one message: they are part of an Assign, beside its other parts.
+INSTRUCTIONS_BYTES_MAX = 256 * 1024
 ROWS_MAX = 10_000
 
 # Counts, times in milliseconds, sequence numbers, process ids.

@@ -60,7 +60,11 @@ TurnState = Literal["queued", "running", "asking", "done", "failed", "interrupte
 
 
 class Submit(Message, frozen=True, tag="submit"):
-    """Send a message to a session. `key` makes it idempotent; `busy` overrides the session's mode."""
+    """Send a message to a session. `key` makes it idempotent; `busy` overrides the session's mode.
+
+    `agent` answers the turn that this message opens, instead of the session's; `instructions` go to it behind
+    those of the session. A message that steers, or answers a question, leaves the running turn as it is.
+    """
 
     session: Name
     text: MessageText
@@ -69,6 +73,9 @@ class Submit(Message, frozen=True, tag="submit"):
     expect_turn: Id | None = None
     # The name of a stored clip instead of a text: the sender has put it into the clips folder, durably.
     clip: Name = ""
+    by: Name = ""
+    agent: Name = ""
+    instructions: MessageText = ""
 
 
 class Interrupt(Message, frozen=True, tag="interrupt"):
@@ -87,6 +94,7 @@ class Queue(Message, frozen=True, tag="queue"):
     act: Literal["list", "drop", "clear", "resume"] = "list"
     message: Id | None = None
     after: Place = ""
+    by: Name = "hermesctl"
 
 
 class Respond(Message, frozen=True, tag="respond"):

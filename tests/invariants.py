@@ -56,6 +56,7 @@ class Witness:
         self.begun: set[str] = set()  # turns that a worker was given
         self.ended: dict[str, str] = {}  # turn -> how
         self.agents: dict[str, str] = {}  # turn -> the agent it is for
+        self.wanted: dict[str, str] = {}  # message -> the agent that it names
         self.questions: dict[str, str] = {}  # session -> the question it waits for
         self.holding: set[str] = set()  # sessions whose attempt holds for the answer
         self.cursors: Counter[tuple[str, str]] = Counter()  # session and name -> seq
@@ -101,6 +102,7 @@ class Witness:
                 assert record.message not in self.accepted, f"accepted twice: {record}"
                 self.accepted[record.message] = record.session
                 self.waiting[record.session].append(record.message)
+                self.wanted[record.message] = record.agent
                 if record.clip:
                     self.transcribing.add(record.message)
             case TranscriptReady():
@@ -133,6 +135,7 @@ class Witness:
             case TurnJoined():
                 self._takes_first(record)
             case TurnSteered():
+                self._suits(record.turn, record.message)
                 self._takes(record.session, record.turn, record.message)
             case QuestionAsked():
                 self._question_asked(record)
@@ -152,7 +155,12 @@ class Witness:
         first = tuple(self.waiting[record.session][: len(record.messages)])
         assert record.messages == first, f"out of order: {record}"
         for message in record.messages:
+            self._suits(record.turn, message)
             self._takes(record.session, record.turn, message)
+
+    def _suits(self, turn: str, message: str) -> None:
+        """A message that names an agent is answered by it, unless it is the answer to a question."""
+        assert self.wanted[message] in ("", self.agents[turn]), f"{message} goes into {turn}, not its agent's"
 
     def _takes(self, session: str, turn: str, message: str) -> None:
         assert self.open_turns[session] == turn, f"{message} goes into {turn}, which is not open"

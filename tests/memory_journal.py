@@ -15,6 +15,8 @@ from supervisor.journal.errors import JournalError
 from supervisor.journal.reader import Told
 from tests.memory_rows import Book, Row
 
+_MESSAGE = ("id", "text", "busy", "at", "clip", "seq", "by", "agent", "instructions")
+
 
 class MemoryJournal:
     """Survives a simulated crash through `new_life`, not the end of the process."""
@@ -91,7 +93,7 @@ class MemoryJournal:
     def _messages(self, ids: Iterable[str]) -> list[Message]:
         found = (self._book.messages[each] for each in ids)
         return [
-            Message(row["id"], row["text"], BusyMode(row["busy"]), row["at"], row["clip"], row["seq"])
+            Message(**{**{name: row[name] for name in _MESSAGE}, "busy": BusyMode(row["busy"])})
             for row in found
         ]
 

@@ -119,6 +119,7 @@ class Book:
     def _message_accepted(self, session: Row, record: told.MessageAccepted) -> None:
         row: Row = {"id": record.message, "session": record.session, "text": record.text, "busy": record.busy}
         row |= {"at": record.at, "clip": record.clip, "seq": record.seq}
+        row |= {"by": record.by, "agent": record.agent, "instructions": record.instructions}
         row |= {"state": "transcribing" if record.clip else "waiting", "position": next(self._positions)}
         self._insert(self.messages, record.message, row, record)
         self._update(session, waiting=(*session["waiting"], record.message))

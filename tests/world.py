@@ -31,22 +31,23 @@ class World(Clockwork):
 
     # --- people ---------------------------------------------------------------------------------------------
 
-    def says(self, session: str, text: str, busy: str = "queue", id: str = "", expect: str = "") -> str:
-        """Somebody says something; returns the message's id."""
+    def says(
+        self, session: str, text: str, busy: str = "queue", id: str = "", expect: str = "", **wishes: str
+    ) -> str:
+        """Somebody says something; returns the message's id. `wishes` are by, agent and instructions."""
         self._messages += 1
         message = id or f"m{self._messages}"
-        self.tell(
-            events.TextArrived(session, message, f"key-{message}", text, BusyMode(busy), expect or None)
-        )
+        arrived = events.TextArrived(session, message, f"key-{message}", text, BusyMode(busy), expect or None)
+        self.tell(replace(arrived, **wishes))  # type: ignore[arg-type]
         return message
 
-    def speaks_clip(self, session: str, busy: str = "queue", id: str = "") -> str:
+    def speaks_clip(self, session: str, busy: str = "queue", id: str = "", **wishes: str) -> str:
         """Somebody says something that must be understood first; returns the message's id."""
         self._messages += 1
         message = id or f"m{self._messages}"
-        self.tell(
-            events.VoiceArrived(session, message, f"key-{message}", f"clip-of-{message}", BusyMode(busy))
-        )
+        clip = f"clip-of-{message}"
+        arrived = events.VoiceArrived(session, message, f"key-{message}", clip, BusyMode(busy))
+        self.tell(replace(arrived, **wishes))  # type: ignore[arg-type]
         return message
 
     def understands(self, message: str, text: str = "words") -> None:

@@ -13,6 +13,7 @@ from supervisor.containment import Containment, Fault
 from supervisor.core import effects, events
 from supervisor.core.state import BusyMode, session_of
 from supervisor.event_sink import RequestSink, Trouble
+from supervisor.journal.reader import AskedOf
 
 # The journal is retried by itself; a client that retries this often is served soon after there is space.
 _NO_ROOM_RETRY_SECONDS = 5.0
@@ -25,7 +26,7 @@ Change = _Saying | _Scaling | wire.HandOver | wire.Stop
 
 class Views(Protocol):
     def queue(self, session: str, after: str) -> wire.Table: ...
-    def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None: ...
+    def asked_of(self, turn: str) -> AskedOf | None: ...
     def clip_of(self, message: str) -> tuple[str, str, str] | None: ...
 
 
@@ -72,7 +73,8 @@ class Changes:
 
     def ask(self, request: Change, reply: Reply) -> None:
         """Post the event that the request means; it is answered at once only when it changes nothing."""
-        fault = request_checks.change(request) or self._no_room(request)
+        agents = self._live.settings.agents
+        fault = request_checks.change(request, agents) or self._no_room(request)
         if fault is not None:
             reply(fault)
             return
@@ -129,6 +131,9 @@ class Changes:
             busy=BusyMode(request.busy or self._live.settings.for_session(request.session).busy),
             expect_turn=request.expect_turn,
             retries=retries,
+            by=request.by,
+            agent=request.agent,
+            instructions=request.instructions,
         )
         self._engine.post(event, self._answering(reply))
 
@@ -144,6 +149,9 @@ class Changes:
             clip=request.clip,
             busy=BusyMode(request.busy or self._live.settings.for_session(request.session).busy),
             expect_turn=request.expect_turn,
+            by=request.by,
+            agent=request.agent,
+            instructions=request.instructions,
         )
         self._engine.post(event, self._answering(reply))
 
@@ -162,18 +170,22 @@ class Changes:
     def _retry(self, request: wire.Retry, reply: Reply) -> None:
         """Submit the messages of a failed or interrupted turn again, in order, behind whatever waits."""
         found = self._views.asked_of(request.turn)
-        if found is None or found[1] not in ("failed", "interrupted"):
-            state = f"is {found[1]}" if found else "is not known"
+        if found is None or found.state not in ("failed", "interrupted"):
+            state = f"is {found.state}" if found else "is not known"
             hint = "only a failed or interrupted turn is retried; see `hermesctl turns`"
             code: wire.RefusalCode = "conflict" if found else "unknown"
             reply(wire.Refused(f"turn {request.turn} {state}", hint, code=code))
             return
-        session, _, texts = found
-        text = "\n\n".join(texts)
+        text = "\n\n".join(found.texts)
         if fault := request_checks.text(text):
             reply(fault)
             return
-        self._submit(wire.Submit(session, text, request.key, busy="queue"), reply, retries=request.turn)
+        # An agent that is gone from the settings is not asked again: the session's own one answers.
+        agent = found.agent if found.agent in self._live.settings.agents else ""
+        again = wire.Submit(
+            found.session, text, request.key, "queue", agent=agent, instructions=found.instructions
+        )
+        self._submit(again, reply, retries=request.turn)
 
     def _interrupt(self, request: wire.Interrupt, reply: Reply) -> None:
         """Interrupt each session on its own; answer once, after the last."""
@@ -212,12 +224,11 @@ class Changes:
             case "list":
                 reply(self._views.queue(request.session, request.after))
             case "drop":
-                event = events.DropAsked(request.session, request.message or "", "hermesctl")
+                event = events.DropAsked(request.session, request.message or "", request.by)
                 self._engine.post(event, self._answering(reply))
             case "clear":
-                self._engine.post(
-                    events.DropAsked(request.session, None, "hermesctl"), self._answering(reply)
-                )
+                cleared = events.DropAsked(request.session, None, request.by)
+                self._engine.post(cleared, self._answering(reply))
             case "resume":
                 self._engine.post(events.ResumeAsked(request.session), self._answering(reply))
 

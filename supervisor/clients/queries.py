@@ -15,6 +15,7 @@ from supervisor.config.live import Live
 from supervisor.core import pool
 from supervisor.core.state import Intake, Session, State, Worker, WorkerState
 from supervisor.host.banner import own_version
+from supervisor.journal.reader import AskedOf
 from supervisor.telemetry import outage_rows
 
 
@@ -36,7 +37,7 @@ class Past(Protocol):
 
     def session_seq(self, session: str) -> int: ...
     def cursors(self, session: str) -> Mapping[str, int]: ...
-    def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None: ...
+    def asked_of(self, turn: str) -> AskedOf | None: ...
     def clip_of(self, message: str) -> tuple[str, str, str] | None: ...
     def counts(self) -> Mapping[str, int]: ...
 
@@ -148,8 +149,7 @@ class Views:
                 return listed(self._gauges.rows(), after)
         assert_never(request.what)
 
-    def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None:
-        """Return session and state of a turn, and the texts it has to answer."""
+    def asked_of(self, turn: str) -> AskedOf | None:
         return self._past.asked_of(turn)
 
     def cursor(self, session: str, name: str) -> int:

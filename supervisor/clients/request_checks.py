@@ -4,15 +4,20 @@ The decoder has checked types and bounds (ipc/bounds.py). This module checks wha
 provides the sentences that people read.
 """
 
+from collections.abc import Collection
+
 from ipc import messages as wire
-from ipc.bounds import MESSAGE_BYTES_MAX, NAME_CHARACTERS_MAX
+from ipc.bounds import INSTRUCTIONS_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_CHARACTERS_MAX
+from ipc.isolation import tried_agent
+from ipc.try_sessions import agent_of
 
 
-def change(request: wire.Request) -> wire.Refused | None:
-    """Return the fault of a request that would change something."""
+def change(request: wire.Request, agents: Collection[str]) -> wire.Refused | None:
+    """Return the fault of a request that would change something; `agents` are those of the settings."""
     match request:
         case wire.Submit():
-            return name(request.session) or _content(request) or _key(request.key)
+            fault = name(request.session) or _content(request) or _key(request.key)
+            return fault or _wishes(request, agents)
         case wire.Interrupt(session=str(session)) | wire.Queue(session=session):
             return name(session)
         case wire.Respond():
@@ -78,6 +83,21 @@ def _content(request: wire.Submit) -> wire.Refused | None:
     if request.clip and request.text:
         return wire.Refused("a message is a text or a clip, not both", "send two messages", code="invalid")
     return None if request.clip else text(request.text)
+
+
+def _wishes(request: wire.Submit, agents: Collection[str]) -> wire.Refused | None:
+    """Refuse an agent that is not there, and instructions that would crowd out the conversation."""
+    if request.agent and request.agent not in agents:
+        hint = f"use one of {', '.join(agents)}, or add a table [agents.NAME] to hermes.toml"
+        return wire.Refused(f"there is no agent {request.agent}", hint, code="invalid")
+    if request.agent and (tried_agent(request.session) or agent_of(request.session)):
+        hint = "leave the agent out: the name of such a session says it"
+        return wire.Refused(f"session {request.session} is a trial of one agent", hint, code="invalid")
+    size = len(request.instructions.encode())
+    if size > INSTRUCTIONS_BYTES_MAX:
+        error = f"the instructions are {size} bytes, the limit is {INSTRUCTIONS_BYTES_MAX}"
+        return wire.Refused(error, "put the large part in a file and name the file in them", code="invalid")
+    return None
 
 
 def _key(key: str) -> wire.Refused | None:

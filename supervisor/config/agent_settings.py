@@ -140,8 +140,10 @@ def code_folders(file: Path | None, agent: Agent) -> tuple[str, ...]:
     return tuple(os.path.abspath(beside / Path(folder).expanduser()) for folder in agent.path)
 
 
-def options_of(agent: Agent, file: Path | None, instructions: str, level: Level) -> dict[str, Any]:
-    """Return the keys as workers receive them; the instructions of a session follow those of its agent.
+def options_of(
+    agent: Agent, file: Path | None, instructions: tuple[str, ...], level: Level
+) -> dict[str, Any]:
+    """Return the keys as workers receive them; further instructions follow those of the agent.
 
     `level` is that of the agent's sandbox.
     """
@@ -161,5 +163,5 @@ def options_of(agent: Agent, file: Path | None, instructions: str, level: Level)
         options["home"] = home_folder(file, agent)
     if options.pop("path"):
         options["path"] = code_folders(file, agent)
-    both = [text for text in (agent.instructions, instructions) if text]
-    return options | ({"instructions": "\n\n".join(both)} if both else {})
+    given = [text for text in (agent.instructions, *instructions) if text]
+    return options | ({"instructions": "\n\n".join(given)} if given else {})

@@ -183,16 +183,18 @@ class Settings:
         busy = override.busy or self.turns.busy
         return SessionSettings(override.agent or "default", busy, override.instructions or "")
 
-    def agent(self, name: str, session: str = "") -> AgentSpec | None:
-        """Return the agent as workers receive it for a session; None when hermes.toml has no such agent.
+    def agent(self, name: str, session: str = "", instructions: str = "") -> AgentSpec | None:
+        """Return the agent as workers receive it for a turn; None when hermes.toml has no such agent.
 
-        The instructions of the session follow those of the agent.
+        The instructions of the session follow those of the agent, and `instructions`, those of the turn,
+        follow both.
         """
         found = self.agents.get(name)
         if found is None:
             return None
         level = self.sandbox_of(name).level
-        options = options_of(found, self.file, self.for_session(session).instructions, level)
+        added = self.for_session(session).instructions, instructions
+        options = options_of(found, self.file, added, level)
         if not self._calls_tools(found):
             del options["tools"]
         return AgentSpec(name, options.pop("kind"), options)

@@ -40,6 +40,9 @@ class TextArrived:
     expect_turn: str | None = None
     known: Known | None = None
     retries: str = ""
+    by: str = ""
+    agent: str = ""
+    instructions: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,9 @@ class VoiceArrived:
     busy: BusyMode
     expect_turn: str | None = None
     known: Known | None = None
+    by: str = ""
+    agent: str = ""
+    instructions: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,8 @@ def _again(event: TextArrived | VoiceArrived, known: Known) -> Accepted | Refuse
 def _take(draft: Draft, session: Session, event: TextArrived | VoiceArrived) -> None:
     text = event.text if isinstance(event, TextArrived) else ""
     clip = event.clip if isinstance(event, VoiceArrived) else ""
-    message = Message(event.message, text, event.busy, draft.now, clip, session.seq + 1)
+    wishes = {"by": event.by, "agent": event.agent, "instructions": event.instructions}
+    message = Message(event.message, text, event.busy, draft.now, clip, session.seq + 1, **wishes)
     draft.tell(
         session,
         MessageAccepted,
@@ -63,6 +64,7 @@ def _take(draft: Draft, session: Session, event: TextArrived | VoiceArrived) -> 
         text=text,
         busy=message.busy.value,
         clip=clip,
+        **wishes,
     )
     unreachable = outages.note(draft.state, session.name, draft.now)
     note = admission.note(draft.state) or unreachable or _wait_ahead(session, message)

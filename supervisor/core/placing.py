@@ -6,8 +6,9 @@ which there is such a worker the first in the queue is placed; the others keep t
 session whose worker is busy with the end of a turn, or dying, waits for it: it never has two workers.
 
 A turn answers the first message that waits, and those behind it that belong with it: a message in interrupt
-or steer mode goes with the one before it, collected ones go together. A message that arrives while a turn is
-queued waits, and joins it by the same rule when the turn begins. So a message is never interrupted before its
+or steer mode goes with the one before it, collected ones go together; one that wants another agent opens a
+turn of its own. A message that arrives while a turn is queued waits, and joins it by the same rule when the
+turn begins. So a message is never interrupted before its
 turn has begun, and the order of arrival is kept (docs/decisions/0004).
 
 Invariants: a session has at most one open turn. At most `free_seats` turns are placed, one while the host is
@@ -59,9 +60,9 @@ def _has_words(waiting: deque[Message]) -> bool:
 def _open(draft: Draft, session: Session) -> None:
     first = session.waiting[0]
     line.take(draft.state, session, first)
-    messages = (first, *_together(draft, session, (first,)))
+    agent = first.agent or draft.state.policy.agent_of(session.name)
+    messages = (first, *_together(draft, session, (first,), agent))
     session.turns += 1
-    agent = draft.state.policy.agent_of(session.name)
     turn = Turn(turn_id(session.name, session.turns), session.name, messages, draft.now, agent)
     turn.content_at = max(message.at for message in messages)
     session.turn = turn
@@ -72,7 +73,7 @@ def _open(draft: Draft, session: Session) -> None:
 
 def _join(draft: Draft, session: Session, turn: Turn) -> None:
     """The turn is about to begin: it also answers messages that came since it was opened."""
-    messages = _together(draft, session, turn.messages)
+    messages = _together(draft, session, turn.messages, turn.agent)
     if messages:
         turn.messages += messages
         turn.content_at = max(message.at for message in messages)
@@ -80,14 +81,19 @@ def _join(draft: Draft, session: Session, turn: Turn) -> None:
         draft.tell(session, TurnJoined, turn=turn.id, messages=ids)
 
 
-def _together(draft: Draft, session: Session, answered: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Take the waiting messages that belong with messages whose turn has not begun."""
+def _together(
+    draft: Draft, session: Session, answered: tuple[Message, ...], agent: str
+) -> tuple[Message, ...]:
+    """Take the waiting messages that belong with messages whose turn has not begun.
+
+    One that wants another agent than that of the turn ends the row.
+    """
     last, found = answered[-1], list[Message]()
     room = _TOGETHER_CHARACTERS_MAX - sum(len(message.text) for message in answered)
     while _has_words(session.waiting) and _go_together(last, session.waiting[0]):
         last = session.waiting[0]
         room -= len(last.text)
-        if room < 0:
+        if room < 0 or last.agent not in ("", agent):
             break
         line.take(draft.state, session, last)
         found.append(last)

@@ -31,9 +31,13 @@ class MessageAccepted(Record):
     text: str
     busy: str
     clip: str = ""
+    by: str = ""
+    agent: str = ""
+    instructions: str = ""
 
     def fields(self) -> dict[str, Any]:
-        return {"message": self.message, "kind": self.kind, "busy": self.busy, "text": self.text}
+        told = {"message": self.message, "kind": self.kind, "busy": self.busy, "text": self.text}
+        return told | {name: value for name, value in (("by", self.by), ("agent", self.agent)) if value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

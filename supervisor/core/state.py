@@ -4,6 +4,8 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from supervisor.core.message import BusyMode as BusyMode
+from supervisor.core.message import Message as Message
 from supervisor.core.policy import DEFAULT_AGENT, Policy
 from supervisor.core.reasons import Reason
 from supervisor.core.runtime_state import Runtimes
@@ -11,15 +13,6 @@ from supervisor.core.timers import Due
 from supervisor.core.turn_ids import session_of as session_of
 from supervisor.core.turn_ids import turn_id as turn_id
 from supervisor.core.turn_ids import turn_number as turn_number
-
-
-class BusyMode(StrEnum):
-    """The effect of a message on a running turn."""
-
-    INTERRUPT = "interrupt"
-    QUEUE = "queue"
-    STEER = "steer"
-    COLLECT = "collect"
 
 
 class TurnState(StrEnum):
@@ -77,23 +70,6 @@ class Proof:
 
 # For a turn without a process: there was nothing to kill.
 NOTHING_TO_KILL = Proof(processes=0, all_dead=True, ms=0.0, how="not started")
-
-
-@dataclass(slots=True)
-class Message:
-    """A message that no turn has taken yet."""
-
-    id: str
-    text: str
-    busy: BusyMode
-    at: float
-    clip: str = ""  # the name of the stored clip
-    seq: int = 0  # its number in the session
-
-    @property
-    def is_transcribing(self) -> bool:
-        """A clip without a transcript yet: it keeps its place, and has no effect."""
-        return bool(self.clip) and not self.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,8 @@ def steer(draft: Draft, turn: Turn, message: Message) -> None:
     attempt = turn.attempt
     if message.busy is not BusyMode.STEER:
         return
+    if message.agent not in ("", turn.agent):
+        return  # it opens a turn of its own
     if attempt is None or attempt.verdict is not None or message.id in attempt.offered:
         return
     characters, count = sum(attempt.offered.values()) + len(message.text), len(attempt.offered)

@@ -37,8 +37,10 @@ NEXT_BEGUN = (
 BEGUN = (
     Write(
         "message.taken",
-        """INSERT INTO messages (id, session, key, kind, text, busy, state, turn, seq, at)
-           VALUES (:message, :session, :key, :kind, :text, :busy, 'taken', :turn, :seq, :at)""",
+        """INSERT INTO messages
+               (id, session, key, kind, text, busy, state, turn, seq, at, sent_by, agent, instructions)
+           VALUES (:message, :session, :key, :kind, :text, :busy, 'taken', :turn, :seq, :at,
+               :by, :wanted_agent, :instructions)""",
     ),
     Write(
         "turn.running",
@@ -105,6 +107,9 @@ def parameters(begun: Begun) -> dict[str, Any]:
         "kind": accepted.kind,
         "text": accepted.text,
         "busy": accepted.busy,
+        "by": accepted.by,
+        "wanted_agent": accepted.agent,
+        "instructions": accepted.instructions,
         "turn": opened.turn,
         "number": opened.number,
         "agent": opened.agent,

@@ -35,7 +35,7 @@ HELD_SESSIONS = "SELECT name AS session FROM sessions INDEXED BY sessions_held W
 SESSIONS = """
     SELECT name, seq, turns, held FROM json_each(?) AS named CROSS JOIN sessions ON name = named.value"""
 WAITING = """
-    SELECT session, messages.id, text, busy, at, clip, seq
+    SELECT session, messages.id, text, busy, at, clip, seq, sent_by, agent, instructions
     FROM json_each(?) AS named CROSS JOIN messages INDEXED BY messages_waiting ON session = named.value
     WHERE state IN ('transcribing', 'waiting') ORDER BY session, seq"""
 OPEN_TURNS = """
@@ -43,7 +43,8 @@ OPEN_TURNS = """
     FROM json_each(?) AS named CROSS JOIN turns INDEXED BY turns_open ON session = named.value
     WHERE state IN ('queued', 'running', 'asking')"""
 TAKEN = """
-    SELECT messages.id, messages.text, messages.busy, messages.at, messages.clip, messages.seq
+    SELECT messages.id, messages.text, messages.busy, messages.at, messages.clip, messages.seq,
+        messages.sent_by, messages.agent, messages.instructions
     FROM json_each(?) AS listed CROSS JOIN messages ON messages.id = listed.value ORDER BY listed.key"""
 # Of attempts, given as pairs of turn and number.
 _LISTED = "FROM json_each(?) AS listed CROSS JOIN"
@@ -202,4 +203,7 @@ def _question(row: Row) -> Question:
 
 
 def _message(row: Row) -> Message:
-    return Message(row["id"], row["text"], BusyMode(row["busy"]), row["at"], row["clip"], row["seq"])
+    wishes = {"by": row["sent_by"], "agent": row["agent"], "instructions": row["instructions"]}
+    return Message(
+        row["id"], row["text"], BusyMode(row["busy"]), row["at"], row["clip"], row["seq"], **wishes
+    )

@@ -7,7 +7,7 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from sqlite3 import Row
-from typing import Any
+from typing import Any, NamedTuple
 
 from supervisor.core.events import Known
 from supervisor.core.state import session_of, turn_number
@@ -75,6 +75,16 @@ class Told:
     type: str
     at: float
     fields: dict[str, Any]
+
+
+class AskedOf(NamedTuple):
+    """The request behind a turn: the texts it has to answer, and what its messages want of it."""
+
+    session: str
+    state: str
+    texts: tuple[str, ...]
+    agent: str
+    instructions: str
 
 
 class Reads:
@@ -158,13 +168,19 @@ class Reads:
         """Return how far each named client has acknowledged a session's events."""
         return {row["name"]: int(row["seq"]) for row in self._rows.all(CURSORS, (session,))}
 
-    def asked_of(self, turn: str) -> tuple[str, str, tuple[str, ...]] | None:
-        """Return session and state of a turn, and the texts it has to answer."""
+    def asked_of(self, turn: str) -> AskedOf | None:
         row = self._rows.one(TURN, (session_of(turn), turn_number(turn)))
         if row is None:
             return None
-        texts = tuple(message["text"] for message in self._rows.all(TAKEN, (row["messages"],)))
-        return row["session"], row["state"], texts
+        messages = self._rows.all(TAKEN, (row["messages"],))
+        wanted = [(each["agent"], each["instructions"]) for each in messages]
+        return AskedOf(
+            row["session"],
+            row["state"],
+            tuple(each["text"] for each in messages),
+            next((agent for agent, _ in wanted if agent), ""),
+            next((instructions for _, instructions in reversed(wanted) if instructions), ""),
+        )
 
     def clip_of(self, message: str) -> tuple[str, str, str] | None:
         """Return session and state of a message, and its clip, if it has one."""

@@ -13,6 +13,7 @@ class DurableMessage:
     at: float
     clip: str
     seq: int
+    wishes: tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,8 @@ def session_of(session: Session) -> DurableSession:
 
 
 def _message(message: Message) -> DurableMessage:
-    return DurableMessage(message.id, message.text, message.busy.value, message.at, message.clip, message.seq)
+    known = message.id, message.text, message.busy.value, message.at, message.clip, message.seq
+    return DurableMessage(*known, (message.by, message.agent, message.instructions))
 
 
 def _turn(turn: Turn) -> DurableTurn:

@@ -1,9 +1,6 @@
 """The SQL of every record. A write names in its WHERE the state it was decided on: that is its fence."""
 
-import json
-from dataclasses import dataclass, fields
-from operator import attrgetter
-from typing import Any
+from dataclasses import dataclass
 
 from supervisor.core.records import (
     AttemptLost,
@@ -30,7 +27,6 @@ from supervisor.core.records import (
     TurnOpened,
     TurnSteered,
 )
-from supervisor.core.state import turn_number
 from supervisor.journal import sums
 
 
@@ -112,9 +108,11 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
     MessageAccepted: (
         Write(
             "message.kept",
-            """INSERT INTO messages (id, session, key, kind, text, busy, clip, state, seq, at)
+            """INSERT INTO messages
+                   (id, session, key, kind, text, busy, clip, state, seq, at, sent_by, agent, instructions)
                VALUES (:message, :session, :key, :kind, :text, :busy, :clip,
-                   CASE :clip WHEN '' THEN 'waiting' ELSE 'transcribing' END, :seq, :at)""",
+                   CASE :clip WHEN '' THEN 'waiting' ELSE 'transcribing' END, :seq, :at,
+                   :by, :agent, :instructions)""",
         ),
     ),
     TranscriptReady: (
@@ -370,31 +368,3 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
         *map(Sweep, sums.added("failed")),
     ),
 }
-
-_NAMES = {kind: tuple(field.name for field in fields(kind)) for kind in STATEMENTS}
-_VALUES = {kind: attrgetter(*names) for kind, names in _NAMES.items()}
-
-
-def parameters(record: Record) -> dict[str, Any]:
-    """Return the parameters of a record's statements: its fields, and the parts of compound ones."""
-    kind = type(record)
-    values: dict[str, Any] = dict(zip(_NAMES[kind], _VALUES[kind](record), strict=True))
-    if "turn" in values:
-        values["turn_number"] = turn_number(values["turn"])
-    match record:
-        case AttemptOpened(who=who):
-            values.update(epoch=who.epoch, seat=who.seat, incarnation=who.incarnation)
-        case AttemptStreamed(text=text):
-            values["length"] = len(text)
-        case AttemptLost(reason=reason):
-            values["reason"] = str(reason)
-        case TurnOpened(messages=messages):
-            values["messages_json"] = json.dumps(messages)
-        case AttemptStopped(verdict=verdict):
-            values.update(verdict_state=verdict.state.value, verdict_by=verdict.by)
-            values.update(verdict_error=verdict.error, verdict_hint=verdict.hint)
-        case QuestionAsked(choices=choices) | QuestionAnswered(choices=choices):
-            values["choices_json"] = json.dumps(choices)
-        case TurnInterrupted():
-            values["killed_json"] = json.dumps(record.fields()["killed"])
-    return values

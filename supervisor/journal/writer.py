@@ -10,6 +10,7 @@ from supervisor.core.records import Record
 from supervisor.journal import fused_insert as beginnings
 from supervisor.journal.errors import JournalError, JournalFenced, named
 from supervisor.journal.fused_insert import BEGUN, EVENTS_BEGUN, FIRST_BEGUN, NEXT_BEGUN, Begun, folded
+from supervisor.journal.record_values import parameters
 from supervisor.journal.statements import (
     EVENT,
     FIRST_TOLD,
@@ -19,7 +20,6 @@ from supervisor.journal.statements import (
     Statement,
     Sweep,
     Write,
-    parameters,
 )
 
 # Pages of tables and indexes that a record touches, counted from the statements and rounded up.

@@ -172,7 +172,7 @@ class AssignBuilder:
             attempt=effect.attempt,
             messages=_messages(effect),
             agent=isolation_sessions.spec(settings, effect.session)
-            or settings.agent(effect.agent, effect.session)
+            or settings.agent(effect.agent, effect.session, _instructions(effect))
             or wire.AgentSpec(effect.agent, "builtin"),
             model=models[0],
             fallback=models[1:],
@@ -199,6 +199,11 @@ class AssignBuilder:
         if effect.attempt == 1:
             return ()
         return tuple(map(_answer, self._past.answers(effect.turn, ANSWERS_BYTES_MAX)))
+
+
+def _instructions(effect: AssignTurn) -> str:
+    """Return those of the newest message that has some: they replace earlier ones."""
+    return next((each.instructions for each in reversed(effect.messages) if each.instructions), "")
 
 
 def _models(found: tuple[wire.ModelEndpoint, ...], effect: AssignTurn) -> tuple[wire.ModelEndpoint, ...]:

@@ -27,7 +27,7 @@ from supervisor.core import backoff
 from supervisor.core.effects import Answer
 from supervisor.core.records import Record
 from supervisor.event_queue import EventQueue, GiveAnswer, Happened
-from supervisor.journal import group_commit, journal, statements, writer
+from supervisor.journal import group_commit, journal, record_values, writer
 from supervisor.performer import Performer
 from supervisor.services import service, service_spec
 from supervisor.telemetry.systemd_notify import Notifier
@@ -122,7 +122,7 @@ def watch(doom: Doom) -> None:
 
     def parameters(record: Record) -> dict[str, Any]:
         latest[0] = type(record)
-        return statements.parameters(record)
+        return record_values.parameters(record)
 
     def connect(database: str) -> Any:
         return WatchedConnection(plain_connect(database), doom, lambda: latest[0])

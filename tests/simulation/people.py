@@ -14,6 +14,10 @@ from tests.world import World
 
 SESSIONS = st.sampled_from(["s", "t", "u"])
 BUSY = st.sampled_from([mode.value for mode in BusyMode])
+# Most messages are for the agent of their session.
+WISHES = st.sampled_from(
+    [{}, {}, {"agent": "poet"}, {"agent": "default", "instructions": "be brief", "by": "anna"}]
+)
 # Reminders that were made before are judged by the new values.
 SETTINGS = st.fixed_dictionaries(
     {},
@@ -41,9 +45,9 @@ class People(RuleBasedStateMachine):
 
     world: World
 
-    @rule(session=SESSIONS, text=ANSWERS, busy=BUSY)
-    def says(self, session: str, text: str, busy: str) -> None:
-        message = self.world.says(session, text, busy)
+    @rule(session=SESSIONS, text=ANSWERS, busy=BUSY, wishes=WISHES)
+    def says(self, session: str, text: str, busy: str, wishes: dict[str, str]) -> None:
+        message = self.world.says(session, text, busy, **wishes)
         answer = self.world.steps[-1].decision.answer
         assert isinstance(answer, Accepted | Refused)
         assert isinstance(answer, Accepted) == (message in self.world.witness.accepted)
@@ -77,11 +81,11 @@ class People(RuleBasedStateMachine):
             assert isinstance(decision.answer, Refused)
             assert not any(isinstance(record, MessageAccepted) for record in decision.records)
 
-    @rule(session=SESSIONS, busy=BUSY)
-    def speaks_clip(self, session: str, busy: str) -> None:
+    @rule(session=SESSIONS, busy=BUSY, wishes=WISHES)
+    def speaks_clip(self, session: str, busy: str, wishes: dict[str, str]) -> None:
         """Nothing is done by it yet: whoever runs goes on."""
         busy_before = set(self.world.state.busy)
-        message = self.world.speaks_clip(session, busy)
+        message = self.world.speaks_clip(session, busy, **wishes)
         decision = self.world.steps[-1].decision
         assert isinstance(decision.answer, Accepted) == (message in self.world.witness.accepted)
         assert set(self.world.state.busy) >= busy_before

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ipc.bounds import MESSAGE_BYTES_MAX, NAME_CHARACTERS_MAX
+from ipc.bounds import INSTRUCTIONS_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_CHARACTERS_MAX
 from ipc.cpus import available_cpus, seats_for
 from ipc.messages import (
     Accepted,
@@ -62,6 +62,16 @@ KEY = "the message's key is empty or too long"
         (Submit("s", " \n", "k"), "the message is empty"),
         (Submit("s", "x", ""), KEY),
         (Submit("s", "x", "k", clip="a.wav"), "a message is a text or a clip, not both"),
+        (Submit("s", "x", "k", agent="poet"), "there is no agent poet"),
+        (Submit("try:default:1", "x", "k", agent="default"), "session try:default:1 is a trial of one agent"),
+        (
+            Submit("isolation:default", "x", "k", agent="default"),
+            "session isolation:default is a trial of one agent",
+        ),
+        (
+            Submit("s", "x", "k", instructions="ä" * (INSTRUCTIONS_BYTES_MAX // 2) + "x"),
+            f"the instructions are {INSTRUCTIONS_BYTES_MAX + 1} bytes, the limit is {INSTRUCTIONS_BYTES_MAX}",
+        ),
         (
             Submit("s", "ä" * (MESSAGE_BYTES_MAX // 2) + "x", "k"),
             f"the message is {MESSAGE_BYTES_MAX + 1} bytes, the limit is {MESSAGE_BYTES_MAX}",
