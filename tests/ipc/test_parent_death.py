@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 from ipc import interpreter
-from stt_service.parent_death import die_with
+from ipc.parent_death import die_with
 from tests.services.watching import has_ended
 from tests.waiting import until
 
@@ -49,7 +49,7 @@ def test_a_child_ends_with_its_parent() -> None:
 
 
 def test_a_child_whose_parent_has_ended_already_does_not_begin() -> None:
-    line = [sys.executable, "-c", "from stt_service.parent_death import die_with; die_with(1)"]
+    line = [sys.executable, "-c", "from ipc.parent_death import die_with; die_with(1)"]
     done = subprocess.run(line, cwd=interpreter.PACKAGES, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == "the parent ended before this process began\n"
