@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -147,7 +147,7 @@ def options_of(
 
     `level` is that of the agent's sandbox.
     """
-    options = {option: value for option, value in asdict(agent).items() if value is not None}
+    options = {option: value for option, value in vars(agent).items() if value is not None}
     # For the cell and the runtime only; endpoints, servers and values of secrets travel beside it.
     for option in ("sandbox", "python", "model", "fallback", "mcp"):
         options.pop(option, None)
