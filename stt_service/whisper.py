@@ -114,10 +114,16 @@ class FasterWhisper:
         self._load_lock = threading.Lock()
 
     def warm_up(self) -> None:
-        """Runs the whole path once, so that the first clip does not wait for pages to be read from disk."""
+        """Runs the whole path once, so that the first clip does not wait for pages to be read from disk.
+
+        A second of sound in a window of a second: a longer window computes more and reads no other page.
+        """
         hiss = np.random.default_rng(0).normal(0, 0.01, RATE).astype(np.float32)
         find_voice(hiss, WINDOW_SECONDS_MAX)
-        self.transcribe_fast(hiss, TranscribeOptions("en"))
+        encoded = self._encode(hiss, window_seconds=1.0)
+        tokenizer = self._tokenizer(encoded, "en")
+        prompt = [*tokenizer.sot_sequence, tokenizer.no_timestamps]
+        self._generate(encoded, tokenizer, prompt, tokens_max=1, beam=1)
 
     def language_fault(self, language: str | None) -> tuple[str, str] | None:
         """Returns why this language is not possible, and a hint."""

@@ -5,11 +5,9 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from hermesctl.clip_upload import store
@@ -18,7 +16,8 @@ from tests.acceptance.sight import named, shell, sleeper
 from tests.checker import check_history
 from tests.fake_model import FakeModel
 from tests.service import Listener, Service, settings_for
-from tests.stt_service.sounds import SAID, clip, file_of, samples_of, silence
+from tests.stt_service.long_clips import two_windows
+from tests.stt_service.sounds import SAID, clip, file_of, silence
 from tests.stt_service.wording import errors
 from tests.waiting import until
 from tests.weights import pulled
@@ -86,13 +85,6 @@ def at_work(service: Service, session: str) -> tuple[Listener, str]:
     service.say(session, shell(sleeper(mark)))
     until(lambda: named(mark))
     return service.listen(session), mark
-
-
-@cache
-def long_clip() -> bytes:
-    """Longer than what is understood in one go, so that its progress is told."""
-    parts = [part for name in SAID for part in (samples_of(name), silence(0.7))]
-    return file_of(np.concatenate(parts), "ogg")
 
 
 def asked(model: FakeModel) -> list[str]:
@@ -219,7 +211,7 @@ def test_the_same_key_twice_is_one_clip(service: Service) -> None:
 
 def test_a_dropped_clip_is_not_transcribed_to_its_end(service: Service) -> None:
     listener = service.listen("drop")
-    long = speak(service, "drop", long_clip())
+    long = speak(service, "drop", two_windows().content)
     listener.until(lambda: listener.notes, START_SECONDS)
     assert "heard" in listener.notes[0]
     # By a connection that is there: a process that only starts may come after the clip's end.
@@ -233,7 +225,7 @@ def test_a_dropped_clip_is_not_transcribed_to_its_end(service: Service) -> None:
 def test_killed_in_the_middle_of_a_clip_it_is_tried_once_more(service: Service) -> None:
     listener = service.listen("kill")
     before = stt(service)
-    long = speak(service, "kill", long_clip())
+    long = speak(service, "kill", two_windows().content)
     listener.until(lambda: listener.notes, START_SECONDS)
     os.kill(before["pid"], signal.SIGKILL)
     short = speak(service, "kill", clip("young_man"))
@@ -251,7 +243,7 @@ def test_c4_a_deadline_ends_the_stuck_process_and_the_next_clip_is_heard(
         until(lambda: stt(service)["state"] == "ready", START_SECONDS)
         listener, mark = at_work(service, "c4")
         before = stt(service)
-        stuck = speak(service, "c4", long_clip())
+        stuck = speak(service, "c4", two_windows().content)
         # At once: the service itself keeps the deadline as long as it can.
         os.kill(before["pid"], signal.SIGSTOP)
         failed = outcome(listener, stuck)
@@ -267,7 +259,7 @@ def test_c4_a_deadline_ends_the_stuck_process_and_the_next_clip_is_heard(
 
 def test_a_killed_supervisor_takes_its_clips_up_again(service: Service) -> None:
     listener = service.listen("again")
-    spoken = speak(service, "again", long_clip())
+    spoken = speak(service, "again", two_windows().content)
     listener.until(lambda: listener.notes, START_SECONDS)
     service.kill()
     service.start()

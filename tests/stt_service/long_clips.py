@@ -4,6 +4,7 @@ All are put together by code from the recorded clips of the tests.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +39,12 @@ def counted(times: int, pause_seconds: float = 0.0) -> LongClip:
 def after_music(name: str, seconds: float) -> LongClip:
     samples = np.concatenate([(music(seconds) * 0.7).astype(np.int16), silence(0.3), samples_of(name)])
     return LongClip(file_of(samples, "ogg"), SAID[name])
+
+
+@cache
+def two_windows() -> LongClip:
+    """Two speakers, forty seconds: more than the model hears at once, so it takes the long lane."""
+    return _joined(list(SAID), 0.7)
 
 
 # By name, made when they are needed.

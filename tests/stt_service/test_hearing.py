@@ -2,16 +2,15 @@
 
 import asyncio
 from collections.abc import Coroutine
-from functools import cache
 from typing import Any
 
-import numpy as np
 import pytest
 
 from ipc.stt_messages import NotTranscribed, Transcribed, TranscriptProgress
 from tests.stt_service.conftest import Listen
 from tests.stt_service.hearer import Hearer, hearing
-from tests.stt_service.sounds import KINDS, SAID, clip, file_of, samples_of, silence
+from tests.stt_service.long_clips import two_windows
+from tests.stt_service.sounds import KINDS, SAID, clip, file_of, samples_of
 from tests.stt_service.wording import errors, words
 
 # The model's published rate on read speech is about half of this.
@@ -20,14 +19,6 @@ _ERROR_RATE_MAX = 0.12
 
 def run(story: Coroutine[Any, Any, None]) -> None:
     asyncio.run(story)
-
-
-@cache
-def minute() -> bytes:
-    """About a minute of speech by two speakers, as one file."""
-    pause = silence(0.7)
-    parts = [part for _ in range(2) for name in SAID for part in (samples_of(name), pause)]
-    return file_of(np.concatenate(parts), "ogg")
 
 
 async def heard(hearer: Hearer, content: Any, **wish: Any) -> Transcribed:
@@ -69,7 +60,7 @@ def test_every_container_people_send_gives_the_words(listen: Listen) -> None:
 
 def test_a_long_clip_tells_its_progress_and_a_command_overtakes_it(listen: Listen) -> None:
     async def story(hearer: Hearer) -> None:
-        long = hearer.send(minute())
+        long = hearer.send(two_windows().content)
         await hearer.watched.until(lambda: bool(hearer.progress(long)))
         short = hearer.send(clip("young_man"))
         assert isinstance(await hearer.answer(short), Transcribed)
@@ -82,7 +73,7 @@ def test_a_long_clip_tells_its_progress_and_a_command_overtakes_it(listen: Liste
         assert [one.seconds_done for one in steps] == sorted(one.seconds_done for one in steps)
         assert len(steps) >= 4
         assert all(answer.text.startswith(one.text) for one in steps)
-        said = " ".join(2 * list(SAID.values()))
+        said = two_windows().said
         assert errors(said, answer.text) <= _ERROR_RATE_MAX * 1.5 * len(words(said))
 
     listen(story)
@@ -90,15 +81,15 @@ def test_a_long_clip_tells_its_progress_and_a_command_overtakes_it(listen: Liste
 
 def test_a_forgotten_clip_is_not_answered_and_leaves_its_lane(listen: Listen) -> None:
     async def story(hearer: Hearer) -> None:
-        long = hearer.send(minute())
+        long = hearer.send(two_windows().content)
         await hearer.watched.until(lambda: bool(hearer.progress(long)))
         # Sent when the lane is taken: of two that are decoded at once either may be the first in it.
-        waits = hearer.send(minute())
+        waits = hearer.send(two_windows().content)
         hearer.forget(waits)
         hearer.forget(long)
         hearer.forget("m_unknown")
         # Long as well, so it needs the lane that the forgotten one had.
-        last = await heard(hearer, minute())
+        last = await heard(hearer, two_windows().content)
         answered = {one.message for one in hearer.said() if not isinstance(one, TranscriptProgress)}
         assert answered & {long, waits, last.message} == {last.message}
         assert hearer.progress(waits) == []
@@ -109,7 +100,7 @@ def test_a_forgotten_clip_is_not_answered_and_leaves_its_lane(listen: Listen) ->
 
 def test_a_deadline_ends_the_clip_by_name_and_the_next_one_is_heard(listen: Listen) -> None:
     async def story(hearer: Hearer) -> None:
-        late = await hearer.hear(minute(), deadline_seconds=0.2)
+        late = await hearer.hear(two_windows().content, deadline_seconds=0.2)
         assert isinstance(late, NotTranscribed)
         assert late.reason == "transcribing took longer than 0.2 s"
         await heard(hearer, clip("young_man"))

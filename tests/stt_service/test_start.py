@@ -17,8 +17,8 @@ from ipc.stt_messages import NotTranscribed, Transcribed
 from stt_service.weight_check import KNOWN
 from tests.services.watching import running
 from tests.stt_service.hearer import hearing, spec
+from tests.stt_service.long_clips import two_windows
 from tests.stt_service.sounds import clip
-from tests.stt_service.test_hearing import minute
 from tests.weights import pulled
 
 
@@ -87,7 +87,7 @@ def test_a_language_that_the_weights_do_not_know_is_a_failure_that_names_it() ->
 def test_a_service_lost_in_the_middle_of_a_clip_hears_the_next_one(number: signal.Signals) -> None:
     async def story() -> None:
         async with hearing() as hearer:
-            long = hearer.send(minute())
+            long = hearer.send(two_windows().content)
             await hearer.watched.until(lambda: len(hearer.progress(long)) >= 2)
             os.kill(hearer.watched.row()["pid"], number)
             await hearer.watched.seen("ready", times=2)
@@ -121,7 +121,7 @@ def test_a_service_out_of_memory_in_the_middle_of_a_clip_hears_the_next_one() ->
             await hearer.hear(clip("young_man"))
             pid = hearer.watched.row()["pid"]
             _, most = resource.prlimit(pid, resource.RLIMIT_DATA)
-            hungry = hearer.send(minute())
+            hungry = hearer.send(two_windows().content)
             await hearer.watched.until(lambda: bool(hearer.progress(hungry)))
             resource.prlimit(pid, resource.RLIMIT_DATA, (1024**2, most))
             await hearer.watched.until(
