@@ -75,11 +75,6 @@ def kill_all_above(worker: int) -> None:
     kill(guard, zygote, keeper)
 
 
-def recorded(stage: Stage) -> set[int]:
-    """Processes that the next supervisor would have to end."""
-    return {int(line.split()[0]) for line in stage.places.processes.read_text().splitlines()[1:]}
-
-
 @pytest.mark.parametrize("kind", _WEAKER)
 def test_h11_what_is_left_when_all_that_hold_it_were_killed_is_adopted_and_ended(
     tmp_path: Path, kind: str
@@ -87,15 +82,11 @@ def test_h11_what_is_left_when_all_that_hold_it_were_killed_is_adopted_and_ended
     async def act() -> None:
         async with Stage(tmp_path, kind, adopts=True) as stage:
             started = await stage.start(script(_DAEMON))
-            before, known = stage.strangers(), recorded(stage)
-            assert len(before) > 2
+            assert len(stage.strangers()) > 2
             kill_all_above(started.pid)
             died = await stage.next(WorkerDied)
             assert died.proof.all_dead
             assert stage.strangers() == set()
-            # Of a cgroup the kernel ends all at once. Others the next supervisor would have to end, if this
-            # one were killed meanwhile.
-            assert kind == "cgroup" or (recorded(stage) - known) & before
 
     play(act())
 
