@@ -36,6 +36,7 @@ class ModelEndpoint(Part, frozen=True):
     id: str = ""  # under which the supervisor knows its outages
     price_in: float = 0.0  # of a million tokens
     price_out: float = 0.0
+    context_tokens: int = 0  # 0: unknown
 
     def __repr__(self) -> str:
         """Leaves the key out: a repr ends up in logs."""

@@ -28,7 +28,7 @@ class Options(msgspec.Struct, frozen=True):
     api_key: str
     model_bytes: int
     # Of one conversation; every slot has as much.
-    context_tokens: int = 4096
+    context_tokens: int
     # The template in the weights, which describes tools, instead of the plain one.
     own_template: bool = False
 

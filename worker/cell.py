@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from ipc.service_messages import Boundary, CellSpec
-from worker import cell_cgroup, mounts, syscalls
+from worker import cell_cgroup, mounts, output_files, syscalls
 from worker.cell_etc import GIT_OF_AGENTS
-from worker.cell_view import Agent, View, enter, programs
+from worker.cell_view import WORKSPACE, Agent, View, enter, programs
 
 _WATCHED = frozenset({signal.SIGCHLD, signal.SIGTERM})
 # A sweep waits this long for a death, then scans again: a list of children may miss some while others die.
@@ -118,6 +118,7 @@ def become_worker(setup: CellSetup) -> None:
     ssl.RAND_add(os.urandom(_SEED_BYTES), _SEED_BYTES)
     if setup.view is not None:
         os.environ["HOME"] = setup.view.home
+        output_files.keep_in(WORKSPACE)
         os.environ.pop("TMPDIR", None)
         if os.path.exists(GIT_OF_AGENTS):
             os.environ["GIT_CONFIG_SYSTEM"] = GIT_OF_AGENTS

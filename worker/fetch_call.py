@@ -24,7 +24,6 @@ from urllib.parse import urlsplit
 _SECONDS_MAX = 20.0
 _REDIRECTS_MAX = 5
 _BODY_BYTES_MAX = 2 * 1024 * 1024
-_SHOWN_CHARACTERS_MAX = 40_000
 # Some servers answer browsers only, and with some name they answer a polite program.
 _NAME = "Mozilla/5.0 (compatible; hermes-fetch)"
 _TEXT_TYPES = re.compile(r"text/|[^;]*[/+](?:json|xml|yaml|javascript)\b")
@@ -68,8 +67,7 @@ def _shown(answer: Any, status: int) -> str:
     text = body[:_BODY_BYTES_MAX].decode(answer.headers.get_content_charset("utf-8"), errors="replace")
     if "html" in kind:
         text = _without_markup(text)
-    is_cut = len(body) > _BODY_BYTES_MAX or len(text) > _SHOWN_CHARACTERS_MAX
-    return f"{head}\n{text[:_SHOWN_CHARACTERS_MAX]}" + ("\n[… the rest was left out]" if is_cut else "")
+    return f"{head}\n{text}" + ("\n[… the rest was left out]" if len(body) > _BODY_BYTES_MAX else "")
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):

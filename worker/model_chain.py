@@ -29,6 +29,11 @@ class ModelChain:
         self._attempt = attempt
         self._left = [attempt.assign.model, *attempt.assign.fallback]
 
+    @property
+    def context_tokens(self) -> int:
+        """The context of the model that is asked next; 0 when it is unknown."""
+        return self._left[0].context_tokens
+
     async def answer(
         self, messages: Sequence[ChatMessage], tools: Sequence[ChatMessage], on_text: OnText
     ) -> Reply:

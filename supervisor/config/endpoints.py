@@ -42,7 +42,13 @@ def endpoint_id(settings: Settings, name: str) -> str:
 def _endpoint(settings: Settings, table: str, model: Model, known_as: str) -> ModelEndpoint:
     api_key = _api_key(settings, table, model)
     return ModelEndpoint(
-        model.base_url, model.name, api_key, id=known_as, price_in=model.price_in, price_out=model.price_out
+        model.base_url,
+        model.name,
+        api_key,
+        id=known_as,
+        price_in=model.price_in,
+        price_out=model.price_out,
+        context_tokens=model.context_tokens or 0,
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from supervisor.config.agent_settings import Agent
-from supervisor.config.fields import AFTER_RESTART, PRICE, TEXT, URL, VARIABLE, key, maybe, one_of
+from supervisor.config.fields import AFTER_RESTART, PRICE, TEXT, URL, VARIABLE, key, maybe, one_of, whole
 from supervisor.config.toml_file import SettingsFile
 
 # In `model` and `fallback` of an agent: the model of [model], or the embedded one without that table.
@@ -26,6 +26,7 @@ class Model:
     api_key_file: str | None = key("api_key_file", maybe(TEXT))
     price_in: float = key("price_in", PRICE, 0)
     price_out: float = key("price_out", PRICE, 0)
+    context_tokens: int | None = key("context_tokens", maybe(whole(1_000, 100_000_000)))
 
 
 @dataclass(frozen=True)

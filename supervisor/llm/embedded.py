@@ -17,6 +17,8 @@ WEIGHTS = {
     "qwen2.5-coder-1.5b": ("qwen2.5-coder-1.5b-instruct-q4_k_m.gguf", 1_117_320_768),
 }
 
+# Of one conversation.
+CONTEXT_TOKENS = 4096
 # Loading takes a second from memory; a cold, slow disk may need a minute for a hundred megabytes.
 _START_DEADLINE_SECONDS = 120.0
 
@@ -44,6 +46,7 @@ def embedded_model(models: Path, api_key: str = "", name: str = MODEL_NAME) -> E
         "alias": name,
         "api_key": api_key,
         "own_template": name != MODEL_NAME,
+        "context_tokens": CONTEXT_TOKENS,
     }
     packages = Needed(
         "the embedded model is not installed",

@@ -8,7 +8,7 @@ from ipc.messages import ModelEndpoint
 from supervisor.config.model_settings import DEFAULT_MODEL, EMBEDDED
 from supervisor.core import events
 from supervisor.core.state import ModelState
-from supervisor.llm.embedded import MODEL_NAME, EmbeddedModel, embedded_model
+from supervisor.llm.embedded import CONTEXT_TOKENS, MODEL_NAME, EmbeddedModel, embedded_model
 from supervisor.services.service import ServiceChanged
 from supervisor.services.service_spec import ServiceSpec
 
@@ -80,7 +80,13 @@ class ModelSource:
         if embedded is None:
             return
         if changed.state == "ready":
-            self.endpoint = ModelEndpoint(changed.address, embedded.name, embedded.api_key, id=EMBEDDED)
+            self.endpoint = ModelEndpoint(
+                changed.address,
+                embedded.name,
+                embedded.api_key,
+                id=EMBEDDED,
+                context_tokens=CONTEXT_TOKENS,
+            )
             self._change(events.ModelChanged(ModelState.READY))
             print("the embedded model is ready", file=sys.stderr, flush=True)
         elif changed.state in ("failed", "waiting"):

@@ -33,6 +33,19 @@ def test_a_file_that_one_tool_writes_is_there_for_the_others(service: Service, m
     assert ran.endswith("tea\nhoney\n")
 
 
+def test_the_rest_of_a_long_output_is_read_from_its_file(service: Service, model: FakeModel) -> None:
+    ran, shown = results(
+        service,
+        model,
+        "long",
+        ("shell", {"command": "seq 20000"}),
+        ("read", {"path": "/workspace/.hermes-outputs/1.txt", "first_line": 10_000, "lines": 2}),
+    )
+    assert "[cut: all of it is in /workspace/.hermes-outputs/1.txt; read it there]\n1\n2\n" in ran
+    assert "\n10000\n" not in ran
+    assert shown == "[lines 10000 to 10001 of 20000]\n10000\n10001\n"
+
+
 def test_h3_a_path_outside_the_cell_is_not_there_for_file_tools(service: Service, model: FakeModel) -> None:
     """The settings and the journal of the service are hidden from an agent, whichever tool it uses."""
     read, _, memory = results(

@@ -44,7 +44,8 @@ def test_the_embedded_model_is_used_while_it_is_ready(capsys: pytest.CaptureFixt
     assert source.spec.options["api_key"] == "the key"
     source.service_changed(changed("starting"))
     source.service_changed(changed("ready", address="http://127.0.0.1:1/v1"))
-    assert source.endpoint == ModelEndpoint("http://127.0.0.1:1/v1", MODEL_NAME, "the key", id="embedded")
+    known = ModelEndpoint("http://127.0.0.1:1/v1", MODEL_NAME, "the key", id="embedded", context_tokens=4096)
+    assert source.endpoint == known
     assert source.name == MODEL_NAME
     assert capsys.readouterr().err == "the embedded model is ready\n"
     assert told == [ModelChanged(ModelState.WAITING), ModelChanged(ModelState.READY)]

@@ -4,13 +4,14 @@ import json
 import os
 import signal
 import sys
+import tempfile
 from pathlib import Path
 
 import uvloop
 
 from ipc.messages import AgentSpec, Setup, ToolServer
 from tests.waiting import soon
-from worker import descendants, residents
+from worker import descendants, output_files, residents
 from worker.errors import InputNeeded
 from worker.mcp_servers import mcp_server
 from worker.mcp_servers.server_tools import ServerTools
@@ -43,8 +44,13 @@ async def calls() -> object:
     found = {name: tool.repeat for name, tool in tools.items()}
     told = [await tools["s__add"].run({"a": 1, "b": 2}, print), await tools["s__add"].run({"a": "x"}, print)]
     told.append(await tools["s__secret"].run({}, print))
-    huge = await tools["s__huge"].run({}, print)
-    return found, [(each.text, each.ok) for each in told], len(huge.text)
+    with tempfile.TemporaryDirectory() as folder:
+        output_files.keep_in(folder)
+        huge = await tools["s__huge"].run({}, print)
+        whole = f"{folder}/{output_files.FOLDER}/1.txt"
+        named = f"[cut: all of it is in {whole}; read it there]\n"
+        kept = huge.text.startswith(named), os.stat(whole).st_size, len(huge.text) - len(named)
+    return found, [(each.text, each.ok) for each in told], kept
 
 
 async def deaths() -> object:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ipc.bounds import TEXT_CHARACTERS_MAX
 from ipc.codec import Decoder
@@ -239,6 +240,7 @@ def converse(
     tool_of: Callable[[Desk], Lamp],
     meanwhile: Callable[[Desk, Attempt], None] = lambda desk, attempt: None,
     history: tuple[PastTurn, ...] = (),
+    context_tokens: int = 0,
 ) -> tuple[Desk, Lamp]:
     """A whole turn of the built-in agent with one tool."""
 
@@ -246,7 +248,9 @@ def converse(
         desk, model = Desk(), Model()
         lamp = tool_of(desk)
         agent = Builtin(AgentSpec("default", "builtin", {"tools": ["lamp"]}), model, {"lamp": lambda: lamp})
-        attempt = Attempt(assign(fake.base_url, "light, please", history=history), desk.outbox)
+        work = assign(fake.base_url, "light, please", history=history)
+        model_of_it = replace(work.model, context_tokens=context_tokens)
+        attempt = Attempt(replace(work, model=model_of_it), desk.outbox)
         meanwhile(desk, attempt)
         await attempt.run(agent.answer)
         await model.close()

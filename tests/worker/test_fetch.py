@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -86,10 +87,16 @@ def test_a_page_comes_back_as_its_words(server: _Server) -> None:
     assert "no text" in fetch(at(server, "/picture")).text
 
 
-def test_a_long_page_is_cut(server: _Server) -> None:
+def test_a_long_page_is_cut_and_a_file_has_it_whole(server: _Server, outputs: Path) -> None:
     found = fetch(at(server, "/long")).text
-    assert found.endswith("\n[… the rest was left out]")
-    assert found.count("x") <= 40_010
+    file = outputs / "1.txt"
+    assert found.startswith(
+        f"[cut: all of it is in {file}; read it there]\n[{at(server, '/long')}: status 200"
+    )
+    assert len(found) < 41_000
+    whole = file.read_text()
+    assert whole.endswith("\n[… the rest was left out]")  # of 2 MiB
+    assert whole.count("x") > 1_000_000
 
 
 def test_an_error_of_the_server_is_an_error_of_the_call(server: _Server) -> None:

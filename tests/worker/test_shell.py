@@ -127,9 +127,11 @@ def test_standard_input_is_empty() -> None:
     assert run("cat; echo end") == "[exit status 0]\nend\n"
 
 
-def test_a_long_output_keeps_its_ends_and_says_what_is_missing() -> None:
+def test_a_long_output_keeps_its_ends_and_a_file_has_it_whole(outputs: Path) -> None:
     text = run(f"seq {LINES}")
-    assert text.startswith("[exit status 0]\n1\n2\n")
+    file = outputs / "1.txt"
+    assert text.startswith(f"[exit status 0]\n[cut: all of it is in {file}; read it there]\n1\n2\n")
+    assert file.read_text() == "".join(f"{n}\n" for n in range(1, LINES + 1))
     assert text.endswith(f"{LINES - 1}\n{LINES}\n")
     left_out = sum(len(f"{n}\n") for n in range(1, LINES + 1)) - 40_000
     assert f"[… {left_out} bytes left out …]" in text
@@ -235,7 +237,7 @@ def test_background_commands_are_bounded_and_the_ended_make_room() -> None:
     shell(act)
 
 
-def test_a_background_flood_stays_small() -> None:
+def test_a_background_flood_stays_small(outputs: Path) -> None:
     async def act(tool: Watched) -> str:
         await said(tool, {"action": "start", "command": "head -c 5000000 /dev/zero | tr '\\0' x"})
         return await said(tool, {"action": "read", "id": "b1", "timeout_seconds": 20})
@@ -243,6 +245,7 @@ def test_a_background_flood_stays_small() -> None:
     text = shell(act)[0]
     assert len(text) < 41_000
     assert "[… 4960000 bytes left out …]" in text
+    assert (outputs / "1.txt").stat().st_size == 5_000_000
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,12 @@
 import base64
 import itertools
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from ipc.messages import Failed, Finished, Noted, PastAttempt, PastTurn, ToolTrace
 from tests.fake_model import FakeModel, Record
@@ -65,7 +68,9 @@ def test_a_short_history_is_cut_by_its_own_size(fake: FakeModel) -> None:
     assert all(after < before for before, after in itertools.pairwise(sizes))
 
 
-def test_between_tool_calls_older_results_are_shortened_and_the_newest_is_whole(fake: FakeModel) -> None:
+def test_between_tool_calls_older_results_become_a_line_and_the_newest_is_whole(
+    fake: FakeModel, outputs: Path
+) -> None:
     fake.set_mode("tools", calls=[[LIGHT], [DARK]] * 2, context=30_000, text="All lit.")
     desk, _ = converse(fake, lambda desk: Lamp(desk, "<" + "z" * 9_000 + ">"), history=TURNS[:1])
     end = desk.last()
@@ -76,17 +81,98 @@ def test_between_tool_calls_older_results_are_shortened_and_the_newest_is_whole(
     check(last.messages)
     assert len(results(last)) == 4
     assert len(results(last)[-1]) == 9_002
-    assert "characters left out" in results(last)[0]
-    assert results(last)[0][0] + results(last)[0][-1] == "<>"
+    file = outputs / "1.txt"
+    note = f"[left out for lack of room: 9002 characters] [cut: all of it is in {file}; read it there]"
+    assert results(last)[0] == note
+    assert file.read_text() == "<" + "z" * 9_000 + ">"
 
 
-def test_the_newest_result_is_halved_when_nothing_else_is_left(fake: FakeModel) -> None:
+def test_the_newest_result_is_halved_when_nothing_else_is_left(fake: FakeModel, outputs: Path) -> None:
     fake.set_mode("tools", calls=[[LIGHT, LIGHT]], context=6_000)
     desk, _ = converse(fake, lambda desk: Lamp(desk, "z" * 60_000))
     assert isinstance(desk.last(), Finished)
     last = fake.requests()[-1]
     check(last.messages)
     assert [1_000 < len(result) < 3_000 for result in results(last)] == [True, True]
+    # One file a result, however often it is cut.
+    assert sorted(each.name for each in outputs.iterdir()) == ["1.txt", "2.txt"]
+    assert f"all of it is in {outputs}/2.txt" in results(last)[1]
+
+
+@pytest.mark.parametrize("kind", ["openai", "stream"])
+def test_outputs_of_half_a_window_each_are_never_refused(fake: FakeModel, outputs: Path, kind: str) -> None:
+    """One call a round, then several at once: 10,000 tokens are 40,000 characters here."""
+    rounds = [[LIGHT], [DARK], [LIGHT, DARK], [DARK], [LIGHT, DARK, LIGHT], [DARK]]
+    fake.set_mode("tools", calls=rounds, context=40_000, overflow=kind, text="All lit.")
+    tool_of = lambda desk: Lamp(desk, "<" + "z" * 20_000 + ">")  # noqa: E731
+    desk, _ = converse(fake, tool_of, history=TURNS, context_tokens=10_000)
+    end = desk.last()
+    assert isinstance(end, Finished)
+    assert end.text == "All lit."
+    requests = fake.requests()
+    assert len(requests) == len(rounds) + 1
+    for request in requests:
+        check(request.messages)
+    assert len(notes(desk)) == 1
+    *older, newest = results(requests[-1])
+    assert len(newest) == 20_002
+    assert len(older) == 8
+    for line in older:
+        path = line.partition("all of it is in ")[2].removesuffix("; read it there]")
+        assert len(Path(path).read_text()) == 20_002
+
+
+def test_a_refusal_holds_for_the_rest_of_the_attempt(fake: FakeModel) -> None:
+    """A context that the settings overstate costs one refusal, not one a round."""
+    rounds = [[LIGHT], [DARK]] * 6
+    fake.set_mode("tools", calls=rounds, context=30_000, text="All lit.")
+    desk, _ = converse(fake, lambda desk: Lamp(desk, "z" * 6_000), context_tokens=1_000_000)
+    assert isinstance(desk.last(), Finished)
+    assert len(fake.requests()) == len(rounds) + 2
+
+
+def test_the_servers_count_corrects_the_estimate() -> None:
+    """Text of many tokens, such as digits: the server counts twice what four bytes a token make."""
+    window = Window(assign("http://127.0.0.1:1/v1", "go"), "system", 200_000)
+    for number in range(8):
+        call = {"id": f"c{number}", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        window.add({"role": "assistant", "content": None, "tool_calls": [call]})
+        window.add({"role": "tool", "tool_call_id": f"c{number}", "content": "7" * 4_000})
+    sent = len(json.dumps(window.messages))
+    window.fit(sent // 3 + 10)  # three quarters of it are as many as it has
+    assert len(json.dumps(window.messages)) == sent
+    window.counted(sent // 2)
+    window.fit(sent // 3 + 10)
+    assert len(json.dumps(window.messages)) < 0.6 * sent
+    check(window.messages, "go")
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 12_000), min_size=1, max_size=4), min_size=1, max_size=8),
+    st.integers(2_000, 20_000),
+    st.sampled_from(["z", "ü", "語", '"']),
+)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_tools_give_back_the_request_is_valid_and_fits(
+    rounds: list[list[int]], context_tokens: int, letter: str
+) -> None:
+    window = Window(assign("http://127.0.0.1:1/v1", "go", history=TURNS[:3]), "system", 200_000)
+    for number, lengths in enumerate(rounds):
+        ids = [f"c{number}_{place}" for place in range(len(lengths))]
+        function = {"name": "read", "arguments": "{}"}
+        calls = [{"id": each, "type": "function", "function": function} for each in ids]
+        window.add({"role": "assistant", "content": None, "tool_calls": calls})
+        for each, length in zip(ids, lengths, strict=True):
+            window.add({"role": "tool", "tool_call_id": each, "content": letter * length})
+        window.fit(context_tokens)
+        check(window.messages, "go")
+        assert len([message for message in window.messages if message["role"] == "tool"]) == sum(
+            map(len, rounds[: number + 1])
+        )
+    # What stays of every call: 200 characters at most, a line and two ids. Beyond that it fits.
+    least = 1_000 * (1 + sum(map(len, rounds)))
+    sent = len(json.dumps(window.messages, ensure_ascii=False).encode())
+    assert sent <= max(4 * context_tokens, least)
 
 
 def test_a_question_too_long_for_the_model_fails_at_once(fake: FakeModel) -> None:

@@ -36,6 +36,8 @@ _SYSTEM = "You are a helpful assistant."
 # Some 50,000 tokens: half of the context of common models, the other half is for this turn's tools and
 # answer.
 _HISTORY_CHARACTERS_MAX = 200_000
+# The context of a model whose settings do not say it.
+_CONTEXT_TOKENS = 128_000
 # Rounds of tool calls in one attempt; a model that needs more is looping.
 _ROUNDS_MAX = 50
 # More commands than this at once slow each other down on most hosts; the others begin as these end.
@@ -121,7 +123,8 @@ class Builtin:
                 tool.close()
 
     async def _converse(self, attempt: Attempt) -> str:
-        window = Window(attempt.assign, self._system, self._characters_max)
+        self._schemas = [_schema(tool) for tool in self._tools.values()]
+        window = Window(attempt.assign, self._system, self._characters_max, self._schemas)
         models = ModelChain(self._model, attempt)
         await self._make_approved_calls(attempt, window)
         await self._call_again(attempt, window)
@@ -150,22 +153,24 @@ class Builtin:
                 await attempt.stream("\n\n")
             await attempt.stream(text)
 
-        schemas = [_schema(tool) for tool in self._tools.values()]
+        was_cut = window.is_cut
+        window.fit(models.context_tokens or _CONTEXT_TOKENS)
         while True:
+            if window.is_cut and not was_cut:
+                attempt.note("the conversation is too long for the model; its oldest parts are left out")
+                was_cut = True
             held = HeldText()
             try:
-                reply = await models.answer(window.messages, schemas, on_text)
+                reply = await models.answer(window.messages, self._schemas, on_text)
             except ContextOverflow as error:
                 if attempt.offset > offset_before:
                     # Streamed text must not be repeated: another attempt continues where it stopped.
                     error.again = True
                     raise
-                is_first = not window.is_cut
                 if not window.cut():
                     raise
-                if is_first:
-                    attempt.note("the conversation is too long for the model; its oldest parts are left out")
             else:
+                window.counted(reply.usage.input_tokens)
                 rest = held.release()
                 if calls := written_calls(rest, self._tools):
                     return replace(reply, text="", calls=reply.calls or calls)

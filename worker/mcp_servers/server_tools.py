@@ -8,6 +8,7 @@ import asyncio
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from mcp.shared.exceptions import MCPError
@@ -17,6 +18,7 @@ from ipc.messages import Setup, ToolClass, ToolServer
 from worker.mcp_servers.elicitation import Unanswerable
 from worker.mcp_servers.mcp_server import McpServer, ServerFault
 from worker.tools import Note, Report
+from worker.tools.excerpt import cut
 
 # As model servers require it.
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -45,7 +47,8 @@ class ServerTool:
         answers, self.answers = self.answers, ()
         calling = asyncio.create_task(self._server.call(self._tool, arguments, key, answers))
         try:
-            return await self._watched(calling, note)
+            report = await self._watched(calling, note)
+            return replace(report, text=cut(report.text))
         finally:
             calling.cancel()
 

@@ -13,8 +13,9 @@ from worker.tools.program import Program
 # Longer than the process waits for a connection and for each piece of the answer.
 _SECONDS_MAX = 60.0
 _DESCRIPTION = (
-    "Fetches a web page and gives its text without markup, 40,000 characters at most; text and JSON as they "
-    "are. It only reads: to send something, use a command."
+    "Fetches a web page and gives its text without markup; text and JSON as they are. Of a long one the "
+    "middle is left out, and its first line names a file with all of it. It only reads: to send something, "
+    "use a command."
 )
 _SCHEMA: Mapping[str, Any] = MappingProxyType(
     {

@@ -12,6 +12,8 @@ from worker.tools.program import Program
 
 # A disk that does not answer must not hold a turn for ever.
 _SECONDS_MAX = 60.0
+# More than any of these tools gives back: what is read has a file.
+_OUTPUT_BYTES_MAX = 60_000
 _PATH: Mapping[str, Any] = MappingProxyType(
     {"type": "string", "description": "absolute, or relative to the home folder"}
 )
@@ -54,7 +56,7 @@ class _FileTool:
     _arguments: type[_Arguments]
 
     def __init__(self) -> None:
-        self._program = Program("worker.file_calls", _SECONDS_MAX)
+        self._program = Program("worker.file_calls", _SECONDS_MAX, _OUTPUT_BYTES_MAX)
 
     async def run(self, arguments: dict[str, Any], note: Note) -> Report:
         checked = msgspec.convert(arguments, self._arguments, strict=False)

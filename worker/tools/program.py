@@ -7,22 +7,20 @@ from typing import Any
 from ipc import interpreter
 from worker.tools import Report
 from worker.tools.command import Command
-from worker.tools.excerpt import Excerpt
-
-# More than any of these tools gives back.
-_OUTPUT_BYTES_MAX = 60_000
+from worker.tools.excerpt import SHOWN_BYTES_MAX, Excerpt
 
 
 class Program:
     """One process a call; several may run at once."""
 
-    def __init__(self, module: str, seconds_max: float) -> None:
+    def __init__(self, module: str, seconds_max: float, shown_bytes_max: int = SHOWN_BYTES_MAX) -> None:
+        self._shown_bytes_max = shown_bytes_max
         self._line = interpreter.command(module)
         self._seconds_max = seconds_max
         self._running: set[Command] = set()
 
     async def call(self, call: Mapping[str, Any]) -> Report:
-        output = Excerpt(_OUTPUT_BYTES_MAX)
+        output = Excerpt(self._shown_bytes_max, kept=True)
         command = Command(self._line, ".", output.add, json.dumps(call).encode())
         self._running.add(command)
         try:
@@ -32,6 +30,7 @@ class Program:
         finally:
             self._running.discard(command)
             command.close()
+            output.close()
 
     def close(self) -> None:
         for command in self._running:

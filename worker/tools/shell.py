@@ -14,8 +14,6 @@ from worker.tools.excerpt import Excerpt
 from worker.tools.live_output import Ticker
 
 _SHELL = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
-# Some ten thousand tokens: a model can read that at once, and it fits a tool result without another cut.
-_OUTPUT_BYTES_MAX = 40_000
 _RUN_SECONDS = 120.0
 _TIMEOUT_SECONDS_MAX = 3600.0
 # Interval of notes for a silent command: without any progress the turn counts as stuck.
@@ -26,11 +24,11 @@ _HELD_MAX = 32
 _DESCRIPTION = (
     "Runs commands with bash on the user's machine. Action run (the default) waits for the command and gives "
     "its exit status and its output, stdout and stderr as they came; of a long output the middle is left "
-    "out. After timeout_seconds (default 120) the command is killed. Action start runs a command in the "
-    "background and gives its id at once; read gives what it has written since the last read, and with "
-    "timeout_seconds waits that long for its end; stop ends it. Standard input is empty. Every command has a "
-    "shell of its own: cd and variables do not carry over. Whatever is still running when you end your "
-    "answer is killed: nothing goes on after the turn."
+    "out, and its first line names a file with all of it. After timeout_seconds (default 120) the command is "
+    "killed. Action start runs a command in the background and gives its id at once; read gives what it has "
+    "written since the last read, and with timeout_seconds waits that long for its end; stop ends it. "
+    "Standard input is empty. Every command has a shell of its own: cd and variables do not carry over. "
+    "Whatever is still running when you end your answer is killed: nothing goes on after the turn."
 )
 _SCHEMA: Mapping[str, Any] = MappingProxyType(
     {
@@ -61,12 +59,16 @@ class _Background:
     """A command in the background, and its output since the last read."""
 
     def __init__(self, order: _Order) -> None:
-        self._unread = Excerpt(_OUTPUT_BYTES_MAX)
+        self._unread = Excerpt(kept=True)
         self.command = Command(_line(order), order.folder or ".", self._received)
 
     def read(self, *, is_asked_to_end: bool = False) -> Report:
-        unread, self._unread = self._unread, Excerpt(_OUTPUT_BYTES_MAX)
+        unread, self._unread = self._unread, Excerpt(kept=True)
         return _report(self.command, unread, ok=is_asked_to_end or not _has_failed(self.command))
+
+    def close(self) -> None:
+        self.command.close()
+        self._unread.close()
 
     def _received(self, content: bytes) -> None:
         self._unread.add(content)
@@ -99,13 +101,15 @@ class Shell:
                 return await self._stop(order)
 
     def close(self) -> None:
-        for command in self._held():
+        for command in self._foreground:
             command.close()
+        for background in self._background.values():
+            background.close()
         self._background.clear()
         self._foreground.clear()
 
     async def _run(self, order: _Order, note: Note) -> Report:
-        output, ticker = Excerpt(_OUTPUT_BYTES_MAX), Ticker(note)
+        output, ticker = Excerpt(kept=True), Ticker(note)
 
         def on_output(content: bytes) -> None:
             output.add(content)
@@ -151,9 +155,6 @@ class Shell:
             raise LookupError(f"no background command has the id {order.id!r}; there are: {there}")
         return self._background[order.id]
 
-    def _held(self) -> list[Command]:
-        return [*self._foreground, *(background.command for background in self._background.values())]
-
     def _forget_some(self) -> None:
         """Releases ended commands: those whose pipe is closed, and the oldest above the limit."""
         held = [command for command in self._foreground if not (command.has_ended and command.is_silent)]
@@ -163,7 +164,7 @@ class Shell:
         self._foreground = [command for command in held if command not in surplus]
         ended = [name for name, each in self._background.items() if each.command.has_ended]
         for name in ended[: max(0, len(self._background) + 1 - _HELD_MAX)]:
-            self._background.pop(name).command.close()
+            self._background.pop(name).close()
 
 
 async def _watched(command: Command, limit: float, note: Note) -> bool:
