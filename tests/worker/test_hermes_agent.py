@@ -16,6 +16,7 @@ from ipc.messages import (
     Asked,
     Assign,
     Beat,
+    BudgetLimit,
     Failed,
     Finished,
     FromWorker,
@@ -163,6 +164,21 @@ def test_a_clarification_is_a_question_with_choices(play: Callable[..., str]) ->
         # The thread that its commands start is no reason to give the worker up.
         await peer.until(lambda: len(peer.of(Ready)) == 2)
         assert isinstance(await peer.run(turn("quiet Yes.", 2)), Finished)
+
+    play(act)
+
+
+def test_a_budget_that_is_reached_asks_before_the_agent_begins(play: Callable[..., str]) -> None:
+    limit = BudgetLimit("session", "tokens", most=10, used=10)
+
+    async def act(peer: Peer) -> None:
+        peer.send(replace(turn("quiet Yes."), limits=(limit,)))
+        (asked,) = await peer.until(lambda: peer.of(Asked, Finished, Failed))
+        assert isinstance(asked, Asked), asked
+        assert asked.text == limit.question(1)
+        peer.send(Answered("s/1", 1, "s/1#1", asked.hold, "yes"))
+        (end,) = await peer.until(lambda: peer.of(Finished, Failed))
+        assert isinstance(end, Finished), end
 
     play(act)
 
