@@ -73,7 +73,10 @@ def _decode_container(container: av.container.InputContainer, kind: Container, l
         try:
             for frame in packet.decode():
                 buffer.add(frame)
-        except (av.error.InvalidDataError, av.error.EOFError):
+        except MemoryError:
+            raise
+        except av.error.FFmpegError:
+            # Decoders give many errors for a damaged packet, some of them without a name.
             damaged += 1
     samples = buffer.finished()
     decoded = len(samples) / (RATE * SAMPLE_BYTES)

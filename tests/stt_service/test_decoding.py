@@ -57,14 +57,15 @@ def test_what_a_file_should_have_and_has_not_is_a_caution(kind: str) -> None:
     assert decode(whole[: len(whole) * 19 // 20], LIMITS).cautions == (), "padding may be missing"
 
 
-def test_damaged_parts_are_left_out_with_a_caution() -> None:
-    content = bytearray(file_of(tone(4), "mp3"))
+@pytest.mark.parametrize(("kind", "damaged_bytes"), [("mp3", 50), ("m4a", 400), ("aac", 400)])
+def test_damaged_parts_are_left_out_with_a_caution(kind: str, damaged_bytes: int) -> None:
+    """FFmpeg has no name for the error that damaged AAC gives."""
+    content = bytearray(file_of(tone(4), kind))
     middle = len(content) // 2
-    content[middle : middle + 50] = b"\xff" * 50
+    content[middle : middle + damaged_bytes] = b"\xff" * damaged_bytes
     sound = decode(bytes(content), LIMITS)
-    [caution] = sound.cautions
-    assert caution.startswith("damaged parts of the file were left out: ")
-    assert 3.0 < sound.seconds < 4.0
+    assert any(each.startswith("damaged parts of the file were left out: ") for each in sound.cautions)
+    assert 1.5 < sound.seconds < 4.1
 
 
 def test_the_cautions_of_the_container_are_added() -> None:
