@@ -33,7 +33,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import NoReturn
 
 import msgspec
@@ -117,9 +117,23 @@ def _preload() -> None:
     names["new_event_loop"] = own_loop
     # A worker of a test has the kind that its turn names.
     vars(agents)["_loaded"].kind = None
+    _rehearse_no_more(importlib.import_module("worker.warm_up"), agents)
     gc.collect()
     gc.freeze()
     assert len(os.listdir("/proc/self/task")) == 1, "a thread would be missing in every fork"
+
+
+def _rehearse_no_more(warm_up: ModuleType, agents: ModuleType) -> None:
+    """Zygotes that become of forks find the built-in agent rehearsed; agents of other kinds they rehearse."""
+    rehearse = warm_up.rehearse
+
+    def rehearse_others(kind: str, entry: str, code: Sequence[str]) -> None:
+        if kind == agents.BUILTIN:
+            agents.load(kind, entry, code)
+        else:
+            rehearse(kind, entry, code)
+
+    vars(warm_up)["rehearse"] = rehearse_others
 
 
 def _serve(line: socket.socket) -> Order | None:
