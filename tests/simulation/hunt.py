@@ -28,7 +28,7 @@ from tests.simulation.mutant import MUTANTS, Mutant, source_of
 _TESTS = Path(__file__).resolve().parent.parent
 _STORIES = sorted((_TESTS / "core" / "stories").glob("*.txt"))
 _FILES = sorted((_TESTS / "core").glob("test_*.py"))
-_JUDGES = (*_STORIES, *_FILES, _TESTS / "simulation" / "test_simulation.py")
+JUDGES = (*_STORIES, *_FILES, _TESTS / "simulation" / "test_simulation.py")
 _LEARNED = Path(__file__).with_name("noticed_by.txt")
 _OPTIONS = (
     "-x",
@@ -73,7 +73,7 @@ def noticed_again(asked: Mapping[str, Mutant | None], likely: Mapping[str, str])
     pairs = [
         (name, judge)
         for name, mutant in asked.items()
-        for judge in _JUDGES
+        for judge in JUDGES
         if judge.name in (likely.values() if mutant is None else (likely.get(name),))
     ]
     reading, writing = os.pipe()
@@ -153,7 +153,7 @@ def ask_all(mutant: Mutant | None, likely: str, writing: int) -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     if mutant is not None:
         mutate(mutant)
-    for judge in sorted(_JUDGES, key=lambda judge: judge.name != likely):
+    for judge in sorted(JUDGES, key=lambda judge: judge.name != likely):
         os.write(writing, f"{judge.name}\n".encode())
         signal.setitimer(signal.ITIMER_VIRTUAL, _SECONDS_MAX)
         if not is_green(judge):

@@ -153,8 +153,12 @@ def read(path: Path) -> Iterator[Mutant]:
                 yield Mutant(name, path.stem, scope, shape, number, count, result)
 
 
+def path_of(module: str) -> Path:
+    return _ROOT / f"{module.replace('.', '/')}.py"
+
+
 def source_of(module: str) -> str:
-    path = _ROOT / f"{module.replace('.', '/')}.py"
+    path = path_of(module)
     if not path.exists():
         raise DriftError(f"There is no module {module}: rename {module}.txt in the folder of guards. {_MEND}")
     return path.read_text()
