@@ -63,6 +63,7 @@ class ToolStarted(Message, frozen=True, tag="tool"):
     repeat: ToolClass
     offset: Number = 0  # length of this attempt's text before the call
     usage: Usage = Usage()  # tokens of the attempt until now
+    model: Name = ""  # that gave the last reply
 
 
 class ToolFinished(Message, frozen=True, tag="toolend"):
@@ -112,6 +113,7 @@ class Asked(Message, frozen=True, tag="asked"):
     choices: Sentences = ()
     hold: Number = 0
     usage: Usage = Usage()  # tokens of the attempt until now
+    model: Name = ""  # that gave the last reply
 
 
 class Kept(Message, frozen=True, tag="kept"):
@@ -144,6 +146,7 @@ class Failed(Message, frozen=True, tag="failed"):
     outage: bool = False  # the model could not be reached
     wait_seconds: Number = 0  # the pause that its server asks for
     endpoint: Sentence = ""  # of the model that could not be reached: its id in the Assign
+    model: Name = ""  # that gave the last reply
 
 
 class ModelAway(Message, frozen=True, tag="away"):

@@ -111,7 +111,7 @@ class Attempt:
             self._end()
             turn, attempt = self.assign.turn, self.assign.attempt
             asked = question.call, question.kind, question.text, question.choices
-            await self._outbox.send(Asked(turn, attempt, *asked, usage=self._usage))
+            await self._outbox.send(Asked(turn, attempt, *asked, usage=self._usage, model=self._model))
         except AttemptError as error:
             waiting = error.wait_seconds if error.outage else None
             await self._fail(error.error, error.hint, error.again, waiting, getattr(error, "endpoint", ""))
@@ -220,7 +220,7 @@ class Attempt:
         if not holds:
             raise HumanNeeded(kind, text, choices, call)
         self._flush()
-        return await self._questions.ask(kind, text, choices, call, self._usage)
+        return await self._questions.ask(kind, text, choices, call, self._usage, self._model)
 
     def answers(self, kind: QuestionKind) -> dict[str, str]:
         """Returns the answers that the turn has to questions of this kind, by their texts."""
@@ -263,6 +263,7 @@ class Attempt:
                 repeat=repeat,
                 offset=self._length,
                 usage=self._usage,
+                model=self._model,
             )
         )
         await self._outbox.acknowledged(frame)
@@ -321,6 +322,7 @@ class Attempt:
             outage=outage_seconds is not None,
             wait_seconds=outage_seconds or 0,
             endpoint=sentence(endpoint) if outage_seconds is not None else "",
+            model=self._model,
         )
         await self._outbox.send(frame)
 

@@ -37,14 +37,14 @@ class HeldQuestions:
         return {text: answer for (asked, text), answer in self._answers.items() if asked == kind}
 
     async def ask(
-        self, kind: QuestionKind, text: str, choices: tuple[str, ...], call: str, usage: Usage
+        self, kind: QuestionKind, text: str, choices: tuple[str, ...], call: str, usage: Usage, model: str
     ) -> str:
         """Waits for the answer. The wait itself can be cancelled; the question stays open."""
         while (answer := self.known(kind, text)) is None:
             await self._outbox.room()
             if self._open is None:
                 turn, attempt, hold = self._assign.turn, self._assign.attempt, self._number + 1
-                self._outbox.post(Asked(turn, attempt, call, kind, text, choices, hold, usage))
+                self._outbox.post(Asked(turn, attempt, call, kind, text, choices, hold, usage, model))
                 self._number = hold
                 self._open = _Open(hold, (kind, text), asyncio.get_running_loop().create_future())
             await asyncio.shield(self._open.answer)

@@ -210,6 +210,7 @@ class ToolStarted:
     input_tokens: int = 0
     output_tokens: int = 0
     cost: int = 0
+    model: str = ""  # that gave the last reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +263,7 @@ class Asked:
     input_tokens: int = 0
     output_tokens: int = 0
     cost: int = 0
+    model: str = ""  # that gave the last reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +295,7 @@ class Failed:
     outage: bool = False
     wait_seconds: int = 0
     endpoint: str = ""
+    model: str = ""  # that gave the last reply
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,8 @@ _FRAMES = (
     events.Finished,
     events.Failed,
 )
+# Events that say which model answered the attempt last.
+_WITH_MODEL = (events.ToolStarted, events.Asked, events.Failed)
 
 
 class _Begun(dict[str, float]):
@@ -78,7 +80,8 @@ class Metrics:
         self._stopped = _Begun()  # by turn: when it was stopped
         # By session: when its turn was stopped, and the message or turn that is next.
         self._awaited: dict[str, tuple[float, str]] = {}
-        self._models: dict[str, str] = {}  # by turn
+        # By turn: the model that gave its last reply, or before that the one of [model].
+        self._models: dict[str, str] = {}
         self._killed: dict[int, EndReason] = {}  # by incarnation: why
         self._of_record: dict[type[records.Record], Callable[[Any], None]] = {
             records.MessageAccepted: self._accepted,
@@ -176,6 +179,8 @@ class Metrics:
         }
 
     def decided(self, event: events.Event, decision: effects.Decision) -> None:
+        if isinstance(event, _WITH_MODEL) and event.model and decision.records:
+            self._models[event.turn] = event.model
         for record in decision.records:
             if count := self._of_record.get(type(record)):
                 count(record)
@@ -239,9 +244,9 @@ class Metrics:
         began = self._turns.pop(record.turn, None)
         if began is not None:
             self.turn_seconds.observe(record.at - began)
-        assigned = self._models.pop(record.turn, None) or self._model()
+        answered = self._models.pop(record.turn, None) or self._model()
         # The tokens of all attempts count under the model that gave the last reply.
-        model = (record.model if isinstance(record, records.TurnDone) else "") or assigned
+        model = (record.model if isinstance(record, records.TurnDone) else "") or answered
         if record.input_tokens or record.output_tokens:
             self.tokens.add(model, "in", amount=record.input_tokens)
             self.tokens.add(model, "out", amount=record.output_tokens)
@@ -256,7 +261,7 @@ class Metrics:
     # --- effects and deaths -----------------------------------------------------------------------------
 
     def _assigned(self, effect: effects.AssignTurn) -> None:
-        self._models[effect.turn] = self._model()
+        self._models.setdefault(effect.turn, self._model())
         stopped_at, turn = self._awaited.get(effect.session, (0.0, ""))
         if turn == effect.turn:
             del self._awaited[effect.session]

@@ -73,6 +73,15 @@ class Counting:
         made = type_(session=session, seq=self._seq, at=at, **fields)
         self.metrics.decided(events.Ticked(), effects.Decision((made,), (), None))
 
+    def fail(self, event: events.Failed) -> None:
+        """One decision: the event, and the record of its turn's end."""
+        self._seq += 1
+        told: dict[str, Any] = {"error": "", "hint": "", "input_tokens": event.input_tokens}
+        made = records.TurnFailed(
+            session="s", seq=self._seq, at=1.0, turn=event.turn, attempt=event.attempt, **told
+        )
+        self.metrics.decided(event, effects.Decision((made,), (), None))
+
     def effect(self, effect: effects.Effect) -> None:
         self.metrics.decided(events.Ticked(), effects.Decision((), (effect,), None))
 
@@ -122,6 +131,32 @@ def test_tokens_and_cost_count_under_the_model_that_answered() -> None:
     counting.record(records.TurnDone, 1.0, **done)
     assert counting.values("hermes_cost_total") == {",substitute": 2.5}
     assert counting.values("hermes_tokens_total") == {",substitute,in": 4.0, ",first,in": 4.0}
+
+
+def test_tokens_of_turns_without_an_answer_count_under_the_model_that_was_asked_last() -> None:
+    who, counting = Who(1, 0, 1), Counting()
+    counting.effect(_assign("s/1"))
+    counting.fail(events.Failed(who, "s/1", 1, "", "", False, input_tokens=4, model="substitute"))
+    assert counting.values("hermes_tokens_total") == {",substitute,in": 4.0}
+    # The model of an attempt that was lost holds for the turn, until another one answers.
+    counting.effect(_assign("s/2"))
+    started = events.ToolStarted(who, "s/2", 1, "c", "shell", "", "{}", "unsafe", 0, model="substitute")
+    begun = records.ToolCallStarted(
+        session="s", seq=9, at=1.0, turn="s/2", attempt=1, call="c", name="shell", summary="", arguments="{}",
+        repeat="unsafe", offset=0,
+    )  # fmt: skip
+    counting.metrics.decided(started, effects.Decision((begun,), (), None))
+    counting.effect(_assign("s/2"))
+    interrupted: dict[str, Any] = {"turn": "s/2", "attempt": 2, "by": "m", "partial": "", "killed": PROOF}
+    counting.record(records.TurnInterrupted, 2.0, **interrupted, input_tokens=5)
+    assert counting.values("hermes_tokens_total") == {",substitute,in": 9.0}
+    # A stale event decides nothing, and names no model.
+    counting.effect(_assign("s/3"))
+    counting.metrics.decided(
+        events.Failed(who, "s/3", 1, "", "", False, model="late"), effects.Decision((), (), None)
+    )
+    counting.record(records.TurnInterrupted, 2.0, **interrupted | {"turn": "s/3"}, input_tokens=1)
+    assert counting.values("hermes_tokens_total") == {",substitute,in": 9.0, ",first,in": 1.0}
 
 
 def _interrupt(counting: Counting, proof: Proof = PROOF, by: str = "m_2") -> None:
