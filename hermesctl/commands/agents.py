@@ -25,6 +25,7 @@ _COLUMNS = (
     Column("agent", "agent"),
     Column("kind", "kind"),
     Column("state", "state", state=True),
+    Column("models", "models", rank=2),
     Column("entry", "entry", rank=2),
     Column("python", "interpreter", rank=3),
     Column("fault", "fault", wide=True, rank=1),
@@ -69,7 +70,8 @@ def list_agents(places: Places, form: str) -> None:
     """Show the agents of hermes.toml: kind, interpreter, and whether they can start.
 
     warm: its workers start at once. cold: the next turn starts its runtime. failed: it cannot start; the next
-    turn tries again. When the service does not run, the agents are read from hermes.toml.
+    turn tries again. When the service does not run, the agents are read from hermes.toml. `models` are those
+    that it asks, in their order; a key that cannot be read, or an outage of all of them, is its fault.
     """
     rows = read_agents(places)
     print_rows(form, rows, _COLUMNS, "there are no agents")

@@ -49,6 +49,7 @@ CHECKS: tuple[Check, ...] = (
     host_checks.clock,
     settings_checks.settings,
     settings_checks.model,
+    settings_checks.named_models,
     settings_checks.weights,
     settings_checks.speech_endpoint,
     settings_checks.agents,

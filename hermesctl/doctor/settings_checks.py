@@ -4,6 +4,7 @@ import json
 import os
 import urllib.error
 import urllib.request
+from dataclasses import replace
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -49,9 +50,20 @@ def model(around: Surroundings) -> Finding:
     return good("model", "the embedded one: a demonstration; [model] names a better one")
 
 
+def named_models(around: Surroundings) -> list[Finding]:
+    """The models of [models.NAME], a line each, with the agents that ask them, as a fallback too."""
+    return [_named_model(found) for found in around.checkup.get("models") or ()]
+
+
+def _named_model(found: dict[str, Any]) -> Finding:
+    finding = _endpoint(f"model {found['table']}", found, f"[models.{found['table']}]")
+    users = ", ".join(found["agents"])
+    return replace(finding, fact=f"{finding.fact}; {f'asked by {users}' if users else 'no agent asks it'}")
+
+
 def speech_endpoint(around: Surroundings) -> Finding | None:
     found = around.checkup.get("stt")
-    return _endpoint("speech model", found) if found else None
+    return _endpoint("speech model", found, "[stt]") if found else None
 
 
 def weights(around: Surroundings) -> list[Finding]:
@@ -92,7 +104,7 @@ def agents(around: Surroundings) -> list[Finding]:
     return found
 
 
-def _endpoint(check: str, found: dict[str, Any]) -> Finding:
+def _endpoint(check: str, found: dict[str, Any], table: str = "[model]") -> Finding:
     """Requests the list of models: it costs nothing, and needs the key where there is one."""
     if found.get("fault"):
         return bad(check, found["fault"], found["hint"])
@@ -104,7 +116,7 @@ def _endpoint(check: str, found: dict[str, Any]) -> Finding:
             return _status(check, found, error.code)
     except (OSError, HTTPException) as error:
         reason = one_line(getattr(error, "reason", None) or error)
-        hint = "start that server, or correct [model] base_url"
+        hint = f"start that server, or correct {table} base_url"
         return bad(check, f"{found['base_url']} does not answer: {reason}", hint)
     except (ValueError, RecursionError):
         return care(check, f"{url} answers, but with no list of models", _WRONG_PATH)

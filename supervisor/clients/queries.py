@@ -11,6 +11,7 @@ from ipc.bounds import Number
 from ipc.cpus import available_cpus
 from ipc.paging import Placed, Row, key_of, listed, page, place
 from supervisor.clock import Clock
+from supervisor.config.derived import asked_models
 from supervisor.config.live import Live
 from supervisor.core import pool
 from supervisor.core.state import Intake, Session, State, Worker, WorkerState
@@ -136,7 +137,7 @@ class Views:
             case "services":
                 return listed([*self._services(), *self._runtimes()], after)
             case "agents":
-                return listed(self._agents(), after)
+                return listed([row | self._models(row) for row in self._agents()], after)
             case "questions":
                 return self._tables.questions(after, limit)
             case "cursors":
@@ -177,6 +178,15 @@ class Views:
                 shown = {"service": f"agent {row['agent']}", "detail": row["fault"], "address": ""}
                 kept = {key: row[key] for key in ("state", "pid", "hint")}
                 yield shown | kept | {"restarts": None, "age_seconds": None}
+
+    def _models(self, row: Row) -> Row:
+        """Return the models that an agent asks; and why none of them answers, if it has no other fault."""
+        names = list(asked_models(self._live.settings, row["agent"]))
+        endpoints = self._state.policy.endpoints_of(row["agent"])
+        away = [self._state.outages[each] for each in endpoints if each in self._state.outages]
+        if row["fault"] or len(away) < len(endpoints):
+            return {"models": names}
+        return {"models": names, "fault": away[0].error, "hint": away[0].hint}
 
     def _status(self) -> Row:
         state, host = self._state, self._host

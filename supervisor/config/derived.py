@@ -69,10 +69,14 @@ def _brings_model(agent: Agent) -> bool:
     return agent.home is not None if agent.kind == "hermes" else agent.kind != DEFAULT.kind
 
 
+def asked_models(settings: Settings, agent: str) -> tuple[str, ...]:
+    """Return the names of our models that this agent asks, in their order."""
+    return () if agent in _own_model(settings) else models_of(settings.agents.get(agent))
+
+
 def _endpoints(settings: Settings, agent: str) -> tuple[str, ...]:
-    if agent in _own_model(settings):
-        return (f"agent {agent}",)
-    return tuple(endpoint_id(settings, name) for name in models_of(settings.agents.get(agent)))
+    asked = asked_models(settings, agent)
+    return tuple(endpoint_id(settings, name) for name in asked) or (f"agent {agent}",)
 
 
 def runtimes(settings: Settings) -> dict[str, Runtime]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ipc.messages import ModelEndpoint
 from supervisor.config.key_remedies import missing_variable
-from supervisor.config.model_settings import EMBEDDED, Model
+from supervisor.config.model_settings import DEFAULT_MODEL, EMBEDDED, Model
 from supervisor.config.settings import Settings, Stt
 from supervisor.config.toml_file import SettingsError
 
@@ -29,6 +29,17 @@ def named_endpoints(settings: Settings) -> dict[str, ModelEndpoint]:
         name: _endpoint(settings, f"models.{name}", model, endpoint_id(settings, name))
         for name, model in settings.models.items()
     }
+
+
+def key_fault(settings: Settings, name: str) -> SettingsError | None:
+    """Return why the key of a model cannot be read: a name of [models.NAME], or DEFAULT_MODEL."""
+    model = settings.model if name == DEFAULT_MODEL else settings.models[name]
+    table = "model" if name == DEFAULT_MODEL else f"models.{name}"
+    try:
+        _ = _api_key(settings, table, model) if model is not None else ""
+    except SettingsError as fault:
+        return fault
+    return None
 
 
 def endpoint_id(settings: Settings, name: str) -> str:

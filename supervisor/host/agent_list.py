@@ -6,10 +6,12 @@
 import argparse
 import json
 import sys
+from typing import Any
 
 from ipc.places import add_options, chosen_places
-from supervisor.config.derived import runtimes
-from supervisor.config.settings import load
+from supervisor.config.derived import asked_models, runtimes
+from supervisor.config.endpoints import key_fault
+from supervisor.config.settings import Settings, load
 from supervisor.config.toml_file import SettingsError
 
 
@@ -22,7 +24,16 @@ def main() -> None:
         print(json.dumps({"fault": error.fault, "hint": error.hint}))
         return
     found = runtimes(settings).items()
-    print(json.dumps({"agents": [runtime.cold_row(agent, sys.executable) for agent, runtime in found]}))
+    rows = [runtime.cold_row(agent, sys.executable) | _models(settings, agent) for agent, runtime in found]
+    print(json.dumps({"agents": rows}))
+
+
+def _models(settings: Settings, agent: str) -> dict[str, Any]:
+    """Return the models that an agent asks, and why the key of one of them cannot be read."""
+    names = asked_models(settings, agent)
+    fault = next((fault for name in names if (fault := key_fault(settings, name)) is not None), None)
+    said = {"fault": fault.fault, "hint": fault.hint} if fault is not None else {}
+    return {"models": names} | said
 
 
 if __name__ == "__main__":

@@ -15,9 +15,9 @@ from ipc import interpreter
 from ipc.places import Places, add_options, chosen_places
 from ipc.service_messages import FromZygote
 from supervisor.config import key_remedies
-from supervisor.config.derived import exposed_interpreters, sandbox
-from supervisor.config.endpoints import cautions, model_endpoint, stt_api_key
-from supervisor.config.model_settings import Model
+from supervisor.config.derived import asked_models, exposed_interpreters, sandbox
+from supervisor.config.endpoints import cautions, key_fault, stt_api_key
+from supervisor.config.model_settings import DEFAULT_MODEL, Model
 from supervisor.config.settings import Settings, Stt, load
 from supervisor.config.toml_file import SettingsError
 from supervisor.llm.wanted_weights import wanted
@@ -63,12 +63,21 @@ def _of_settings(settings: Settings) -> _Facts:
         "weights": wanted(settings),
         "cautions": [*cautions(settings), *exposed_interpreters(settings)],
         "model": _endpoint(settings, settings.model) if settings.model else None,
+        "models": [
+            _endpoint(settings, model, name) | {"table": name, "agents": _users(settings, name)}
+            for name, model in settings.models.items()
+        ],
         "stt": _endpoint(settings, settings.stt) if settings.stt.base_url else None,
     }
 
 
-def _endpoint(settings: Settings, holder: Model | Stt) -> _Facts:
-    """Return the address and the place of the key; never the key."""
+def _users(settings: Settings, model: str) -> list[str]:
+    """Return the agents that ask this model, first or as a fallback."""
+    return [agent for agent in settings.agents if model in asked_models(settings, agent)]
+
+
+def _endpoint(settings: Settings, holder: Model | Stt, name: str = DEFAULT_MODEL) -> _Facts:
+    """Return the address and the place of the key; never the key. `name` is that of a model."""
     key_file = holder.api_key_file
     folder = settings.file.parent if settings.file else Path()
     facts: _Facts = {
@@ -81,14 +90,16 @@ def _endpoint(settings: Settings, holder: Model | Stt) -> _Facts:
     if key_file and (source := key_remedies.handed_over_from(settings.file, key_file)):
         missing = {"fault": f"the key file {source} is missing", "hint": f"install -m 600 key.txt {source}"}
         return facts | {"api_key_file": str(source)} | ({} if source.exists() else missing)
+    fault = key_fault(settings, name) if isinstance(holder, Model) else _stt_fault(settings)
+    return facts | ({"fault": fault.fault, "hint": fault.hint} if fault is not None else {})
+
+
+def _stt_fault(settings: Settings) -> SettingsError | None:
     try:
-        if isinstance(holder, Model):
-            model_endpoint(settings)
-        else:
-            stt_api_key(settings)
-    except SettingsError as error:
-        facts |= {"fault": error.fault, "hint": error.hint}
-    return facts
+        stt_api_key(settings)
+    except SettingsError as fault:
+        return fault
+    return None
 
 
 async def _cell(settings: Settings, user: AgentUser) -> _Facts:

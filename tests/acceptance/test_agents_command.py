@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.hermesctl.hand import hermesctl
 from tests.service import Service
+from tests.waiting import until
 
 MODULE = "def agent(context):\n    return f'{context.session.split(chr(58))[1]} heard: {context.text}'\n"
 
@@ -40,3 +41,21 @@ def test_an_agent_is_tried_in_a_session_of_its_own(
     service.say("try:nobody:1", "hello")
     listener = service.listen("try:nobody:1")
     assert listener.ending("try:nobody:1/1").type == "turn.done"
+
+
+def test_an_agent_whose_models_are_all_away_has_their_fault(make_service: Callable[..., Service]) -> None:
+    tables = {
+        "models.away": 'base_url = "http://127.0.0.1:9/v1"\nname = "x"',
+        "agents.lost": 'model = "away"',
+        "agents.saved": 'model = "away"\nfallback = ["default"]',
+        'sessions."lost"': 'agent = "lost"',
+    }
+    service = make_service(**tables)
+    assert listed(service)["lost"]["fault"] == ""
+    service.say("lost", "hello")
+    until(lambda: listed(service)["lost"]["fault"])
+    rows = listed(service)
+    assert rows["lost"]["fault"] == "nothing answers at http://127.0.0.1:9/v1"
+    assert rows["lost"]["hint"]
+    assert (rows["saved"]["models"], rows["saved"]["fault"]) == (["away", "default"], "")
+    assert rows["default"]["fault"] == ""

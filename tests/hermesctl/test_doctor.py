@@ -25,7 +25,7 @@ from hermesctl.doctor.all_checks import CHECKS
 from hermesctl.doctor.finding import Finding, Surroundings
 from ipc.places import find_places
 from tests.fake_model import FakeModel
-from tests.hermesctl.hand import ROOT, environment
+from tests.hermesctl.hand import ROOT, environment, hermesctl
 from tests.raw_server import raw_server
 from tests.service import Service, settings_for
 
@@ -128,6 +128,52 @@ def test_a_missing_key_is_named_and_no_key_is_ever_printed(tmp_path: Path) -> No
     assert missing.code == 5
     assert found.verdict("model") == "good"
     assert KEY not in missing.text + found.text
+
+
+def test_every_named_model_has_a_line_and_the_list_of_agents_agrees(tmp_path: Path) -> None:
+    with FakeModel() as model:
+        tables = f"""
+            [models.spare]
+            base_url = "{model.base_url}"
+            name = "fake"
+            [models.closed]
+            base_url = "{model.base_url}"
+            name = "fake"
+            api_key_env = "MY_KEY"
+            [models.other]
+            base_url = "{model.base_url}"
+            name = "gpt-9"
+            [models.gone]
+            base_url = "http://127.0.0.1:9/v1"
+            name = "x"
+            [agents.default]
+            fallback = ["spare", "closed"]
+            [agents.own]
+            model = "gone"
+            fallback = ["default"]
+        """
+        home = make_private_home(tmp_path, settings_for(model) + tables)
+        report = doctor(home)
+        listed = json.loads(hermesctl(home, "agents", "list", "--json").out)
+        with_key = json.loads(hermesctl(home, "agents", "list", "--json", MY_KEY=KEY).out)
+        found = doctor(home, MY_KEY=KEY)
+    rows = {name: report.findings[f"model {name}"] for name in ("spare", "closed", "other", "gone")}
+    assert rows["spare"]["verdict"] == "good"
+    assert rows["spare"]["fact"] == f"fake at {model.base_url}; asked by default"
+    assert rows["closed"]["verdict"] == rows["gone"]["verdict"] == "bad"
+    assert "MY_KEY, named by [models.closed] api_key_env, is not set" in rows["closed"]["fact"]
+    assert rows["gone"]["fact"].endswith("; asked by own")
+    assert rows["gone"]["hint"] == "start that server, or correct [models.gone] base_url"
+    assert (rows["other"]["verdict"], rows["other"]["hint"]) == ("care", "it lists fake: name one")
+    assert rows["other"]["fact"].endswith("; no agent asks it")
+    assert found.verdict("model closed") == "good"
+    agents = {row["agent"]: row for row in listed}
+    assert agents["default"]["models"] == ["default", "spare", "closed"]
+    assert agents["own"]["models"] == ["gone", "default"]
+    assert "MY_KEY" in agents["default"]["fault"]
+    assert report.findings["agent default"]["fact"] == agents["default"]["fault"]
+    assert agents["own"]["fault"] == ""
+    assert [row["fault"] for row in with_key] == ["", ""]
 
 
 ENDPOINT = {"base_url": "", "name": "fake", "api_key_env": None, "api_key_file": None}
