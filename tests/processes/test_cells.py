@@ -18,6 +18,10 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 """
+_RESIDENT = """
+from worker import residents
+residents.add(subprocess.Popen(["sleep", "1000"], start_new_session=True).pid)
+"""
 _FORKS_FOR_EVER = """
 if os.fork() == 0:
     while True:
@@ -59,6 +63,7 @@ _VICTIMS = {
     "child is stopped": ("os.kill(subprocess.Popen(['sleep', '1000']).pid, signal.SIGSTOP)", 2),
     "holds the output": ("subprocess.Popen('exec sleep 1000', shell=True, stdout=1, stderr=2)", 2),
     "first thread has ended": (_FIRST_THREAD_ENDS, 2),
+    "resident": (_RESIDENT, 2),
     "500 MB": ("hoard = bytearray(b'x') * (500 << 20)", 1),
 }
 _DEAF = {

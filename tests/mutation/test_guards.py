@@ -1,0 +1,71 @@
+"""Every guard of `guards` is needed: without it, the test that guard_tests.toml names for it turns red.
+
+These are guards outside the core, in the place where an effect is held back. They are hunted with the
+variable CI set; otherwise those that were noticed before are left out until their module or their test has
+changed.
+"""
+
+import ast
+import hashlib
+import os
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.house_rules import ROOT
+from tests.mutation.slot import Outcome, Slot
+from tests.simulation.mutant import Mutant, read, source_of
+
+_FOLDER = Path(__file__).parent
+_GUARDS = [each for path in sorted((_FOLDER / "guards").glob("*.txt")) for each in read(path)]
+_TESTS: dict[str, str] = tomllib.loads((_FOLDER / "guard_tests.toml").read_text())
+# One test, on a busy machine. A guard without which its test hangs is noticed.
+_SECONDS_MAX = 120.0
+_PAGE = (ROOT / "docs/mutants.md").read_text()
+
+
+def _state(guard: Mutant) -> str:
+    test = (ROOT / _TESTS[guard.name].partition("::")[0]).read_text()
+    parts = (guard.scope, guard.anchor, source_of(guard.module), test)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+@pytest.mark.parametrize("guard", _GUARDS, ids=lambda guard: guard.name)
+def test_the_guard_is_where_its_file_says_and_the_page_names_it(guard: Mutant) -> None:
+    source = source_of(guard.module)
+    assert ast.unparse(guard.applied_to(source)) != ast.unparse(ast.parse(source))
+    assert f"`{guard.name}`" in _PAGE
+    assert f"`{_TESTS[guard.name].partition('::')[2]}`" in _PAGE
+
+
+def test_each_guard_has_a_test_and_one_name() -> None:
+    assert sorted(guard.name for guard in _GUARDS) == sorted(_TESTS)
+
+
+def test_each_missing_guard_is_noticed(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    noticed = pytestconfig.cache
+    assert noticed is not None
+    states = {guard.name: _state(guard) for guard in _GUARDS}
+    known = [name for name in states if noticed.get(f"guards/{name}", "") == states[name]]
+    hunted = [guard for guard in _GUARDS if os.environ.get("CI") or guard.name not in known]
+    if not hunted:
+        return
+    slot = Slot(tmp_path)
+    try:
+        tests = sorted({_TESTS[guard.name] for guard in hunted})
+        assert slot.judged(tests, _SECONDS_MAX * len(tests)).outcome is Outcome.SURVIVED
+        found = {}
+        for guard in hunted:
+            text = ast.unparse(guard.applied_to(source_of(guard.module)))
+            found[guard.name] = slot.judged_with(
+                guard.module, text, [_TESTS[guard.name]], _SECONDS_MAX
+            ).outcome
+    finally:
+        slot.close()
+    unnoticed = [
+        name for name, outcome in found.items() if outcome not in (Outcome.KILLED, Outcome.TIMED_OUT)
+    ]
+    assert unnoticed == []
+    for guard in hunted:
+        noticed.set(f"guards/{guard.name}", states[guard.name])
