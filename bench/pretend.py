@@ -111,7 +111,7 @@ class PretendProcesses:
     def runtime_rows(self) -> list[dict[str, Any]]:
         return []
 
-    def kill(self, incarnation: int) -> None:
+    def kill(self, incarnation: int, cancel: str = "", since: float | None = None) -> None:
         seat = self._seats.pop(incarnation)
         self._unlisten(incarnation)
         if incarnation in self._pulses:

@@ -62,7 +62,8 @@ def proof(fields: _Fields) -> str:
     if killed.get("all_dead"):
         # Only the kernel can guarantee that none is left; other cells end the processes they find.
         left = "none left" if how == "pidns" else "none found"
-    return f"{count} {noun} ended in {killed.get('ms', '?')} ms, {left} ({how})"
+    cancel = f", cancel {killed['cancel']}" if killed.get("cancel") else ""
+    return f"{count} {noun} ended in {killed.get('ms', '?')} ms, {left} ({how}{cancel})"
 
 
 def left(fields: _Fields) -> str:

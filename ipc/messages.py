@@ -34,6 +34,7 @@ from ipc.worker_messages import Answered as Answered
 from ipc.worker_messages import Asked as Asked
 from ipc.worker_messages import Assign as Assign
 from ipc.worker_messages import Beat as Beat
+from ipc.worker_messages import Cancel as Cancel
 from ipc.worker_messages import Delta as Delta
 from ipc.worker_messages import Failed as Failed
 from ipc.worker_messages import Finished as Finished

@@ -236,6 +236,12 @@ class Steer(Message, frozen=True, tag="steer"):
     text: str
 
 
+class Cancel(Message, frozen=True, tag="cancel"):
+    """The turn was interrupted, and its worker will be killed: what can end by itself may do so before."""
+
+    turn: str
+
+
 class Answered(Message, frozen=True, tag="answered"):
     """The answer to the question that the attempt holds for, which it numbered `hold`."""
 
@@ -252,4 +258,4 @@ class Resend(Message, frozen=True, tag="resend"):
     after: int
 
 
-ToWorker = Setup | Assign | Ack | Steer | Answered | Resend
+ToWorker = Setup | Assign | Ack | Steer | Cancel | Answered | Resend

@@ -12,7 +12,7 @@ An exception while a worker is started or killed is not contained, because a pro
 ends the supervisor (engine.py). One in the handling of a clip costs the clip (containment.py).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, assert_never
 
 from supervisor.core.effects import (
@@ -39,6 +39,14 @@ class Processes(Protocol):
     def start(self, seat: int, incarnation: int, agent: str) -> None: ...
     def kill(self, incarnation: int) -> None: ...
     def want(self, agent: str) -> None: ...
+
+
+class Cancellation(Protocol):
+    """Kills workers whose agents have a grace, which `graces` holds by incarnation."""
+
+    graces: Mapping[int, float]
+
+    def end(self, effect: KillWorker) -> None: ...
 
 
 class Router(Protocol):
@@ -127,6 +135,7 @@ class Performer:
         self,
         *,
         processes: Processes,
+        cancellation: Cancellation,
         router: Router,
         assignment: Assignment,
         transcription: Transcription,
@@ -142,6 +151,7 @@ class Performer:
         self.publish = subscriptions.publish
         self.committed = meter.committed
         self._processes = processes
+        self._cancellation, self._graces = cancellation, cancellation.graces
         self._assignment = assignment
         self._log = log
         self._meter = meter
@@ -159,6 +169,8 @@ class Performer:
                 self._assignment.steer(effect)
             case AnswerTurn():
                 self._assignment.answer(effect)
+            case KillWorker() if effect.incarnation in self._graces:
+                self._cancellation.end(effect)
             case KillWorker():
                 self._processes.kill(effect.incarnation)
             case StartWorker():

@@ -9,10 +9,11 @@ from supervisor.handoff.carried_workers import HandedProcesses
 from supervisor.performer import Processes as Workers
 from supervisor.processes.cells import Limits
 from supervisor.processes.survivors import Survivor
+from supervisor.workers.cancellation import DelayedKills
 from supervisor.workers.router import LiveProcesses
 
 
-class ProcessPool(Workers, LiveProcesses, Protocol):
+class ProcessPool(DelayedKills, Workers, LiveProcesses, Protocol):
     """Where workers live. The real one is Processes; a benchmark may play the workers itself."""
 
     @property

@@ -57,6 +57,7 @@ from supervisor.telemetry.metrics import Metrics
 from supervisor.telemetry.systemd_notify import Notifier, Watch
 from supervisor.upkeep import Upkeep
 from supervisor.workers.assignment import AssignBuilder, Assignment
+from supervisor.workers.cancellation import Cancellation
 from supervisor.workers.router import Router
 from supervisor.workers.setup_builder import SetupBuilder
 from supervisor.workers.workspaces import Workspaces
@@ -144,6 +145,7 @@ class Parts:
             build_assign=AssignBuilder(self.journal.read, self.live, self.model.of),
             build_setup=SetupBuilder(self.live, os.environ, self.model.of),
             contain=self.contain,
+            attempt_ended=lambda incarnation: self._cancellation.attempt_ended(incarnation),
         )
         self.processes = make_processes(
             epoch=self.journal.epoch,
@@ -161,6 +163,7 @@ class Parts:
             connected=self.router.connected,
             others=lambda: {row["pid"] for row in self.services.rows() if row["pid"]},
         )
+        self._cancellation = Cancellation(self.processes, self.router.cancel, self.router.graces)
         self.workspaces = Workspaces(
             places.workspaces, self.folders.check, choose(places.state, settings.workers.cell)
         )
@@ -171,6 +174,7 @@ class Parts:
     def _make_engine(self) -> None:
         performer = Performer(
             processes=self.processes,
+            cancellation=self._cancellation,
             router=self.router,
             assignment=self._assignment,
             transcription=self._transcription,

@@ -10,8 +10,8 @@ The text of a prompt says what it does: its last line is a command and the rest 
     tool COMMAND    runs a command as a tool that needs no permission
     permit COMMAND  asks for permission first
     twice COMMAND   does that two times
-    forever         streams until it is killed
-    hang            runs a tool that never ends, with a process below it
+    forever         streams until it is cancelled or killed
+    hang            runs a tool that never ends, with a process below it, until the same
     announce        the same, announced by a content and nothing else
     die             is killed in the middle of a tool
     stop REASON     ends with this stop reason
@@ -36,7 +36,7 @@ from typing import Any
 
 MODES = (
     "plain", "resume", "forgetful", "stateless", "garbage", "silent", "exit", "version", "sign-in", "slow",
-    "chatter", "nonsense", "housed",
+    "chatter", "nonsense", "housed", "deaf",
 )  # fmt: skip
 _Json = dict[str, Any]
 
@@ -50,6 +50,7 @@ class Agent:
         self._answered = threading.Condition()
         self._writing = threading.Lock()
         self._calls = 0
+        self._cancelled = threading.Event()
 
     def run(self) -> None:
         for line in sys.stdin:
@@ -58,6 +59,8 @@ class Agent:
                 with self._answered:
                     self._answers[message["id"]] = message.get("result") or {}
                     self._answered.notify_all()
+            elif message["method"] == "session/cancel" and self._mode != "deaf":
+                self._cancelled.set()
             elif "id" in message:
                 threading.Thread(target=self._serve, args=(message,), daemon=True).start()
 
@@ -190,15 +193,17 @@ class Agent:
         self.do_permit(session, command)
         self.do_permit(session, command)
 
-    def do_forever(self, session: str, _: str) -> None:
-        while True:
+    def do_forever(self, session: str, _: str) -> str:
+        while not self._cancelled.wait(0.01):
             self._say(session, "on and ")
-            time.sleep(0.01)
+        return "cancelled"
 
-    def do_hang(self, session: str, _: str) -> None:
+    def do_hang(self, session: str, _: str) -> str:
         call = self._call(session, "sleep 1000", rawInput={"command": "sleep 1000"}, status="in_progress")
-        subprocess.run(["sh", "-c", "sleep 1000 & setsid sleep 1000 & wait"], stdin=subprocess.DEVNULL)
-        self._update(session, "tool_call_update", toolCallId=call, status="completed")
+        subprocess.Popen(["sh", "-c", "sleep 1000 & setsid sleep 1000 & wait"], stdin=subprocess.DEVNULL)
+        self._cancelled.wait()
+        self._update(session, "tool_call_update", toolCallId=call, status="failed")
+        return "cancelled"
 
     def do_announce(self, session: str, _: str) -> None:
         content = [{"type": "content", "content": {"type": "text", "text": "$ sleep 1000"}}]

@@ -69,6 +69,9 @@ class Attempt:
         self._usage = Usage()
         self._model = ""  # that gave the last reply
         self._is_over = False
+        self.is_cancelled = False
+        # What an agent does that can end its turn by itself; others are killed.
+        self.on_cancel: Callable[[], object] = lambda: None
         self.has_left_processes = False
         # Threads of the agent: no other attempt may share their process.
         self.has_left_threads = False
@@ -87,6 +90,12 @@ class Attempt:
     def usage(self) -> Usage:
         """The use of this attempt so far."""
         return self._usage
+
+    def cancel(self) -> None:
+        """The turn was interrupted: has the agent end it, if it can, before the worker is killed."""
+        if not self.is_cancelled:
+            self.is_cancelled = True
+            self.on_cancel()
 
     async def run(self, answer: Answer, end_processes: EndProcesses = _no_processes) -> None:
         """Runs the agent, ends its processes, and then sends the end of the attempt.

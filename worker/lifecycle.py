@@ -6,7 +6,20 @@ import threading
 
 from ipc.codec import Decoder
 from ipc.errors import WireError
-from ipc.messages import Ack, Answered, Assign, Beat, Hello, Kept, Ready, Resend, Setup, Steer, ToWorker
+from ipc.messages import (
+    Ack,
+    Answered,
+    Assign,
+    Beat,
+    Cancel,
+    Hello,
+    Kept,
+    Ready,
+    Resend,
+    Setup,
+    Steer,
+    ToWorker,
+)
 from ipc.service_messages import Fork
 from ipc.sockets import Wire
 from ipc.zmtp import Sent
@@ -93,6 +106,9 @@ class Lifecycle:
                 running = self._attempt
                 if running and (running.assign.turn, running.assign.attempt) == (turn, attempt):
                     running.steer(message)
+            case Cancel(turn=turn):
+                if self._attempt and self._attempt.assign.turn == turn:
+                    self._attempt.cancel()
             case Answered(turn=turn, attempt=attempt):
                 running = self._attempt
                 if running and (running.assign.turn, running.assign.attempt) == (turn, attempt):

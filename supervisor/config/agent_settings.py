@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from supervisor.config.fields import (
+    DURATION,
     FOLDERS,
     NAMES,
     NEW_WORKERS,
@@ -33,6 +34,8 @@ ToolName = Literal["shell", "read", "write", "edit", "fetch", "ask"]
 Decision = Literal["allow", "ask", "deny"]
 # Kinds whose tool calls pass the rules; agents of other kinds ask for themselves.
 GATED_KINDS = ("builtin", "acp")
+# An interrupt takes no longer, whatever the agent does.
+CANCEL_GRACE_SECONDS_MAX = 30.0
 # Keys that only a python agent has.
 _OF_PYTHON = ("entry", "path", "output")
 _ENTRY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -45,6 +48,7 @@ class Agent:
     kind: AgentKind = key("kind", one_of(AgentKind), "builtin")
     command: tuple[str, ...] | None = key("command", maybe(WORDS))
     env: Mapping[str, str] | None = key("env", maybe(VALUES))
+    cancel_grace_seconds: float | None = key("cancel_grace", maybe(DURATION))
     model: str | None = key("model", maybe(TEXT))
     fallback: tuple[str, ...] = key("fallback", NAMES, [])
     python: str | None = key("python", maybe(TEXT), applies=NEW_WORKERS)
@@ -89,6 +93,20 @@ def refuse_useless_entries(source: SettingsFile, agents: Mapping[str, Agent]) ->
                 raise source.error(
                     (*table, "path"), what, "move the agent's modules to a folder of their own"
                 )
+
+
+def refuse_useless_graces(source: SettingsFile, agents: Mapping[str, Agent]) -> None:
+    """Only the protocol of an acp agent has a cancellation; a person waits for it."""
+    for name, agent in agents.items():
+        place = ("agents", name, "cancel_grace")
+        if agent.cancel_grace_seconds is None:
+            continue
+        if agent.kind != "acp":
+            hint = "remove the key: an interrupt kills this agent at once"
+            raise source.error(place, f'is of no use with kind = "{agent.kind}"', hint)
+        if agent.cancel_grace_seconds > CANCEL_GRACE_SECONDS_MAX:
+            limit = f"{CANCEL_GRACE_SECONDS_MAX:g} s"
+            raise source.error(place, f"is more than {limit}", f"write a duration of at most {limit}")
 
 
 def refuse_useless_homes(source: SettingsFile, agents: Mapping[str, Agent]) -> None:

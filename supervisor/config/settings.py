@@ -13,6 +13,7 @@ from supervisor.config.agent_settings import (
     Agent,
     options_of,
     refuse_useless_entries,
+    refuse_useless_graces,
     refuse_useless_homes,
 )
 from supervisor.config.budget_settings import Budget, refuse_unknown_scopes
@@ -256,6 +257,7 @@ def load(path: Path) -> Settings:
     refuse_unknown_scopes(source, found.get("budgets", {}))
     refuse_useless_homes(source, found["agents"])
     refuse_open_doors(source, found.get("gateway", Gateway()))
+    refuse_useless_graces(source, found["agents"])
     _refuse_unknown_languages(source, found.get("stt", Stt()))
     own = {name: agent.sandbox for name, agent in found["agents"].items()}
     refuse_useless_paths(source, found.get("sandbox", Sandbox()), own)

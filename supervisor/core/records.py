@@ -337,7 +337,7 @@ class TurnInterrupted(Record):
             "all_dead": self.killed.all_dead,
             "ms": round(self.killed.ms, 1),
             "how": self.killed.how,
-        }
+        } | ({"cancel": self.killed.cancel} if self.killed.cancel else {})
         told = {"turn": self.turn, "by": self.by, "partial": self.partial, "killed": killed}
         return told | {"usage": _usage(self)}
 

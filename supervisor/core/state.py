@@ -7,6 +7,8 @@ from enum import StrEnum
 from supervisor.core.message import BusyMode as BusyMode
 from supervisor.core.message import Message as Message
 from supervisor.core.policy import DEFAULT_AGENT, Policy
+from supervisor.core.proof import NOTHING_TO_KILL as NOTHING_TO_KILL
+from supervisor.core.proof import Proof as Proof
 from supervisor.core.reasons import Reason
 from supervisor.core.runtime_state import Runtimes
 from supervisor.core.timers import Due
@@ -58,18 +60,6 @@ class Who:
     incarnation: int
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """The result of a kill: how many processes ended, whether all, how long it took and by which means."""
-
-    processes: int
-    all_dead: bool
-    ms: float
-    how: str
-
-
-# For a turn without a process: there was nothing to kill.
-NOTHING_TO_KILL = Proof(processes=0, all_dead=True, ms=0.0, how="not started")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from ipc.service_messages import Fork, Sandbox
+from supervisor.core.proof import Cancelled
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.handoff.carried_workers import HandedWorker
 from supervisor.processes.cells import Held
@@ -54,6 +55,7 @@ class Worker:
     status: int | None = None
     kill_asked_at: float | None = None
     kill_reason: Reason = KILLED
+    cancel: Cancelled = ""
 
     @property
     def level(self) -> str:

@@ -19,9 +19,9 @@ from ipc.service_messages import Exited, Forked, ForkFailed, FromZygote, Running
 from supervisor.clock import monotonic
 from supervisor.core.events import WorkerDied, WorkerStarted, WorkerStuck
 from supervisor.core.policy import DEFAULT_AGENT
+from supervisor.core.proof import Cancelled, Proof
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.runtime_state import RuntimeChanged
-from supervisor.core.state import Proof
 from supervisor.handoff.carried_workers import HandedProcesses
 from supervisor.processes import agent_user, procfs
 from supervisor.processes.adoption import Adoption
@@ -153,12 +153,12 @@ class Processes:
         self._runtimes.reread()
         self._end_unused()
 
-    def kill(self, incarnation: int) -> None:
-        """Never blocks; WorkerDied follows with the proof. Without effect if repeated or unknown."""
+    def kill(self, incarnation: int, cancel: Cancelled = "", since: float | None = None) -> None:
+        """Never blocks; WorkerDied follows with the proof, from `since` on. Without effect if repeated."""
         worker = self._workers.get(incarnation)
         if worker is None or worker.kill_asked_at is not None or worker.phase is Phase.ENDING:
             return
-        worker.kill_asked_at = monotonic()
+        worker.kill_asked_at, worker.cancel = since or monotonic(), cancel
         match worker.phase:
             case Phase.WAITING:
                 self._never_was(worker, Reason(EndReason.KILLED_UNSTARTED))
@@ -382,7 +382,7 @@ class Processes:
         self._forget(worker)
         cell.clear(worker.incarnation)
         self._record.remove(held.keeper)
-        proof = Proof(processes=processes, all_dead=True, ms=ms, how=cell.name)
+        proof = Proof(processes, all_dead=True, ms=ms, how=cell.name, cancel=worker.cancel)
         self._report(WorkerDied(worker.seat, worker.incarnation, proof, reason))
 
     async def _emptied(self, worker: Worker, held: Held) -> None:

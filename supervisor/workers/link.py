@@ -15,7 +15,7 @@ from ipc.channel import MESSAGE_BOUNDS, Channel, HandedChannel
 from ipc.codec import FRAME_BYTES_MAX, encode
 from ipc.message_parts import Part
 from ipc.zmtp import Bounds, Sent
-from supervisor.core.effects import AnswerTurn, AssignTurn, SteerTurn
+from supervisor.core.effects import AnswerTurn, AssignTurn, KillWorker, SteerTurn
 from supervisor.core.events import Event, TextStreamed, WorkerUnreachable
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import Who
@@ -150,6 +150,8 @@ class Links:
         self, build_assign: Callable[[AssignTurn], wire.Assign], build_setup: Callable[[str], wire.Setup]
     ) -> None:
         self.of: dict[int, Line] = {}
+        # Of those whose agent may cancel an interrupted turn by itself: the seconds that it has.
+        self.graces: dict[int, float] = {}
         self._build_assign = build_assign
         self._build_setup = build_setup
 
@@ -161,10 +163,18 @@ class Links:
         self.send(who, self._build_setup(agent))
 
     def assign(self, effect: AssignTurn) -> None:
-        self.send(effect.who, self._build_assign(effect))
+        assign = self._build_assign(effect)
+        if grace := assign.agent.options.get("cancel_grace_seconds"):
+            self.graces[effect.who.incarnation] = grace
+        self.send(effect.who, assign)
 
     def steer(self, effect: SteerTurn) -> None:
         self.send(effect.who, wire.Steer(effect.turn, effect.attempt, effect.message, effect.text))
+
+    def cancel(self, effect: KillWorker) -> bool:
+        """Tell a worker that its turn was interrupted; false when it cannot be told."""
+        line = self.of.get(effect.incarnation)
+        return line is not None and line.send(encode(wire.Cancel(effect.turn))) is Sent.SENT
 
     def answer(self, effect: AnswerTurn) -> None:
         fence = effect.turn, effect.attempt, effect.question, effect.hold

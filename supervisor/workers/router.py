@@ -98,7 +98,9 @@ class Router:
         build_assign: Callable[[AssignTurn], wire.Assign],
         build_setup: Callable[[str], wire.Setup],
         contain: Containment,
+        attempt_ended: Callable[[int], None] = lambda incarnation: None,
     ) -> None:
+        """`attempt_ended` gets the incarnation of a worker that has sent the end of its attempt."""
         self._subscriptions = subscriptions
         self._loop = asyncio.get_running_loop()
         self._decoder: Decoder[wire.FromWorker] = Decoder(wire.FromWorker)
@@ -108,6 +110,8 @@ class Router:
         self.assign = self._links.assign
         self.steer = self._links.steer
         self.answer = self._links.answer
+        self.cancel, self.graces = self._links.cancel, self._links.graces
+        self._attempt_ended = attempt_ended
         self._undecided: dict[Who, list[Words]] = {}
         self._flush: asyncio.TimerHandle | None = None
         # Stale frames that reached no decision: of dead workers, or seen before.
@@ -225,6 +229,8 @@ class Router:
                 if isinstance(message, wire.Failed) and message.outage:
                     self._tell_wait(who, message)
                 event = _SAME_WORDS[type(message)](who, *_flat(message))
+        if who.incarnation in self.graces and isinstance(message, wire.Finished | wire.Failed):
+            self._attempt_ended(who.incarnation)
         self._engine.post(event)
 
     def _tell_wait(self, who: Who, message: wire.Failed) -> None:
@@ -332,4 +338,5 @@ class Router:
         """Close the link and release its buffers."""
         line.close()
         self._lines.pop(line.who.incarnation, None)
+        self.graces.pop(line.who.incarnation, None)
         self._recalled.pop(line, None)

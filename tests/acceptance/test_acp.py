@@ -45,6 +45,46 @@ def test_a_session_goes_on_after_an_interrupt_in_a_tool(service: Service) -> Non
     assert said(service, "s/3", "recall") == "prompt 3, a record"
 
 
+@pytest.fixture
+def graceful(tmp_path: Path) -> Iterator[Service]:
+    """Agents that have a grace before the kill; the one of sessions `deaf*` does not use it."""
+    program = f'"{sys.executable}", "-E", "-s", "{AGENT}"'
+    tables = {
+        "agents.default": f'kind = "acp"\ncommand = [{program}]\ncancel_grace = "30s"\nask = ["execute"]',
+        "agents.deaf": f'kind = "acp"\ncommand = [{program}, "--mode", "deaf"]\ncancel_grace = "1s"',
+        "sandbox": f'read = ["{AGENT.parent}"]',
+        'sessions."deaf*"': 'agent = "deaf"',
+    }
+    with FakeModel() as model, Service(tmp_path / "home", settings_for(model, **tables)) as running:
+        yield running
+
+
+@pytest.mark.parametrize(("session", "result"), [("s", "answered"), ("deaf", "unanswered")])
+def test_an_interrupt_lets_the_agent_cancel_first_and_kills_it_then(
+    graceful: Service, session: str, result: str
+) -> None:
+    listener = graceful.listen(session)
+    graceful.say(session, "hang")
+    listener.until(lambda: listener.of_type("tool.started"), 90)
+    told = graceful.hermesctl("interrupt", session).stdout
+    killed = listener.ending(f"{session}/1", 90).fields["killed"]
+    assert (killed["cancel"], killed["all_dead"]) == (result, True)
+    if result == "unanswered":
+        assert killed["processes"] >= 4, "the agent and its tool were alive until the kill"
+        assert killed["ms"] >= 1000
+    assert f"(pidns, cancel {result})" in told
+    assert said(graceful, f"{session}/2", "recall") == "prompt 2, a record"
+
+
+def test_a_grace_ends_with_an_open_permission(graceful: Service) -> None:
+    """The agent waits for the answer to its request: the cancellation answers it."""
+    listener = graceful.listen("s")
+    graceful.say("s", "permit rm -r x")
+    listener.until(lambda: listener.of_type("question.asked"), 90)
+    graceful.interrupt("s")
+    assert listener.ending("s/1", 90).fields["killed"]["cancel"] == "answered"
+
+
 def test_a_session_goes_on_after_a_restart(service: Service) -> None:
     assert said(service, "s/1", "say hello").strip() == "hello"
     (workspace,) = service.places.workspaces.iterdir()

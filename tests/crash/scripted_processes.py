@@ -106,7 +106,7 @@ class PuppetPool:
     def runtime_rows(self) -> list[dict[str, Any]]:
         return []
 
-    def kill(self, incarnation: int) -> None:
+    def kill(self, incarnation: int, cancel: str = "", since: float | None = None) -> None:
         self._end(incarnation, "killed")
 
     def is_known(self, incarnation: int) -> bool:

@@ -1,15 +1,8 @@
-"""The agent of kind acp against a small ACP agent: a real process with real pipes, in the test's own loop."""
+"""The agent of kind acp against a small ACP agent: turns, tools, permissions and faults."""
 
 import asyncio
-import json
-import os
-import signal
-import sys
-from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 
 from ipc.messages import (
@@ -17,10 +10,8 @@ from ipc.messages import (
     Delta,
     Failed,
     Finished,
-    FromWorker,
     Noted,
     PastAttempt,
-    PastTurn,
     Setup,
     Steer,
     Steered,
@@ -30,81 +21,12 @@ from ipc.messages import (
     Usage,
 )
 from tests.waiting import soon
-from tests.worker.peer import assign
+from tests.worker.acp_host import Host, play
+from tests.worker.acp_host import home as home
+from tests.worker.acp_host import no_process_is_left as no_process_is_left
 from tests.worker.test_attempt import Desk
 from worker import residents
-from worker.agents import acp, acp_connection, acp_kept_session
-from worker.agents.acp import Acp
-from worker.agents.acp_prompt import prompt_text
-from worker.attempt import Attempt
-
-AGENT = str(Path(__file__).resolve().parents[1] / "acp_agent.py")
-Scene = Callable[["Host"], Awaitable[None]]
-
-
-class Host:
-    """One worker's agent and its turns; `mode` is the agent's way to misbehave."""
-
-    def __init__(self, mode: str = "plain", **options: Any) -> None:
-        line = [sys.executable, "-E", "-s", AGENT, "--mode", mode]
-        self.spec = AgentSpec("coder", "acp", {"command": line} | options)
-        self.desk = Desk()
-        self.turns = 0
-        self.secrets: dict[str, str] = {}
-        self.agents: list[Acp] = []
-        self.new_worker()
-
-    def new_worker(self) -> None:
-        self.agent = Acp(self.spec)
-        # As a set-up worker keeps it for its later turns.
-        self.agent._is_set_up = True
-        self.agents.append(self.agent)
-
-    async def turn(self, text: str, **known: Any) -> list[FromWorker]:
-        """The frames of one turn."""
-        self.turns += 1
-        work = assign("", text, turn=f"s/{self.turns}", **known)
-        work = msgspec.structs.replace(work, agent=self.spec, secrets=self.secrets)
-        before = len(self.desk.frames)
-        self.attempt = Attempt(work, self.desk.outbox)
-        await self.attempt.run(self.agent.answer)
-        return self.desk.frames[before:]
-
-    async def end(self, text: str, **known: Any) -> Finished | Failed:
-        *_, end = await self.turn(text, **known)
-        assert isinstance(end, Finished | Failed)
-        return end
-
-    async def said(self, text: str, **known: Any) -> str:
-        end = await self.end(text, **known)
-        assert isinstance(end, Finished), end
-        return end.text
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture(autouse=True)
-def _no_process_is_left() -> Iterator[None]:
-    yield
-    for pid in residents.pids():
-        os.killpg(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        residents.remove(pid)
-
-
-def play(scene: Scene, host: Callable[[], Host] = Host) -> None:
-    async def run() -> None:
-        stage = host()
-        await scene(stage)
-        for agent in stage.agents:
-            await agent.close()
-
-    asyncio.run(run())
+from worker.agents import acp, acp_connection
 
 
 def test_a_turn_streams_and_ends_with_its_usage() -> None:
@@ -183,67 +105,6 @@ def test_a_stop_reason_becomes_the_finish(reason: str, finish: str) -> None:
     play(scene)
 
 
-def known_turns(home: Path) -> int:
-    (file,) = home.glob(".hermes/*.json")
-    return int(json.loads(file.read_bytes())["known_turns"])
-
-
-@pytest.mark.parametrize("mode", ["plain", "resume"])
-def test_a_session_is_restored_after_a_kill(mode: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a load replays is not streamed again."""
-
-    monkeypatch.setattr(acp_kept_session, "STORE_SECONDS", 0.0)
-
-    async def scene(host: Host) -> None:
-        await host.said("say one")
-        await soon(lambda: known_turns(home) == 1)
-        (process,) = residents.pids()
-        os.killpg(process, signal.SIGKILL)
-        host.new_worker()
-        assert await host.said("recall", history=(_past("say one", "one"),)) == "prompt 2, no record"
-
-    play(scene, lambda: Host(mode))
-
-
-def test_an_answer_that_the_agent_may_not_have_stored_is_repeated() -> None:
-    """Agents store an answer after they have given it; a kill in between loses it."""
-
-    async def scene(host: Host) -> None:
-        await host.said("say one")
-        (process,) = residents.pids()
-        os.killpg(process, signal.SIGKILL)
-        host.new_worker()
-        assert await host.said("recall", history=(_past("say one", "one"),)) == "prompt 2, a record"
-
-    play(scene)
-
-
-def test_an_ended_process_has_stored_nothing_since(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acp_kept_session, "STORE_SECONDS", 0.2)
-
-    async def scene(host: Host) -> None:
-        await host.said("say one")
-        await host.agent.close()
-        passed = asyncio.Event()
-        asyncio.get_running_loop().call_later(0.3, passed.set)
-        await passed.wait()
-        assert known_turns(home) == 0
-
-    play(scene)
-
-
-@pytest.mark.parametrize("mode", ["forgetful", "stateless"])
-def test_a_session_that_cannot_be_loaded_begins_anew_with_the_history(mode: str) -> None:
-    async def scene(host: Host) -> None:
-        await host.said("say one")
-        host.new_worker()
-        history = (_past("say one", "one"),)
-        assert await host.said("recall", history=history) == "prompt 1, a record"
-        assert await host.said("recall", history=(*history, _past("recall", "…"))) == "prompt 2, no record"
-
-    play(scene, lambda: Host(mode))
-
-
 def test_a_crash_in_a_tool_is_tried_again_with_an_unknown_outcome() -> None:
     async def scene(host: Host) -> None:
         frames = await host.turn("die")
@@ -260,13 +121,20 @@ def test_a_crash_in_a_tool_is_tried_again_with_an_unknown_outcome() -> None:
     play(scene)
 
 
-def test_the_prompt_repeats_only_what_the_agent_may_lack() -> None:
-    history = (_past("first", "1"), _past("second", "2"))
-    work = assign("", "third", turn="s/3", history=history)
-    assert prompt_text(work, 2) == "third"
-    assert "User: second\n\nYou: 2" in prompt_text(work, 1)
-    assert "first" not in prompt_text(work, 1)
-    assert "User: first" in prompt_text(work, 0)
+@pytest.mark.parametrize("prompt", ["forever", "hang", "permit sh -c x"])
+def test_a_cancelled_prompt_ends_its_attempt(prompt: str) -> None:
+    """Also one that waits for a permission: the agent gets the outcome `cancelled`."""
+
+    async def scene(host: Host) -> None:
+        turn = asyncio.create_task(host.turn(prompt))
+        await host.desk.until(lambda: bool({"Delta", "ToolStarted", "Asked"} & {*host.desk.kinds()}))
+        host.attempt.cancel()
+        host.attempt.cancel()
+        end = (await turn)[-1]
+        assert isinstance(end, Failed)
+        assert end.error == "it was cancelled by an interrupt"
+
+    play(scene, lambda: Host(otherwise="ask"))
 
 
 def test_a_steer_waits_for_the_next_turn() -> None:
@@ -408,7 +276,3 @@ def test_an_interrupted_stream_sends_its_text_at_once() -> None:
         await host.agent.close()
 
     play(scene)
-
-
-def _past(message: str, text: str) -> PastTurn:
-    return PastTurn((message,), (PastAttempt(text),))

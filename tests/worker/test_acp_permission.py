@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from ipc.messages import Answered, Asked, PastAnswer, ToolFinished, ToolStarted
-from tests.worker import test_acp
-from tests.worker.test_acp import Host, play
-
-home = test_acp.home
-_no_process_is_left = test_acp._no_process_is_left
+from tests.worker.acp_host import Host, play
+from tests.worker.acp_host import home as home
+from tests.worker.acp_host import no_process_is_left as no_process_is_left
 
 
 def with_rules(**rules: Any) -> Callable[[], Host]:

@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from acp import schema
+
 from ipc.messages import AgentSpec, Setup, Usage
 from worker import spending
 from worker.agents import acp_kept_session, acp_permission
-from worker.agents.acp_connection import Connection, PermissionAsked, PromptEnded
+from worker.agents.acp_connection import Connection, Item, PermissionAsked, PromptEnded
 from worker.agents.acp_kept_session import KeptSession
 from worker.agents.acp_process import AgentProcess
 from worker.agents.acp_prompt import prompt_text, turn_number
@@ -240,22 +242,40 @@ class Acp:
         return KeptSession(await running.connection.new_session(folder), program)
 
     async def _prompt(self, attempt: Attempt, connection: Connection, session: str, text: str) -> str:
-        updates, approvals = Updates(attempt), Approvals(attempt.assign.agent, attempt)
+        updates = Updates(attempt)
         items = connection.prompt(session, text)
-        while not isinstance(item := await items.get(), PromptEnded):
-            if isinstance(item, PermissionAsked):
-                await acp_permission.answer(attempt, approvals, updates, item)
-            else:
-                await updates.take(item)
-            connection.taken()
-        if error := item.response.exception():
+        taking = asyncio.create_task(_take(attempt, connection, updates, items))
+        attempt.on_cancel = taking.cancel
+        try:
+            ended = await taking
+        except asyncio.CancelledError:
+            if not attempt.is_cancelled:
+                raise
+            # The supervisor waits for this no longer than the grace; then it kills the cell.
+            await connection.cancel(session)
+            raise AgentError("it was cancelled by an interrupt", "send the message again") from None
+        if error := ended.exception():
             # The outcome of its open calls is unknown: nothing is recorded as their result.
             raise await connection.fault(error)
         await updates.close()
-        response = item.response.result()
+        response = ended.result()
         if response.usage is not None:
             attempt.spend(Usage(response.usage.input_tokens, response.usage.output_tokens))
         return _FINISHES.get(response.stop_reason, response.stop_reason)
+
+
+async def _take(
+    attempt: Attempt, connection: Connection, updates: Updates, items: "asyncio.Queue[Item]"
+) -> "asyncio.Task[schema.PromptResponse]":
+    """Handles what the agent reports and asks until its prompt has ended; returns that end."""
+    approvals = Approvals(attempt.assign.agent, attempt)
+    while not isinstance(item := await items.get(), PromptEnded):
+        if isinstance(item, PermissionAsked):
+            await acp_permission.answer(attempt, approvals, updates, item)
+        else:
+            await updates.take(item)
+        connection.taken()
+    return item.response
 
 
 def _stored(running: _Running, file: Path, session: KeptSession) -> None:

@@ -60,6 +60,8 @@ class Connection:
         self._queue: asyncio.Queue[Item] = asyncio.Queue()
         # Updates of this session are kept; those that a load replays, and late ones, are dropped.
         self._listens_to = ""
+        self._unanswered: set[asyncio.Future[str | None]] = set()
+        self._is_cancelled = False
         self._acp = ClientSideConnection(cast("acp.Client", self), process)
         self.capabilities = schema.AgentCapabilities()
         self._ways_to_sign_in: list[str] = []
@@ -120,6 +122,15 @@ class Connection:
         response.add_done_callback(self._ended)
         return self._queue
 
+    async def cancel(self, session: str) -> None:
+        """Cancels the running prompt; returns when the agent has ended it."""
+        self._is_cancelled = True
+        for answer in list(self._unanswered):
+            answer.set_result(None)
+        await self._acp.cancel(session)
+        while not isinstance(await self._queue.get(), PromptEnded):
+            self.taken()
+
     def taken(self) -> None:
         """An item of the queue has been handled."""
         self.process.pause(self._queue.qsize() > _QUEUE_MAX)
@@ -163,8 +174,10 @@ class Connection:
         **_: Any,
     ) -> schema.RequestPermissionResponse:
         chosen = None
-        if session_id == self._listens_to:
+        if session_id == self._listens_to and not self._is_cancelled:
             answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+            self._unanswered.add(answer)
+            answer.add_done_callback(self._unanswered.discard)
             self._put(PermissionAsked(tool_call, options, answer))
             chosen = await answer
         if chosen is None:
