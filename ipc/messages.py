@@ -140,10 +140,12 @@ class Unsubscribe(Message, frozen=True, tag="unsubscribe"):
 
 
 class Show(Message, frozen=True, tag="show"):
-    """Read a table. `state` and `session` filter where the table has them; `id` selects a story.
+    """Read a table. `state` and `session` filter where the table has them; `id` selects a story or a turn.
 
-    `output` is input and output of the tool call `call` of the turn `id`, a row for each attempt. The answer
-    has `limit` rows at most, fewer when they are long; `after` is the `more` of the previous page.
+    `prefix` is the beginning of the session's name, for sessions, turns and questions; sessions are also
+    found by `words`. `history` are the turns of a session with their content, newest first. `output` is input
+    and output of the tool call `call` of the turn `id`, a row for each attempt. The answer has `limit` rows
+    at most, fewer when they are long; `after` is the `more` of the previous page.
     """
 
     what: Literal[
@@ -156,6 +158,8 @@ class Show(Message, frozen=True, tag="show"):
         "questions",
         "cursors",
         "story",
+        "history",
+        "turn",
         "output",
         "metrics",
     ]
@@ -165,6 +169,8 @@ class Show(Message, frozen=True, tag="show"):
     id: Id = ""
     call: Id = ""
     after: Place = ""
+    prefix: Name = ""
+    words: Name = ""
 
 
 # What the gateway may ask for: nothing that ends, replaces or configures the service, or writes files.

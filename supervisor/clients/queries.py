@@ -24,10 +24,13 @@ class Tables(Protocol):
     """Tables of the journal, row by row, each with the place behind it."""
 
     def sessions(self, after: str, limit: int) -> Iterator[Placed]: ...
+    def found(self, prefix: str, words: str, after: str) -> Iterator[Placed]: ...
     def turns(
-        self, state: wire.TurnState | None, session: str | None, after: str, limit: int
+        self, state: wire.TurnState | None, session: str | None, after: str, limit: int, prefix: str = ""
     ) -> Iterator[Placed]: ...
-    def questions(self, after: str, limit: int) -> Iterator[Placed]: ...
+    def history(self, session: str, after: str, limit: int) -> Iterator[Placed]: ...
+    def turn(self, id: str, after: str) -> Iterator[Placed]: ...
+    def questions(self, after: str, limit: int, prefix: str = "") -> Iterator[Placed]: ...
     def cursors(self, session: str | None, after: str, limit: int) -> Iterator[Placed]: ...
     def story(self, id: str, after: str) -> Iterator[Placed]: ...
     def tool_output(self, turn: str, call: str, after: str) -> Iterator[Placed]: ...
@@ -129,9 +132,9 @@ class Views:
             case "status":
                 return listed([self._status() | self._busy_mode(request.session)], after)
             case "sessions":
-                return self._sessions(after, limit)
+                return self._sessions(request)
             case "turns":
-                return self._turns(request.state, request.session, after, limit)
+                return self._turns(request)
             case "workers":
                 return self._workers(after)
             case "services":
@@ -139,9 +142,13 @@ class Views:
             case "agents":
                 return listed([row | self._models(row) for row in self._agents()], after)
             case "questions":
-                return self._tables.questions(after, limit)
+                return self._tables.questions(after, limit, request.prefix)
             case "cursors":
                 return self._tables.cursors(request.session, after, limit)
+            case "history":
+                return self._tables.history(request.session or "", after, limit)
+            case "turn":
+                return self._tables.turn(request.id, after)
             case "story":
                 return self._story(request.id, after)
             case "output":
@@ -233,10 +240,17 @@ class Views:
         intake = self._state.intake
         return "ready" if intake is Intake.OPEN else intake.value
 
-    def _sessions(self, after: str, limit: int) -> Iterator[Placed]:
+    def _sessions(self, request: wire.Show) -> Iterator[Placed]:
         """Yield the sessions of the journal, newest first; sessions in memory have their activity."""
-        for row, behind in self._tables.sessions(after, limit):
-            assert row is not None
+        found = (
+            self._tables.found(request.prefix, request.words, request.after)
+            if request.prefix or request.words
+            else self._tables.sessions(request.after, request.limit)
+        )
+        for row, behind in found:
+            if row is None:
+                yield None, behind
+                return
             shown = {
                 "session": row["name"],
                 "seq": row["seq"],
@@ -245,12 +259,13 @@ class Views:
             }
             yield shown | _liveness(self._state.sessions.get(row["name"])), behind
 
-    def _turns(
-        self, state: wire.TurnState | None, session: str | None, after: str, limit: int
-    ) -> Iterator[Placed]:
+    def _turns(self, request: wire.Show) -> Iterator[Placed]:
         """Yield the turns of the journal, newest first; a running one has its seat."""
-        for row, behind in self._tables.turns(state, session, after, limit):
-            assert row is not None
+        asked = request.state, request.session, request.after, request.limit, request.prefix
+        for row, behind in self._tables.turns(*asked):
+            if row is None:
+                yield None, behind
+                return
             shown = {key: value for key, value in row.items() if key != "id"}
             yield {"turn": row["id"]} | shown | self._place(row["session"], row["id"]), behind
 

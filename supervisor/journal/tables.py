@@ -10,10 +10,15 @@ from collections.abc import Iterator
 
 from ipc.bounds import NUMBER_MAX, Name, Number
 from ipc.messages import TurnState
-from ipc.paging import PAGE_ROWS, Placed, key_of, place
-from supervisor.journal import turn_story
+from ipc.paging import PAGE_ROWS, Placed, key_of, listed, place
+from supervisor.journal import session_search, turn_rows, turn_story
 from supervisor.journal.reader import Reads, turn_row
 from supervisor.journal.rows import Rows
+
+# Turns with their content in one page: each is several reads, and the loop waits for them.
+_HISTORY_ROWS = 50
+# Rows that are compared with a prefix in one page.
+_LOOKED_AT = 500
 
 SESSIONS_PAGE = """
     SELECT name, seq, turns, held, created_at, last_at FROM sessions INDEXED BY sessions_recent
@@ -72,8 +77,30 @@ class Tables:
         for row in self._rows.all(SESSIONS_PAGE, (last_at, name, _fetched(limit))):
             yield dict(row), place(row["last_at"], row["name"])
 
-    def turns(self, state: TurnState | None, session: str | None, after: str, limit: int) -> Iterator[Placed]:
-        """Turns, newest first."""
+    def found(self, prefix: str, words: str, after: str) -> Iterator[Placed]:
+        """Yield the sessions whose names begin so and that have these words, latest activity first."""
+        return session_search.search(self._rows, prefix, words, after)
+
+    def history(self, session: str, after: str, limit: int) -> Iterator[Placed]:
+        """Yield the turns of a session with their content, newest first."""
+        (below,) = key_of(after, tuple[Number], (NUMBER_MAX,))
+        count = min(limit, _HISTORY_ROWS)
+        for row, number in turn_rows.below(self._rows, session, below, count + 1):
+            if not count:
+                yield None, place(number + 1)
+                return
+            yield row, place(number)
+            count -= 1
+
+    def turn(self, id: str, after: str) -> Iterator[Placed]:
+        """Yield one turn with its content; nothing when there is none."""
+        row = turn_rows.one(self._rows, id)
+        return listed([row] if row is not None else [], after)
+
+    def turns(
+        self, state: TurnState | None, session: str | None, after: str, limit: int, prefix: str = ""
+    ) -> Iterator[Placed]:
+        """Turns, newest first. With a prefix a page looks at a fixed number, whether they match or not."""
         (below,) = key_of(after, tuple[Number], (NUMBER_MAX,))
         query, key = TURNS_OF_ALL, "position"
         if state == "poison":
@@ -84,17 +111,27 @@ class Tables:
             query = TURNS_UNHAPPY
         elif session is not None:
             query, key = TURNS_OF_SESSION, "number"
-        for row in self._rows.all(query, (state, session, _fetched(limit), below)):
-            shown = turn_row(row)
-            del shown["position"]
-            yield shown, place(row[key])
+        looked_at = _LOOKED_AT if prefix else _fetched(limit)
+        found = self._rows.all(query, (state, session, looked_at, below))
+        for row in found:
+            if row["session"].startswith(prefix):
+                shown = turn_row(row)
+                del shown["position"]
+                yield shown, place(row[key])
+        if prefix and len(found) == looked_at:
+            yield None, place(found[-1][key])
 
-    def questions(self, after: str, limit: int) -> Iterator[Placed]:
-        """Yield the questions that wait for a person, the longest wait first."""
+    def questions(self, after: str, limit: int, prefix: str = "") -> Iterator[Placed]:
+        """Yield the questions that wait for a person, the longest wait first. With a prefix as for turns."""
         at, id = key_of(after, tuple[float, str], (-math.inf, ""))
-        for row in self._rows.all(QUESTIONS_OPEN, (at, id, _fetched(limit))):
-            shown = dict(row) | {"choices": json.loads(row["choices"])}
-            yield shown, place(row["at"], row["question"])
+        looked_at = _LOOKED_AT if prefix else _fetched(limit)
+        found = self._rows.all(QUESTIONS_OPEN, (at, id, looked_at))
+        for row in found:
+            if row["session"].startswith(prefix):
+                shown = dict(row) | {"choices": json.loads(row["choices"])}
+                yield shown, place(row["at"], row["question"])
+        if prefix and len(found) == looked_at:
+            yield None, place(found[-1]["at"], found[-1]["question"])
 
     def cursors(self, session: str | None, after: str, limit: int) -> Iterator[Placed]:
         """Yield each named client's cursor and how far it is behind; the one that moved last comes first."""

@@ -9,7 +9,7 @@ import pytest
 
 from supervisor.core.policy import Policy
 from supervisor.core.records import Record, TurnFailed, TurnOpened
-from supervisor.journal import load, reader, tables
+from supervisor.journal import load, reader, session_search, tables, turn_rows
 from supervisor.journal.errors import (
     JournalDamaged,
     JournalError,
@@ -157,6 +157,14 @@ def test_a_truncated_file_is_found_at_start(tmp_path: Path) -> None:
         (tables.QUESTIONS_OPEN, "questions_waiting ((at,id)>(?,?))", (1.0, "q", 1)),
         (reader.TURN, "sqlite_autoindex_turns_1 (session=? AND number=?)", ("s", 1)),
         (tables.TOOL_OUTPUT, "tool_calls_by_attempt (turn=? AND attempt<?)", ("s/1", "c1", 1, 1)),
+        (turn_rows.TURNS_BELOW, "sqlite_autoindex_turns_1 (session=? AND number<?)", ("s", 1, 1)),
+        (turn_rows.ONE_TURN, "sqlite_autoindex_turns_1 (session=? AND number=?)", ("s", 1, "s/1")),
+        (turn_rows.TURN_SAYS, "sqlite_autoindex_messages_1", ("[]",)),
+        (turn_rows.TURN_TEXT, "PRIMARY KEY (turn=?)", ("s/1",)),
+        (turn_rows.TURN_CALLS, "tool_calls_by_attempt (turn=?)", ("s/1",)),
+        (turn_rows.OPEN_QUESTION, "questions_open (turn=?)", ("s/1",)),
+        (session_search.SESSIONS_BELOW, "sessions_recent ((last_at,name)<(?,?))", (1.0, "s", 1)),
+        (session_search.SESSION, "PRIMARY KEY (name=?)", ("s", 1.0)),
         (reader.COUNTS, "turns_open", ()),
     ],
 )

@@ -297,6 +297,21 @@ def test_the_number_of_seats_is_shown_and_changed(service: PuppetService) -> Non
     until(lambda: len(service.rows("workers")) == 2)
 
 
+def test_sessions_and_turns_are_shown_with_their_content(service: PuppetService) -> None:
+    turn(service, "shown:a", "say tool finish")
+    turn(service, "shown:b", "finish")
+    assert {row["session"] for row in service.rows("sessions", prefix="shown:")} == {"shown:a", "shown:b"}
+    (found,) = service.rows("sessions", prefix="shown:", words="finish TOOL")
+    assert (found["session"], found["state"]) == ("shown:a", "at rest")
+    (row,) = service.rows("history", session="shown:a")
+    assert (row["turn"], row["state"]) == ("shown:a/1", "done")
+    assert row["messages"][0]["text"] == "say tool finish"
+    assert service.rows("turn", id="shown:a/1") == [row]
+    assert service.rows("turn", id="shown:a/2") == service.rows("history", session="nobody") == []
+    assert {row["turn"] for row in service.rows("turns", prefix="shown:")} == {"shown:a/1", "shown:b/1"}
+    assert service.rows("questions", prefix="shown:") == []
+
+
 def test_status_tells_the_busy_mode_of_a_session_if_one_is_named(service: PuppetService) -> None:
     assert "busy_mode" not in service.status()
     assert service.rows("status", session="s")[0]["busy_mode"] == "interrupt"
