@@ -18,11 +18,13 @@ import uvloop
 from gateway.asgi import Application
 from gateway.credentials import Credentials
 from gateway.gateway_options import Options
+from gateway.journal_pages import JournalPages
 from gateway.limiter import Limiter
-from gateway.open_streams import OpenStreams
+from gateway.open_streams import BEAT_SECONDS, OpenStreams
 from gateway.origin_check import OriginCheck
 from gateway.parts import Parts
 from gateway.routes import RouteTable, routes
+from gateway.session_feed import SessionFeeds
 from gateway.supervisor_client import SupervisorClient
 from gateway.tokens import TokenError, TokenStore
 from gateway.traffic import Traffic
@@ -97,8 +99,11 @@ async def serve(start: ServiceStart) -> None:
 
 async def _run(link: Link, options: Options, listener: socket.socket, tokens: TokenStore) -> None:
     limiter = Limiter(monotonic)
+    supervisor = SupervisorClient(options.socket)
     parts = Parts(
-        supervisor=SupervisorClient(options.socket),
+        supervisor=supervisor,
+        feeds=SessionFeeds(supervisor, JournalPages(supervisor)),
+        clips=Path(options.clips),
         tokens=tokens,
         limiter=limiter,
         credentials=Credentials(tokens, limiter),
@@ -110,7 +115,8 @@ async def _run(link: Link, options: Options, listener: socket.socket, tokens: To
     scheme = "https" if options.tls_cert else "http"
     host, port = listener.getsockname()[:2]
     address = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
-    background = [asyncio.ensure_future(task) for task in (link.beat(), parts.streams.watch())]
+    tasks = (link.beat(), parts.streams.watch(), parts.feeds.watch())
+    background = [asyncio.ensure_future(task) for task in tasks]
     try:
         print(f"gateway: {address}", flush=True)
         link.send(ServiceState("ready", detail=address, address=address))
@@ -118,7 +124,7 @@ async def _run(link: Link, options: Options, listener: socket.socket, tokens: To
     finally:
         for task in background:
             task.cancel()
-        parts.supervisor.close()
+        supervisor.close()
         tokens.close()
 
 
@@ -161,6 +167,7 @@ def _config(application: Application, options: Options) -> uvicorn.Config:
         ws="websockets-sansio",
         ws_max_size=_LIVE_FRAME_BYTES_MAX,
         ws_per_message_deflate=False,
+        ws_ping_interval=BEAT_SECONDS,
         lifespan="off",
         interface="asgi3",
         log_config=None,

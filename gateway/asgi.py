@@ -7,6 +7,8 @@ than the server below does. An exception of a handler costs its request, not the
 import sys
 import traceback
 
+from uvicorn.protocols.utils import ClientDisconnected
+
 from gateway.credentials import refuse_in_url
 from gateway.errors import HttpError
 from gateway.exchange import Exchange, Receive, Scope, Send
@@ -27,6 +29,8 @@ class Application:
             await self._serve(exchange)
         except HttpError as error:
             await self._refuse(exchange, error)
+        except ClientDisconnected:
+            return
         except Exception as error:
             # The frames only: an exception's text may hold what a person wrote.
             frames = "".join(traceback.format_tb(error.__traceback__))

@@ -144,11 +144,29 @@ class Exchange:
     async def begin(self, status: int, headers: Headers) -> None:
         self.status = status
         await self._send(
-            {"type": f"{self._type}.start", "status": status, "headers": [*_API_HEADERS, *headers]}
+            {"type": f"{self._type}.start", "status": status, "headers": [*headers, *_missing(headers)]}
         )
 
     async def send_part(self, body: bytes, more: bool = True) -> None:
         await self._send({"type": f"{self._type}.body", "body": body, "more_body": more})
+
+    async def accept_socket(self) -> None:
+        """The request is a WebSocket; the rest of its life is frames."""
+        await self._receive()
+        self.status = 101
+        await self._send({"type": "websocket.accept"})
+
+    async def send_text(self, text: bytes) -> None:
+        await self._send({"type": "websocket.send", "text": text.decode()})
+
+    async def close_socket(self, code: int, reason: str) -> None:
+        await self._send({"type": "websocket.close", "code": code, "reason": reason})
+
+
+def _missing(headers: Headers) -> Headers:
+    """The headers of every answer that this one does not set itself."""
+    own = {name for name, _ in headers}
+    return tuple(header for header in _API_HEADERS if header[0] not in own)
 
 
 def _fields_of(kind: type) -> str:

@@ -1,10 +1,12 @@
 """The parts of a running gateway that handlers use."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from gateway.credentials import Credentials
 from gateway.limiter import Limiter
 from gateway.open_streams import OpenStreams
+from gateway.session_feed import SessionFeeds
 from gateway.supervisor_client import SupervisorClient
 from gateway.tokens import TokenStore
 from gateway.traffic import Traffic
@@ -13,6 +15,8 @@ from gateway.traffic import Traffic
 @dataclass(frozen=True)
 class Parts:
     supervisor: SupervisorClient
+    feeds: SessionFeeds
+    clips: Path
     tokens: TokenStore
     limiter: Limiter
     credentials: Credentials

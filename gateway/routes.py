@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import unquote
 
-from gateway import service_api
+from gateway import live_socket, messages_api, queries_api, service_api, sse
 from gateway.errors import HttpError
 from gateway.exchange import Exchange
 from gateway.parts import Parts
@@ -51,6 +51,29 @@ def routes() -> tuple[Route, ...]:
         Route("GET", "/metrics", "operate", service_api.get_metrics),
         Route("POST", "/api/pair", "anyone", service_api.post_pair),
         Route("GET", "/api/me", "token", service_api.get_me),
+        Route("POST", "/api/sessions/{session}/messages", "talk", messages_api.post_message),
+        Route("POST", "/api/sessions/{session}/interrupt", "talk", messages_api.post_interrupt),
+        Route("GET", "/api/sessions/{session}/events", "watch", sse.get_events),
+        Route(WEBSOCKET, "/api/live", "watch", live_socket.live),
+        Route("GET", "/api/sessions", "watch", queries_api.get_sessions),
+        Route("GET", "/api/turns", "watch", queries_api.get_turns),
+        Route("GET", "/api/turns/{session}/{number}", "watch", queries_api.get_turn),
+        Route("GET", "/api/turns/{session}/{number}/why", "watch", queries_api.get_why),
+        Route("POST", "/api/turns/{session}/{number}/retry", "talk", messages_api.post_retry),
+        Route("GET", "/api/messages/{message}/why", "watch", queries_api.get_why),
+        Route("POST", "/api/messages/{message}/retry", "talk", messages_api.post_retry),
+        Route("GET", "/api/sessions/{session}/queue", "watch", queries_api.get_queue),
+        Route("DELETE", "/api/sessions/{session}/queue", "talk", messages_api.delete_waiting),
+        Route("DELETE", "/api/sessions/{session}/queue/{message}", "talk", messages_api.delete_waiting),
+        Route("POST", "/api/sessions/{session}/queue/resume", "talk", messages_api.post_resume),
+        Route("GET", "/api/questions", "watch", queries_api.get_questions),
+        Route("POST", "/api/questions/{question}/answer", "talk", messages_api.post_answer),
+        Route("GET", "/api/status", "operate", queries_api.get_status),
+        Route("GET", "/api/workers", "operate", queries_api.get_workers),
+        Route("GET", "/api/services", "operate", queries_api.get_services),
+        Route("POST", "/api/drain", "operate", messages_api.post_drain),
+        Route("POST", "/api/undrain", "operate", messages_api.post_undrain),
+        Route("POST", "/api/scale", "operate", messages_api.post_scale),
     )
 
 

@@ -39,6 +39,8 @@ from ipc.zmtp import Sent
 ANSWER_SECONDS = 10.0
 # Requests without an answer. Each is one waiting client; beyond it the supervisor is overloaded.
 _WAITING_MAX = 5_000
+# When a refusal that passes says no time of its own.
+_LATER_SECONDS = 5.0
 
 _STATUS = {
     "invalid": 400,
@@ -204,9 +206,7 @@ class SupervisorClient:
 
 def refusal(refused: Refused) -> HttpError:
     """Returns the error with which a refused request is answered."""
-    return HttpError(
-        _STATUS[refused.code],
-        refused.error,
-        refused.hint,
-        retry_after_seconds=refused.retry_after_seconds,
-    )
+    again = refused.retry_after_seconds
+    if again is None and refused.code in ("full", "unavailable"):
+        again = _LATER_SECONDS
+    return HttpError(_STATUS[refused.code], refused.error, refused.hint, retry_after_seconds=again)

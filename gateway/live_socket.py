@@ -1,0 +1,159 @@
+"""The WebSocket `/api/live`: many sessions over one connection, each with its seqs.
+
+A browser opens six connections to a server; a page with ten sessions needs them in one. The client sends
+`{"subscribe": SESSION, "after": SEQ}` and `{"unsubscribe": SESSION}`. It receives the events, deltas and
+notes as in a stream of server-sent events, `subscribed` with the last seq, `cut` when a session has to be
+subscribed again after a seq, and `error`.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from gateway.errors import HttpError
+from gateway.exchange import Exchange
+from gateway.open_streams import OpenStream
+from gateway.parts import Parts
+from gateway.session_feed import Reader
+
+# Of one connection: more than a person can have open.
+_SESSIONS_MAX = 200
+# Answers that the client has not taken; a client that asks without reading is ended.
+_ANSWERS_MAX = 1_000
+# Of one session before the next one is served.
+_PART_BYTES = 16 * 1024
+_POLICY = 1008
+
+
+class _Command(msgspec.Struct, forbid_unknown_fields=True):
+    """`subscribe` or `unsubscribe` names a session; `after` is None for from now on."""
+
+    subscribe: str | None = None
+    unsubscribe: str | None = None
+    after: int | None = None
+
+
+class LiveSocket:
+    def __init__(self, parts: Parts, exchange: Exchange, stream: OpenStream) -> None:
+        self._parts = parts
+        self._exchange = exchange
+        self._stream = stream
+        # By the client's name of the session.
+        self._readers: dict[str, Reader] = {}
+        self._ready: dict[str, None] = {}
+        self._answers: deque[dict[str, Any]] = deque()
+
+    async def run(self) -> None:
+        stream = self._stream
+        listening = asyncio.ensure_future(self._listen())
+        try:
+            while not stream.ended:
+                sent = await self._send_answers()
+                sent = await self._send_events() or sent
+                if not sent:
+                    await stream.wait()
+            if not listening.done():
+                await self._exchange.close_socket(_POLICY, stream.ended)
+        finally:
+            listening.cancel()
+            for reader in self._readers.values():
+                reader.close()
+
+    async def _send_answers(self) -> bool:
+        sent = bool(self._answers)
+        while self._answers:
+            await self._exchange.send_text(msgspec.json.encode(self._answers.popleft()))
+        return sent
+
+    async def _send_events(self) -> bool:
+        """Sends some of each session that has news, so that none waits for another."""
+        ready, self._ready = self._ready, {}
+        for name in ready:
+            reader = self._readers.get(name)
+            if reader is None:
+                continue
+            items = reader.take(_PART_BYTES)
+            for item in items:
+                await self._exchange.send_text(item.json(self._exchange.namespace))
+            if items:
+                self._ready[name] = None
+            elif reader.cut_reason:
+                self._parts.traffic.cut()
+                self._close(name)
+                self._answer("cut", name, after=reader.seq, reason=reader.cut_reason)
+        return bool(ready)
+
+    async def _listen(self) -> None:
+        """Carries out what the client asks for, one after the other."""
+        try:
+            while (received := await self._exchange.receive())["type"] != "websocket.disconnect":
+                await self._obey(received.get("text") or received.get("bytes") or b"")
+                if len(self._answers) > _ANSWERS_MAX:
+                    self._stream.end("it asks and does not read")
+        finally:
+            self._stream.end("the client has gone")
+
+    async def _obey(self, text: str | bytes) -> None:
+        name = None
+        try:
+            command = msgspec.json.decode(text, type=_Command)
+            name = command.subscribe or command.unsubscribe
+            if command.subscribe:
+                await self._subscribe(command.subscribe, command.after)
+            elif command.unsubscribe:
+                self._close(command.unsubscribe)
+                self._answer("unsubscribed", command.unsubscribe)
+            else:
+                raise HttpError(400, "this asks for nothing", 'send {"subscribe": SESSION, "after": SEQ}')
+        except msgspec.MsgspecError as error:
+            hint = 'send {"subscribe": SESSION, "after": SEQ} or {"unsubscribe": SESSION}'
+            self._refuse(name, HttpError(400, f"this cannot be read: {str(error)[:200]}", hint))
+        except HttpError as error:
+            self._refuse(name, error)
+
+    async def _subscribe(self, name: str, after: int | None) -> None:
+        self._close(name)
+        if len(self._readers) >= _SESSIONS_MAX:
+            fault = f"this connection has {_SESSIONS_MAX} sessions"
+            raise HttpError(429, fault, "unsubscribe some of them, or open another one")
+        session = self._exchange.namespace.inward(name)
+        reader = await self._parts.feeds.open(session, after, self._waking(name))
+        self._readers[name] = reader
+        self._answer("subscribed", name, seq=reader.feed.head)
+        reader.wake()
+
+    def _waking(self, name: str) -> Callable[[], None]:
+        def wake() -> None:
+            self._ready[name] = None
+            self._stream.wake()
+
+        return wake
+
+    def _close(self, name: str) -> None:
+        reader = self._readers.pop(name, None)
+        if reader is not None:
+            reader.close()
+
+    def _answer(self, type: str, session: str | None, **fields: Any) -> None:
+        self._answers.append({"type": type, "session": session, **fields})
+        self._stream.wake()
+
+    def _refuse(self, name: str | None, error: HttpError) -> None:
+        fault, hint = map(self._exchange.namespace.sentence, (error.fault, error.hint))
+        self._answer("error", name, error={"message": fault, "hint": hint, "code": error.code})
+
+
+async def live(parts: Parts, exchange: Exchange) -> None:
+    assert exchange.token is not None
+    exchange.query()
+    stream = OpenStream(exchange.token)
+    with parts.limiter.streams.one(exchange.token.id):
+        await exchange.accept_socket()
+        parts.streams.add(stream)
+        try:
+            await LiveSocket(parts, exchange, stream).run()
+        finally:
+            parts.streams.remove(stream)
