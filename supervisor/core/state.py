@@ -60,8 +60,6 @@ class Who:
     incarnation: int
 
 
-
-
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The state in which a stopped attempt will end its turn, once its processes are gone."""
