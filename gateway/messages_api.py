@@ -11,7 +11,7 @@ from gateway.errors import HttpError, Unavailable
 from gateway.exchange import Exchange, json_bytes_max
 from gateway.parts import Parts
 from gateway.queries_api import session_of_message, turn_of
-from ipc.bounds import MESSAGE_BYTES_MAX, NAME_CHARACTERS_MAX
+from ipc.bounds import INSTRUCTIONS_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_CHARACTERS_MAX
 from ipc.messages import (
     Accepted,
     BusyMode,
@@ -37,6 +37,8 @@ class _Text(msgspec.Struct, forbid_unknown_fields=True):
     text: str
     busy: BusyMode | None = None
     expect_turn: str | None = None
+    agent: str = ""
+    instructions: str = ""
 
 
 class _Stop(msgspec.Struct, forbid_unknown_fields=True):
@@ -60,10 +62,19 @@ async def post_message(parts: Parts, exchange: Exchange) -> None:
     if audio_upload.is_form(exchange):
         accepted = await _submit_clip(parts, exchange, session, key)
     else:
-        body = await exchange.json(_Text, json_bytes_max(MESSAGE_BYTES_MAX))
+        body = await exchange.json(_Text, json_bytes_max(MESSAGE_BYTES_MAX + INSTRUCTIONS_BYTES_MAX))
         _check_text(body.text)
         expect = _inward(exchange, body.expect_turn)
-        submit = Submit(session, body.text, key, body.busy, expect)
+        submit = Submit(
+            session,
+            body.text,
+            key,
+            body.busy,
+            expect,
+            by=exchange.by,
+            agent=body.agent,
+            instructions=body.instructions,
+        )
         accepted = await parts.supervisor.ask(submit, Accepted)
     await _answer_accepted(exchange, accepted)
 
@@ -77,7 +88,7 @@ async def _submit_clip(parts: Parts, exchange: Exchange, session: str, key: str)
         if fields:
             unknown = next(iter(fields))[:40]
             raise HttpError(400, f"there is no part {unknown!r}", "the parts are audio and busy")
-        submit = Submit(session, "", key, busy, clip=clip)
+        submit = Submit(session, "", key, busy, clip=clip, by=exchange.by)
         accepted = await parts.supervisor.ask(submit, Accepted)
     except Unavailable:
         # It may have been accepted: then it is needed. Else it is removed as a stray one, within the hour.
@@ -157,7 +168,7 @@ async def post_resume(parts: Parts, exchange: Exchange) -> None:
 
 async def _change_queue(parts: Parts, exchange: Exchange, act: Any, message: str | None) -> None:
     session = exchange.namespace.inward(exchange.parameters["session"])
-    await _carry_out(parts, exchange, Queue(session, act, message))
+    await _carry_out(parts, exchange, Queue(session, act, message, by=exchange.by))
 
 
 async def post_answer(parts: Parts, exchange: Exchange) -> None:

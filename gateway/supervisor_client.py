@@ -13,6 +13,7 @@ client only waits.
 import asyncio
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -78,6 +79,8 @@ class SupervisorClient:
         self._waiting: dict[int, _Waiting] = {}
         self._subscribers: dict[int, Subscriber] = {}
         self._up = asyncio.Event()
+        # Counts the sockets: libzmq may report a new connection of one that is about to be closed.
+        self._generation = 0
         self._wire: Wire | None = None
         self._socket: LoopSocket | None = None
         # Called whenever a connection is up.
@@ -159,15 +162,19 @@ class SupervisorClient:
     def _connect(self) -> None:
         self._wire = Wire()
         identity = f"gateway-{os.urandom(8).hex()}"
-        self._socket = self._wire.watched_dealer(self._path, identity, self._receive, self._changed)
+        changed = partial(self._changed, self._generation)
+        self._socket = self._wire.watched_dealer(self._path, identity, self._receive, changed)
 
-    def _changed(self, is_up: bool) -> None:
+    def _changed(self, generation: int, is_up: bool) -> None:
+        if generation != self._generation:
+            return
         if is_up and not self.is_up:
             self._up.set()
             self._send_kept()
             self.connected()
         elif not is_up and self.is_up:
             self._up.clear()
+            self._generation += 1
             self._lose()
             # Not from inside the socket's own callback.
             asyncio.get_running_loop().call_soon(self._reconnect)

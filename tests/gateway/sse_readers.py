@@ -37,13 +37,15 @@ class SseReader:
             last = f"Last-Event-ID: {self.seqs[-1]}\r\n" if self.seqs else ""
             head = f"GET {self._path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self._secret}\r\n"
             writer.write(f"{head}{last}\r\n".encode())
-            self.statuses.append(int((await reader.readline()).split()[1]))
+            if not (first := await reader.readline()):
+                return
+            self.statuses.append(int(first.split()[1]))
             while (await reader.readline()).strip():
                 pass
             if self.statuses[-1] == 200:
                 await self._take(reader)
         finally:
-            writer.close()
+            writer.transport.abort()
 
     async def _take(self, reader: asyncio.StreamReader) -> None:
         """Lines of the stream end with a line feed alone; the others are the framing of chunks."""
@@ -84,7 +86,7 @@ class SseReaders:
             await asyncio.gather(*(reader.run() for reader in self.readers))
 
         self._task = self._loop.create_task(all())
-        try:
+        with suppress(asyncio.CancelledError):
             self._loop.run_until_complete(self._task)
-        except asyncio.CancelledError:
-            return
+        # The transports that were ended close their sockets.
+        self._loop.run_until_complete(asyncio.sleep(0))

@@ -85,6 +85,25 @@ def test_the_supervisors_death_is_a_pause_for_a_stream(service: Service) -> None
         assert reader.connections == 1
 
 
+def test_a_gateway_that_did_not_run_while_the_supervisor_was_replaced_goes_on(service: Service) -> None:
+    """It learns of the lost and of the new connection at the same moment."""
+    with GatewayProcess(service.places) as gateway:
+        sent(gateway, "before")
+        with SseReaders([SseReader(gateway.address, gateway.first_secret, "demo")]) as (reader,):
+            until(lambda: reader.seqs)
+            for turn in (2, 3, 4):
+                assert gateway.process is not None
+                os.kill(gateway.process.pid, signal.SIGSTOP)
+                service.kill()
+                service.start()
+                os.kill(gateway.process.pid, signal.SIGCONT)
+                sent(gateway, "after")
+                last = service.listen("demo").ending(f"demo/{turn}").seq
+                until(lambda last=last: reader.seqs[-1] >= last)  # type: ignore[misc]
+        assert reader.seqs == list(range(1, last + 1))
+        assert reader.connections == 1
+
+
 def test_a_message_that_the_supervisor_did_not_answer_before_it_died_is_sent_again(service: Service) -> None:
     """The supervisor is stopped, so it cannot answer, and then killed: its successor gets the message."""
     with GatewayProcess(service.places) as gateway:

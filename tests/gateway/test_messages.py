@@ -51,6 +51,16 @@ def test_a_message_is_accepted_once_it_is_durable_and_answered(
     assert ended(client, "demo/1")["session"] == "demo"
 
 
+def test_a_message_says_who_sent_it_and_may_name_an_agent(gateway: GatewayProcess, service: Service) -> None:
+    client = gateway.client(gateway.token("tablet"))
+    send(client, "wish", "hello", agent="default", instructions="Be brief.")
+    assert service.listen("wish").ending("wish/1").type == "turn.done"
+    story = client.get("/api/turns/wish/1/why").json()["rows"]
+    assert [row["by"] for row in story if row.get("type") == "message.accepted"] == ["tablet"]
+    unknown = client.post("/api/sessions/wish/messages", json={"text": "x", "agent": "nemo"})
+    assert error_of(unknown)[0] in (400, 404)
+
+
 def test_the_same_idempotency_key_is_one_message(gateway: GatewayProcess) -> None:
     client = gateway.client()
     headers = {"Idempotency-Key": "order-17"}
