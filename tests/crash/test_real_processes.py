@@ -3,6 +3,7 @@
 import json
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -52,15 +53,22 @@ def model_server() -> Iterator[FakeModel]:
 
 
 @pytest.fixture
-def service(tmp_path: Path, model_server: FakeModel) -> Iterator[Service]:
-    model_server.reset()
+def home(tmp_path: Path) -> Path:
     home = tmp_path / "home"
     home.mkdir()
-    (home / "models").symlink_to(pulled("tiny.en"))
-    settings = settings_for(model_server, workers="count = 2", stt="echo = true")
+    return home
+
+
+@contextmanager
+def doomed(home: Path, model: FakeModel, **tables: str) -> Iterator[Service]:
+    """A service that begins when it lives, and ends where it is doomed to."""
+    model.reset()
+    settings = settings_for(model, workers="count = 2", **tables)
     service = Service(home, settings, "tests.crash.real_supervisor")
-    yield service
-    service.__exit__(None, None, None)
+    try:
+        yield service
+    finally:
+        service.__exit__(None, None, None)
 
 
 def typed(session: str) -> Play:
@@ -111,20 +119,23 @@ def lives(service: Service, audience: Audience, point: str, when: str) -> Histor
 
 @pytest.mark.parametrize(("point", "when"), TYPED)
 def test_d11_a_typed_message_survives_a_supervisor_with_real_workers(
-    service: Service, point: str, when: str
+    home: Path, model_server: FakeModel, point: str, when: str
 ) -> None:
-    audience = Audience(service.places, {"typed": typed("typed")})
-    history = lives(service, audience, point, when)
+    with doomed(home, model_server) as service:
+        audience = Audience(service.places, {"typed": typed("typed")})
+        history = lives(service, audience, point, when)
     assert [turn["state"] for turn in history.turns] == ["done", "done"]
 
 
 @pytest.mark.parametrize(("point", "when"), SPOKEN)
 def test_c3_a_clip_survives_a_supervisor_with_the_real_stt_service(
-    service: Service, point: str, when: str
+    home: Path, model_server: FakeModel, point: str, when: str
 ) -> None:
-    stored = store(service.places, str(clip("young_man")))
-    audience = Audience(service.places, {"spoken": spoken("spoken", stored)})
-    history = lives(service, audience, point, when)
+    (home / "models").symlink_to(pulled("tiny.en"))
+    with doomed(home, model_server, stt="echo = true") as service:
+        stored = store(service.places, str(clip("young_man")))
+        audience = Audience(service.places, {"spoken": spoken("spoken", stored)})
+        history = lives(service, audience, point, when)
     assert [event["type"] for event in history.events].count("transcript.ready") == 1
     assert [turn["state"] for turn in history.turns] == ["done", "done"]
     assert errors(SAID["young_man"], history.messages[0]["text"]) <= 1
