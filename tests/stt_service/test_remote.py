@@ -4,7 +4,7 @@ import asyncio
 import gzip
 import json
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -25,12 +25,17 @@ def run(story: Coroutine[Any, Any, None]) -> None:
 class Server(ThreadingHTTPServer):
     """Gives one answer to everybody and keeps what it was sent."""
 
-    def __init__(self, status: int, body: bytes) -> None:
+    def __init__(self, status: int, answer: Any) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.status, self.body = status, body
         # It answers nobody while this is not set.
         self.answers = threading.Event()
         self.answers.set()
+        self.will_answer(status, answer)
+
+    def will_answer(self, status: int, answer: Any) -> None:
+        """From now on; earlier requests are forgotten."""
+        self.status = status
+        self.body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         self.requests: list[tuple[str, str, bytes]] = []
 
     @property
@@ -60,7 +65,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def server(status: int, answer: Any) -> Iterator[Server]:
-    with Server(status, answer if isinstance(answer, bytes) else json.dumps(answer).encode()) as made:
+    with Server(status, answer) as made:
         thread = threading.Thread(target=made.serve_forever)
         thread.start()
         yield made
@@ -89,6 +94,21 @@ def test_a_clip_goes_to_the_server_as_it_came_and_silence_never_does() -> None:
         run(story(made))
 
 
+def _bomb() -> bytes:
+    """Not compressed before it is needed: every test process imports this module."""
+    return gzip.compress(bytes(64 * 1024 * 1024))
+
+
+@pytest.fixture(scope="module")
+def asked() -> Iterator[tuple[Server, Callable[[], Transcribed | NotTranscribed]]]:
+    """A server and what becomes of a clip that is sent to it, by one service for all its answers."""
+    with server(200, {}) as made, asyncio.Runner() as runner:
+        opened = hearing(engines=["openai"], remote=made.remote)
+        hearer = runner.run(opened.__aenter__())
+        yield made, lambda: runner.run(hearer.hear(clip("young_man")))
+        runner.run(opened.__aexit__(None, None, None))
+
+
 @pytest.mark.parametrize(
     ("status", "answer", "reason", "again"),
     [
@@ -98,27 +118,23 @@ def test_a_clip_goes_to_the_server_as_it_came_and_silence_never_does() -> None:
         (200, {"words": "?"}, "the transcription server answered what is no transcript", False),
         (307, {"text": "moved"}, "the transcription server answered 307", False),
         (200, b"[" * 100_000, "the transcription server answered what is no transcript", False),
-        (
-            200,
-            gzip.compress(bytes(64 * 1024 * 1024)),
-            "the transcription server answered what is no transcript",
-            False,
-        ),
+        (200, _bomb, "the transcription server answered what is no transcript", False),
         (200, {"text": "[MUSIC]"}, "nothing was understood: no words were found in the clip", False),
     ],
 )
 def test_what_a_server_answers_instead_is_told_by_name(
-    status: int, answer: Any, reason: str, again: bool
+    asked: tuple[Server, Callable[[], Transcribed | NotTranscribed]],
+    status: int,
+    answer: Any,
+    reason: str,
+    again: bool,
 ) -> None:
-    async def story(server: Server) -> None:
-        async with hearing(engines=["openai"], remote=server.remote) as hearer:
-            became = await hearer.hear(clip("young_man"))
-            assert isinstance(became, NotTranscribed)
-            assert (became.reason, became.again) == (reason, again)
-        assert len(server.requests) == 1, "it was asked once, and nobody else"
-
-    with server(status, answer) as made:
-        run(story(made))
+    made, ask = asked
+    made.will_answer(status, answer() if callable(answer) else answer)
+    became = ask()
+    assert isinstance(became, NotTranscribed)
+    assert (became.reason, became.again) == (reason, again)
+    assert len(made.requests) == 1, "it was asked once, and nobody else"
 
 
 def test_the_next_engine_hears_what_the_first_cannot() -> None:
