@@ -157,9 +157,10 @@ class Service:
     async def _release_when_idle(self) -> None:
         limit = self._options.idle_seconds
         while True:
-            rest = self._used_at + limit - time.monotonic()
-            await asyncio.sleep(max(rest, _BEAT_SECONDS))
-            if rest <= 0 and not self._clips and not self._resting:
+            await asyncio.sleep(max(self._used_at + limit - time.monotonic(), _BEAT_SECONDS))
+            # A clip may have come and gone meanwhile.
+            is_idle = time.monotonic() - self._used_at >= limit
+            if is_idle and not self._clips and not self._resting:
                 self._resting = True
                 for engine in self._engines:
                     engine.release()

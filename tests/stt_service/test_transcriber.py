@@ -1,6 +1,7 @@
 """The service in the test process, with real decoders, and a server on loopback that transcribes."""
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -93,18 +94,26 @@ def test_it_rests_when_no_clip_came_for_a_while_and_never_during_one(monkeypatch
     run(story, idle_seconds=0.05)
 
 
-def test_a_clip_keeps_it_awake_for_the_whole_time_after_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transcriber, "_BEAT_SECONDS", 0.02)
+def test_a_clip_that_comes_and_goes_between_two_looks_keeps_it_awake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transcriber, "_BEAT_SECONDS", 0.1)
 
-    async def story(desk: Desk) -> None:
-        desk.service._used_at -= 3600
-        desk.hear("m_1")
-        await soon(lambda: "m_1" in desk.answers())
-        told = len(desk.states())
-        await desk.beats(20)
-        assert len(desk.states()) == told
+    async def act() -> None:
+        sent: list[Message] = []
+        service = Service(Options(idle_seconds=600.0), sent.append)
+        service._used_at -= 3600
+        looking = asyncio.create_task(service._release_when_idle())
+        await asyncio.sleep(0)
+        service._used_at += 3600
+        began = time.monotonic()
+        await soon(lambda: time.monotonic() > began + 0.3)
+        assert not sent
+        service._used_at -= 3600
+        looking.cancel()
+        looking = asyncio.create_task(service._release_when_idle())
+        await soon(lambda: sent)
+        looking.cancel()
 
-    run(story, idle_seconds=3600.0)
+    asyncio.run(act())
 
 
 def test_without_a_limit_it_never_rests(monkeypatch: pytest.MonkeyPatch) -> None:
