@@ -114,3 +114,17 @@ def test_code_that_an_agent_may_write_is_no_part_of_a_runtime(
     warnings = exposed_interpreters(settings)
     assert len(warnings) == is_exposed
     assert all(f"agents may write to {tmp_path}/project/venv: move" in each for each in warnings)
+
+
+def test_a_session_that_tries_an_agent_has_that_agent_and_others_have_theirs(tmp_path: Path) -> None:
+    agents = "[agents.coder]\n[agents.reader]\n[sessions.'reader:*']\nagent = 'reader'\n"
+    agent_of = policy(load_text(tmp_path, agents)).agent_of
+    sessions = ("demo", "reader:1", "isolation:coder", "isolation:reader", "try:coder:1", "try:nobody:1")
+    assert [agent_of(session) for session in sessions] == [
+        "default",
+        "reader",
+        "coder",
+        "reader",
+        "coder",
+        "default",
+    ]

@@ -211,16 +211,20 @@ def test_h5_bytes_that_were_acknowledged_count_no_more(tmp_path: Path) -> None:
     asyncio.run(act())
 
 
-def test_h5_bytes_on_the_way_are_bounded(tmp_path: Path) -> None:
-    content = b"x" * 1_000_000
-
+@pytest.mark.parametrize(
+    ("content", "most"),
+    [
+        (b"", UNACKNOWLEDGED_FRAMES_MAX),
+        (b"x" * (1024 * 1024), UNACKNOWLEDGED_BYTES_MAX // (1024 * 1024)),
+    ],
+)
+def test_h5_frames_and_bytes_on_the_way_are_bounded(tmp_path: Path, content: bytes, most: int) -> None:
     async def act() -> None:
         with Stage(tmp_path) as stage:
             stage.play()
             line = stage.router._lines[WHO.incarnation]
-            most = UNACKNOWLEDGED_BYTES_MAX // len(content)
             for number in range(1, most + 1):
-                line.take([number.to_bytes(8), content])
+                assert line.take([number.to_bytes(8), content]) is content
             with pytest.raises(LineFault, match="did not wait"):
                 line.take([(most + 1).to_bytes(8), content])
 

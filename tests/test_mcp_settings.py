@@ -79,3 +79,11 @@ def test_bad_servers_are_refused_by_name(tmp_path: Path, text: str, fault: str, 
         read(tmp_path, text)
     assert fault in refused.value.fault
     assert hint in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    "server", ['"a b": {"command": "x"}', '"both": {"command": "x", "url": "http://h"}', '"none": {}']
+)
+def test_a_server_of_the_file_that_cannot_be_used_is_refused_by_name(tmp_path: Path, server: str) -> None:
+    with pytest.raises(SettingsError, match=r"has a server '(a b|both|none)' that cannot be used"):
+        read(tmp_path, "mcp_file = 'mcp.json'\n" + MODEL, f'{{"mcpServers": {{{server}}}}}')

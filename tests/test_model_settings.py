@@ -6,7 +6,7 @@ import pytest
 
 from ipc.messages import ModelEndpoint
 from supervisor.config.derived import key_variables, policy
-from supervisor.config.endpoints import named_endpoints
+from supervisor.config.endpoints import _KEY_BYTES_MAX, model_endpoint, named_endpoints
 from supervisor.config.live import Live
 from supervisor.config.settings import Settings, load
 from supervisor.config.toml_file import SettingsError
@@ -89,3 +89,26 @@ def test_only_an_embedded_model_that_can_call_tools_is_offered_them(
     assert spec is not None
     assert ("tools" in spec.options) == has_tools
     assert wanted(settings)[0] == settings.embedded.weights
+
+
+@pytest.mark.parametrize(
+    ("content", "key"),
+    [
+        (b" k-1\n", "k-1"),
+        (b"k" * _KEY_BYTES_MAX, "k" * _KEY_BYTES_MAX),
+        (b"k" * (_KEY_BYTES_MAX + 1), None),
+        (b" \n", None),
+        (b"one\nanother\n", None),
+        ("schlüssel".encode(), None),
+    ],
+)
+def test_a_key_file_holds_one_line_with_a_key(tmp_path: Path, content: bytes, key: str | None) -> None:
+    (tmp_path / "key").write_bytes(content)
+    settings = _load(tmp_path, MODEL + "api_key_file = 'key'")
+    if key is None:
+        with pytest.raises(SettingsError, match="does not hold one line with a key"):
+            model_endpoint(settings)
+    else:
+        endpoint = model_endpoint(settings)
+        assert endpoint is not None
+        assert endpoint.api_key == key

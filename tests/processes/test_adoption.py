@@ -46,8 +46,7 @@ async def orphans(mine: set[int]) -> set[int]:
     await asyncio.to_thread(subprocess.run, _ORPHANS, shell=True, check=True)
     await until(lambda: len(children_here() - mine) == 2, "two adopted processes")
     found = children_here() - mine
-    for pid in found:
-        await until(lambda top=pid: len(procfs.children(living(top))) == 1, "one below it")  # type: ignore[misc]
+    await until(lambda: all(len(procfs.children(living(pid))) == 1 for pid in found), "one below each")
     return found
 
 
@@ -79,8 +78,7 @@ def test_an_adopted_process_that_has_ended_is_reaped_at_the_second_look_and_not_
         adopted = await orphans(mine)
         for pid in adopted:
             procfs.kill(living(pid))
-        for pid in adopted:
-            await until(lambda each=pid: is_dead(each), "its end")  # type: ignore[misc]
+        await until(lambda: all(map(is_dead, adopted)), "their end")
         adoption._look()
         assert children_here() >= adopted
         adoption._ending += 1

@@ -138,6 +138,7 @@ def test_a_decoder_can_open_nothing() -> None:
             await pool.decode(clip("young_man").read_bytes())
             (decoder,) = decoders()
             assert resource.prlimit(decoder.pid, resource.RLIMIT_NOFILE) == (0, 0)
+            assert resource.prlimit(decoder.pid, resource.RLIMIT_CORE) == (0, 0)
             assert resource.prlimit(decoder.pid, resource.RLIMIT_AS)[0] < 2 * 1024**3
             assert decoder.net_connections() == []
 

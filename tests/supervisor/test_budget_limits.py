@@ -9,6 +9,7 @@ import pytest
 from ipc.messages import BudgetLimit
 from supervisor.config.live import Live
 from supervisor.config.settings import load
+from supervisor.config.toml_file import SettingsError
 from supervisor.core.events import AnswerArrived, Asked, Finished
 from supervisor.journal.journal import Journal
 from supervisor.workers.budget_limits import BudgetLimits
@@ -75,6 +76,27 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 def test_without_budgets_there_are_no_limits(journal: Journal, tmp_path: Path) -> None:
     assert Spending(journal, tmp_path, "").limits("s", 1) == ()
+
+
+@pytest.mark.parametrize(
+    ("keys", "limits"),
+    [
+        ("tokens_max = 10\n", {"tokens": 10}),
+        ("cost_max = 0.5\n", {"cost": 500_000}),
+        ("tokens_max = 10\ncost_max = 2\n", {"tokens": 10, "cost": 2_000_000}),
+        ("", {}),
+    ],
+)
+def test_a_budget_limits_what_its_keys_name(tmp_path: Path, keys: str, limits: dict[str, int]) -> None:
+    (tmp_path / "hermes.toml").write_text(f"[budgets.turn]\n{keys}")
+    assert load(tmp_path / "hermes.toml").budgets["turn"].limits == limits
+
+
+@pytest.mark.parametrize("keys", ["[budgets.turn]\ntokens_max = 0\n", "[budgets.week]\ntokens_max = 10\n"])
+def test_a_budget_of_nothing_or_of_an_unknown_scope_is_refused(tmp_path: Path, keys: str) -> None:
+    (tmp_path / "hermes.toml").write_text(keys)
+    with pytest.raises(SettingsError, match="budgets"):
+        load(tmp_path / "hermes.toml")
 
 
 def test_a_limit_counts_what_its_scope_has_used(journal: Journal, tmp_path: Path) -> None:

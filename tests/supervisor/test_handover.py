@@ -63,6 +63,7 @@ def arrived(given: Handover, monkeypatch: pytest.MonkeyPatch) -> tuple[Handover,
     commands: list[tuple[list[str], dict[str, str]]] = []
 
     def execve(path: str, line: list[str], environment: dict[str, str]) -> None:
+        assert path == line[0]
         commands.append((line, environment))
         raise Replaced
 

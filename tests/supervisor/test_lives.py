@@ -76,8 +76,9 @@ def test_a_clip_is_refused_where_nobody_hears(service: PuppetService) -> None:
 def test_the_journal_is_looked_after(service: PuppetService, tmp_path: Path) -> None:
     say(service, "s", "say finish")
     service.until_state("s/1", "done")
-    (checked,) = service.client.rows(Care("check"))
-    assert (checked["ok"], checked["findings"]) == (True, [])
+    for _ in range(5):  # one after the other: four at once are the limit
+        (checked,) = service.client.rows(Care("check"))
+        assert (checked["ok"], checked["findings"]) == (True, [])
     (stats,) = service.client.rows(Care("stats"))
     assert stats["epoch"] == 1
     exported = list(service.client.rows(Care("export", session="s")))

@@ -74,16 +74,16 @@ def test_a_call_that_a_person_was_asked_about_counts_when_it_is_made() -> None:
     assert calls(LOOK, LOOK, tried=(lost("c1", "c2"),), answers=(other_attempt,), number=2) == 0
 
 
-def test_long_arguments_are_shown_by_their_beginning() -> None:
+@pytest.mark.parametrize(("arguments", "shown"), [("x" * 200, "x" * 200), ("x" * 201, f"{'x' * 199}…")])
+def test_long_arguments_are_shown_by_their_beginning(arguments: str, shown: str) -> None:
     async def act() -> str:
         repeats = RepeatedCalls(Attempt(assign("http://127.0.0.1:9/v1"), Desk().outbox))
         try:
             for _ in range(3):
-                await repeats.check("write", "x" * 201)
+                await repeats.check("write", arguments)
         except HumanNeeded as needed:
             return needed.text
         raise AssertionError("nobody was asked")
 
-    assert asyncio.run(act()) == (
-        f"write is to run 3 times in a row with the same arguments: {'x' * 199}…. Go on?"
-    )
+    question = f"write is to run 3 times in a row with the same arguments: {shown}. Go on?"
+    assert asyncio.run(act()) == question

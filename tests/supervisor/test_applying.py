@@ -1,0 +1,137 @@
+"""Settings that were read again are put in force: which services change, and which workers are renewed."""
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from supervisor.config.applying import Applying
+from supervisor.config.derived import policy
+from supervisor.config.live import Live
+from supervisor.config.reload import Reading, kept, read
+from supervisor.core.events import Event, ModelChanged, PolicyChanged, RenewalAsked
+from supervisor.core.policy import Policy
+from supervisor.core.state import State
+from supervisor.llm.model_source import ModelSource
+from supervisor.processes.cells import Limits
+from supervisor.services.service_spec import ServiceSpec
+from supervisor.services.services import Services
+from supervisor.stt.transcription import Transcription
+
+MODEL = "[model]\nbase_url = 'http://127.0.0.1:9/v1'\nname = 'm'\n"
+STT_OFF = "[stt]\nengine = 'off'\n"
+STT = "[stt]\nengine = 'openai'\nbase_url = 'http://127.0.0.1:9/v1'\nmodel = 'whisper'\n"
+AGENTS = "[agents.coder]\n[agents.reader]\n"
+
+
+class Desk:
+    """Everything that settings are applied to; what it is told is kept."""
+
+    def __init__(self, home: Path, before: str) -> None:
+        self._file = home / "hermes.toml"
+        self._models = home / "models"
+        self.events: list[Event] = []
+        self.services: list[tuple[str, ServiceSpec | None]] = []
+        self.limits: list[Limits] = []
+        self.expected_ends = 0
+        self.agents_changed = 0
+        reading = self._read(before)
+        self._live = Live(reading.settings)
+        self.state = State(policy(reading.settings))
+        model = ModelSource(reading.endpoint, reading.named, self._models, self.post, "", "")
+        self._applying = Applying(
+            live=self._live,
+            engine=self,
+            model=model,
+            services=cast("Services", self),
+            transcription=cast("Transcription", self),
+            stt=reading.stt,
+            change_limits=self.limits.append,
+            change_agents=self._change_agents,
+        )
+
+    def post(self, event: Event) -> None:
+        self.events.append(event)
+
+    def change(self, name: str, spec: ServiceSpec | None) -> None:
+        self.services.append((name, spec))
+
+    def expect_end(self) -> None:
+        self.expected_ends += 1
+
+    def _change_agents(self) -> None:
+        self.agents_changed += 1
+
+    def _read(self, text: str) -> Reading:
+        self._file.write_text(text)
+        return read(self._file, self._models)
+
+    def reload(self, text: str) -> list[RenewalAsked]:
+        """The renewals that a change of the settings asks for."""
+        old, found = self._live.settings, self._read(text)
+        self._live.settings = kept(old, found.settings)
+        self.events.clear()
+        self._applying(old, found)
+        assert isinstance(self.events[0], PolicyChanged), "before all that depends on it"
+        return [event for event in self.events if isinstance(event, RenewalAsked)]
+
+    @property
+    def policy(self) -> Policy:
+        return next(event.policy for event in self.events if isinstance(event, PolicyChanged))
+
+
+PLAIN = MODEL + STT_OFF + AGENTS
+
+
+@pytest.mark.parametrize(
+    ("added", "renewals"),
+    [
+        ("", []),
+        ("[workers]\nprocesses_max = 99\n", [RenewalAsked()]),
+        ("[agents.coder.sandbox]\nnetwork = 'none'\n", [RenewalAsked(frozenset({"coder"}))]),
+        ("[mcp.time]\ncommand = ['clock']\n", [RenewalAsked(frozenset({"coder", "default", "reader"}))]),
+        ("[agents.more]\n", []),
+        ("[agents.more]\nkind = 'acp'\ncommand = ['x']\n", []),
+    ],
+    ids=["nothing", "limits", "a sandbox", "servers", "an agent", "another kind"],
+)
+def test_workers_with_other_settings_are_renewed(
+    tmp_path: Path, added: str, renewals: list[RenewalAsked]
+) -> None:
+    desk = Desk(tmp_path, PLAIN)
+    assert desk.reload(PLAIN + added) == renewals
+    assert bool(desk.limits) == ("processes_max" in added)
+    assert (desk.services, desk.expected_ends, desk.agents_changed) == ([], 0, 1)
+
+
+def test_an_agent_of_another_kind_leaves_its_runtime_at_once(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, PLAIN)
+    other = PLAIN.replace("[agents.coder]\n", "[agents.coder]\nkind = 'acp'\ncommand = ['x']\n")
+    assert RenewalAsked(frozenset({"coder"}), at_once=True) in desk.reload(other)
+
+
+def test_the_stt_service_is_replaced_when_its_settings_change_and_once(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, PLAIN)
+    desk.reload(MODEL + STT)
+    desk.reload(MODEL + STT)
+    [(name, spec)] = desk.services
+    assert name == "stt"
+    assert spec is not None
+    desk.reload(MODEL + STT_OFF)
+    assert desk.services[1:] == [("stt", None)]
+    assert desk.expected_ends == 2
+
+
+def test_seats_change_with_their_key_and_a_later_scale_is_not_overruled(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, PLAIN + "[workers]\ncount = 2\n")
+    desk.state = State(Policy(busy_seats=7))
+    desk.reload(PLAIN + "[workers]\ncount = 2\nspares = 0\n")
+    assert desk.policy.busy_seats == 7
+    desk.reload(PLAIN + "[workers]\ncount = 3\n")
+    assert desk.policy.busy_seats == 3
+
+
+def test_another_model_is_told_after_the_policy(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, PLAIN)
+    desk.reload(PLAIN.replace("name = 'm'", "name = 'other'"))
+    assert [type(event) for event in desk.events] == [PolicyChanged, ModelChanged]
