@@ -248,3 +248,17 @@ def test_the_commands_of_a_line_are_given_as_written_and_without_quotes() -> Non
     assert line.commands == ("git commit -m 'a b'", "ls")
     assert line.unquoted == ("git commit -m a b", "ls")
     assert not line.has_runner
+
+
+def test_a_pattern_sees_the_arguments_of_any_tool_as_they_were_written() -> None:
+    rules = Rules(deny=["notes__put(*schlüssel*)"])
+    assert rules.decide("notes__put", {"text": "der schlüssel"}) == "deny"
+    assert rules.decide("notes__put", {"text": "das schloss"}) == "allow"
+
+
+def test_the_rules_are_among_the_options_of_an_agent_and_each_may_be_missing() -> None:
+    given = {"deny": ["write"], "ask": ["read"], "otherwise": "deny", "system": "Be brief."}
+    rules = Rules.of(given)
+    decisions = [rules.decide(tool, {"path": "x"}) for tool in ("write", "read", "edit")]
+    assert decisions == ["deny", "ask", "deny"]
+    assert Rules.of({}).decide("write", {"path": "x"}) == "allow"
