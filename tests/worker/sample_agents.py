@@ -150,3 +150,7 @@ def blocks(context: Context) -> str:
     context.say("I begin.")
     threading.Event().wait()
     return "never"
+
+
+def asks(context: Context) -> str:
+    return f"You chose {context.ask('Which colour?')}."

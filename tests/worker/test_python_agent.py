@@ -10,6 +10,8 @@ from msgspec.structs import replace
 
 from ipc.messages import (
     AgentSpec,
+    Answered,
+    Asked,
     Assign,
     Beat,
     Delta,
@@ -57,6 +59,21 @@ def test_a_function_of_every_kind_answers_turn_after_turn(tmp_path: Path, entry:
             assert end.text == f"You said: hello {number}"
 
     assert "hello" not in play(tmp_path, act)
+
+
+def test_an_answer_for_another_turn_or_attempt_is_not_taken(tmp_path: Path) -> None:
+    """All of them have the number of the first question that an attempt holds for."""
+
+    async def act(peer: Peer) -> None:
+        peer.send(turn("asks", number=2))
+        await peer.until(lambda: peer.of(Asked))
+        peer.send(Answered("s/1", 1, "s/1#1", 1, "the answer to an earlier turn"))
+        peer.send(Answered("s/2", 9, "s/2#1", 1, "the answer to another attempt"))
+        peer.send(Answered("s/2", 1, "s/2#1", 1, "blue"))
+        await peer.until(lambda: peer.of(Finished))
+        assert peer.of(Finished)[0].text == "You chose blue."
+
+    play(tmp_path, act)
 
 
 @pytest.mark.parametrize("entry", ["lamp", "async_lamp"])
