@@ -11,6 +11,7 @@ import sys
 from types import FrameType
 from typing import NoReturn
 
+import worker.agents
 import worker.warm_up
 import worker.worker_main
 from ipc.codec import Decoder
@@ -34,4 +35,6 @@ def _collect(number: int, frame: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
+    # A worker that is forked has its kind from the zygote.
+    worker.agents.load(worker.agents.BUILTIN)
     run(Decoder[Fork](Fork).decode(sys.stdin.buffer.read()))
