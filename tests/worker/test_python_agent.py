@@ -70,8 +70,9 @@ def test_an_answer_for_another_turn_or_attempt_is_not_taken(tmp_path: Path) -> N
         peer.send(Answered("s/1", 1, "s/1#1", 1, "the answer to an earlier turn"))
         peer.send(Answered("s/2", 9, "s/2#1", 1, "the answer to another attempt"))
         peer.send(Answered("s/2", 1, "s/2#1", 1, "blue"))
-        await peer.until(lambda: peer.of(Finished))
-        assert peer.of(Finished)[0].text == "You chose blue."
+        (end,) = await peer.until(lambda: peer.of(Finished))
+        assert isinstance(end, Finished)
+        assert end.text == "You chose blue."
 
     play(tmp_path, act)
 
