@@ -4,10 +4,12 @@ The text of a prompt says what it does: its last line is a command and the rest 
 
     say TEXT        streams the text word by word
     recall          says how many prompts its session has, and whether the prompt brought a record
+    first           says the first prompt of its session
+    spend N         reports a use of N tokens
     burst N         streams N numbered chunks
     drip N          the same, a hundred a second
     think           sends thoughts and a plan, then text
-    tool COMMAND    runs a command as a tool that needs no permission
+    tool COMMAND    runs a command as a tool that needs no permission, and says what that printed
     permit COMMAND  asks for permission first
     twice COMMAND   does that two times
     forever         streams until it is cancelled or killed
@@ -18,6 +20,9 @@ The text of a prompt says what it does: its last line is a command and the rest 
     fail            answers the prompt with an error
     huge            sends a message of some megabytes, then text
     env NAME        says the value of a variable
+
+Asked to go on with an answer that was cut off, it asks again for the permission of the prompt before, if that
+needs one; else it does `recall`.
 
 Sessions are files in $HOME/.acp_agent, each prompt a line of JSON.
 """
@@ -127,13 +132,20 @@ class Agent:
             print(json.dumps(text), file=file, flush=True)
         verb, _, rest = text.splitlines()[-1].partition(" ")
         if "[note: the answer above was cut off" in text:
-            verb, rest = "recall", ""
+            verb, rest = self._unfinished(session)
         known = {
             name.removeprefix("do_"): getattr(self, name) for name in dir(self) if name.startswith("do_")
         }
         reason = known.get(verb, self.do_say)(session, rest or verb)
-        usage = {"totalTokens": 12, "inputTokens": 7, "outputTokens": 5}
+        used = int(rest) if verb == "spend" else 7
+        usage = {"totalTokens": used + 5, "inputTokens": used, "outputTokens": 5}
         return {"stopReason": reason or "end_turn", "usage": usage}
+
+    def _unfinished(self, session: str) -> tuple[str, str]:
+        """The command to go on with, and its argument."""
+        before = self._prompts(session)[-2:-1] or ["recall"]
+        verb, _, rest = before[0].splitlines()[-1].partition(" ")
+        return (verb, rest) if verb == "permit" else ("recall", "")
 
     def do_say(self, session: str, text: str) -> None:
         for word in text.split(" "):
@@ -143,6 +155,9 @@ class Agent:
         prompts = self._prompts(session)
         record = "a record" if "[note: the record" in prompts[-1] else "no record"
         self._say(session, f"prompt {len(prompts)}, {record}")
+
+    def do_first(self, session: str, _: str) -> None:
+        self._say(session, self._prompts(session)[0])
 
     def do_burst(self, session: str, count: str) -> None:
         for number in range(int(count)):
@@ -167,8 +182,7 @@ class Agent:
         self._update(
             session, "tool_call_update", toolCallId=call, status="in_progress", rawInput={"command": command}
         )
-        self._run(session, call, command)
-        self._say(session, "after")
+        self._say(session, self._run(session, call, command) or "after")
 
     def do_permit(self, session: str, command: str) -> None:
         call = self._call(session, command, status="pending")
@@ -235,11 +249,13 @@ class Agent:
     def do_nothing(self, session: str, _: str) -> None:
         pass
 
-    def _run(self, session: str, call: str, command: str) -> None:
+    def _run(self, session: str, call: str, command: str) -> str:
         done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, stdin=subprocess.DEVNULL)
-        content = [{"type": "content", "content": {"type": "text", "text": done.stdout + done.stderr}}]
+        output = done.stdout + done.stderr
+        content = [{"type": "content", "content": {"type": "text", "text": output}}]
         status = "completed" if done.returncode == 0 else "failed"
         self._update(session, "tool_call_update", toolCallId=call, status=status, content=content)
+        return output
 
     def _call(self, session: str, title: str, **fields: Any) -> str:
         self._calls += 1

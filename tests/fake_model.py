@@ -17,10 +17,11 @@ An outage and a return are `set_mode("500", status=503)` and `set_mode("normal")
 at all is a port that a test keeps, until it starts `FakeModel(port)`.
 "What the person said" is the last user message that neither follows a tool result (that is a steer) nor
 begins with `[note:` (that is the worker talking to its model), so parallel sessions can differ, and a second
-attempt at a turn is answered like its first.
+attempt at a turn is answered like its first. A record that an ACP agent is given before the message is no
+part of it.
 
 mode      what it answers; options (default)
-normal    `You said: …`, a token a word; text (instead of it), usage (on | off)
+normal    `You said: …`, a token a word; text (instead of it), usage (on | off | tokens of input)
 recite    how many messages arrived, their roles, and the first thing the person ever said
 slow      `word0 word1 …`, a pause before each; interval (0.05), count (100), text (instead of the words)
 stall     headers and a few tokens, then silence; tokens (3)
@@ -41,6 +42,7 @@ empty     no word and no call; usage
 refusal   declines, in the field `refusal`; text
 tools     calls tools and, after their results, says `text`; name and arguments (JSON) of one call, or
           calls (JSON): a list of {name, arguments}, or a list of such lists, one a round; text (Done.);
+          quote (off | on: the text quotes their results, and what else it was given since);
           id, which its calls' ids begin with (another for every request); before, words that come with
           the calls; pieces (2) that arguments come in, interval between them (0)
 

@@ -121,7 +121,7 @@ class Exchange:
             async for token in self._script.tokens(self._pause):
                 await self._token(token)
         await self._chunk({}, self._script.finish)
-        if self._wants_usage and self._script.option("usage", "on") == "on":
+        if self._wants_usage and self._script.option("usage", "on") != "off":
             await self._event({"choices": [], "usage": self._usage()})
         await self._write(b"data: [DONE]\n\n")
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -221,6 +221,8 @@ class Exchange:
     def _usage(self) -> dict[str, int]:
         asked = sum(len(tokens_of(str(message.get("content")))) for message in self._record.messages)
         spoken = self._record.tokens
+        if (used := self._script.option("usage", "on")).isdecimal():
+            asked = int(used)
         return {"prompt_tokens": asked, "completion_tokens": spoken, "total_tokens": asked + spoken}
 
     async def _start(self, kind: str, status: int = 200, headers: dict[str, str] | None = None) -> None:

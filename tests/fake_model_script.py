@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
+_END_OF_RECORD = "[note: end of the record. Answer this message:]"
 _DIRECTIVE = re.compile(r"\[\[([a-z0-9]+)((?:\s.*?)?)\]\]", re.DOTALL)
 
 
@@ -28,8 +29,10 @@ def said(messages: list[dict[str, Any]]) -> int:
     """Where the person last spoke: no steer after a tool result, no note of the worker; -1 when never."""
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
-        if message.get("role") != "user" or str(message.get("content")).startswith("[note:"):
+        if message.get("role") != "user" or text_of(message).startswith("[note:"):
             continue
+        if _END_OF_RECORD in str(message.get("content")):
+            return index
         before = index - 1
         while before >= 0 and messages[before].get("role") == "user":
             before -= 1
@@ -38,11 +41,16 @@ def said(messages: list[dict[str, Any]]) -> int:
     return -1
 
 
+def text_of(message: dict[str, Any]) -> str:
+    """The text of a message, without the record that the worker of an ACP agent puts before it."""
+    return str(message.get("content")).rpartition(_END_OF_RECORD)[2].strip()
+
+
 def find_mode(body: dict[str, Any], fallback: Mode) -> Mode:
     """The mode of one request: its directive, else its model's name, else the fallback."""
     messages = body.get("messages", [])
     index = said(messages)
-    text = str(messages[index].get("content")) if index >= 0 else ""
+    text = text_of(messages[index]) if index >= 0 else ""
     directive = _DIRECTIVE.search(text)
     if directive:
         pairs = (word.partition("=") for word in shlex.split(directive.group(2)))
@@ -153,9 +161,11 @@ class Script:
             yield word
 
     def _plain(self) -> str:
-        if self.mode.name == "tools":
-            return str(self.option("text", "Done."))
         index = said(self._messages)
+        if self.mode.name == "tools":
+            given = self._messages[index + 1 :] if self.option("quote", "off") == "on" else ()
+            quoted = [str(each.get("content")) for each in given if each.get("role") != "assistant"]
+            return "\n".join([self.option("text", "Done."), *quoted])
         if self.mode.name == "recite":
             roles = ", ".join(str(message.get("role")) for message in self._messages)
             first = next((str(m.get("content")) for m in self._messages if m.get("role") == "user"), "")

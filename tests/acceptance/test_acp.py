@@ -1,6 +1,5 @@
-"""An agent of kind acp in its cell: sessions outlive a kill, and no process outlives an interrupt."""
+"""An agent of kind acp that may cancel before it is killed; tests/kinds has what it shares with others."""
 
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,20 +8,8 @@ import pytest
 
 from tests.fake_model import FakeModel
 from tests.service import Service, settings_for
-from tests.waiting import until
 
 AGENT = Path(__file__).resolve().parents[1] / "acp_agent.py"
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    with FakeModel() as model:
-        tables = {
-            "agents.default": f'kind = "acp"\ncommand = ["{sys.executable}", "-E", "-s", "{AGENT}"]',
-            "agents.default.sandbox": f'read = ["{AGENT.parent}"]',
-        }
-        with Service(tmp_path / "home", settings_for(model, **tables)) as running:
-            yield running
 
 
 def said(service: Service, turn: str, text: str) -> str:
@@ -31,18 +18,6 @@ def said(service: Service, turn: str, text: str) -> str:
     ending = service.listen(session).ending(turn, 90)
     assert ending.type == "turn.done", ending
     return str(ending.fields["text"])
-
-
-def test_a_session_goes_on_after_an_interrupt_in_a_tool(service: Service) -> None:
-    """The kill takes the agent with its tool's processes; the next process loads the session."""
-    assert said(service, "s/1", "say hello").strip() == "hello"
-    listener = service.listen("s")
-    service.say("s", "hang", busy="queue")
-    listener.until(lambda: listener.of_type("tool.started"))
-    service.interrupt("s")
-    ending = listener.ending("s/2", 90)
-    assert ending.type == "turn.interrupted"
-    assert said(service, "s/3", "recall") == "prompt 3, a record"
 
 
 @pytest.fixture
@@ -83,13 +58,3 @@ def test_a_grace_ends_with_an_open_permission(graceful: Service) -> None:
     listener.until(lambda: listener.of_type("question.asked"), 90)
     graceful.interrupt("s")
     assert listener.ending("s/1", 90).fields["killed"]["cancel"] == "answered"
-
-
-def test_a_session_goes_on_after_a_restart(service: Service) -> None:
-    assert said(service, "s/1", "say hello").strip() == "hello"
-    (workspace,) = service.places.workspaces.iterdir()
-    (kept,) = workspace.glob(".hermes/acp-*.json")
-    until(lambda: json.loads(kept.read_bytes())["known_turns"] == 1)
-    service.kill()
-    service.start()
-    assert said(service, "s/2", "recall") == "prompt 2, no record"

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.service import Listener, Service
-from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
-KINDS = ("plain", "generator", "awaited", "async_generator")
+# The generator goes through the scenarios of tests/kinds.
+FORMS = ("plain", "awaited", "async_generator")
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def running_tool(listener: Listener) -> None:
     listener.until(lambda: listener.of_type("tool.started"))
 
 
-@pytest.mark.parametrize("function", KINDS)
+@pytest.mark.parametrize("function", FORMS)
 def test_an_agent_of_the_user_has_the_powers_of_the_host(
     serve: Callable[[str], Service], function: str
 ) -> None:
@@ -67,7 +67,7 @@ def test_an_agent_of_the_user_has_the_powers_of_the_host(
     assert listener.ending("s/4").fields["text"] == "Steered: to the left"
 
 
-@pytest.mark.parametrize("function", KINDS)
+@pytest.mark.parametrize("function", FORMS)
 def test_an_attempt_after_a_crash_sees_what_the_lost_one_did(
     serve: Callable[[str], Service], function: str
 ) -> None:
@@ -113,41 +113,3 @@ def test_the_example_of_the_document_runs_as_printed(serve: Callable[..., Servic
     service.say("s", "How large is the moon?")
     assert listener.ending("s/1").fields["text"] == "I count.\nYour message has 5 words; this is turn 1."
     assert listener.of_type("tool.finished")[0].fields["ok"]
-
-
-def open_question(service: Service) -> Listener:
-    listener = service.listen("s")
-    service.say("s", "asked")
-    listener.until(lambda: listener.of_type("question.asked"))
-    return listener
-
-
-def test_an_answer_within_the_hold_reaches_the_process_that_asked(serve: Callable[..., Service]) -> None:
-    service = serve("plain", turns='hold = "10m"')
-    listener = open_question(service)
-    status = service.status()
-    assert (status["questions"]["open"], status["busy"]) == (1, 1)
-    assert "questions 1 open, the oldest for" in service.hermesctl("status").stdout
-    assert service.hermesctl("answer", "s/1#1", "red").returncode == 0
-    assert listener.ending("s/1").fields["text"] == "red in attempt 1, call 1 of this process"
-    assert service.status()["questions"] == {"open": 0, "oldest_seconds": None}
-
-
-def test_d4_an_answer_beyond_the_hold_reaches_another_worker_after_a_restart(
-    serve: Callable[..., Service],
-) -> None:
-    service = serve("plain", turns='hold = "1s"')
-    listener = open_question(service)
-    pid = listener.of_type("attempt.opened")[0].fields["pid"]
-    until(lambda: service.status()["asking"] == 1)
-    # Its worker is gone, and its seat serves others.
-    until(lambda: not Path(f"/proc/{pid}").exists())
-    until(lambda: service.status()["busy"] == 0)
-    service.say("other", "hello")
-    assert service.listen("other").ending("other/1").type == "turn.done"
-    service.stop()
-    service.start()
-    assert service.status()["questions"]["open"] == 1
-    again = service.listen("s", after=listener.events[-1].seq)
-    assert service.hermesctl("answer", "s/1#1", "blue").returncode == 0
-    assert again.ending("s/1").fields["text"] == "blue in attempt 2, call 1 of this process"

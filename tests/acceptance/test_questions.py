@@ -46,9 +46,12 @@ def test_an_answer_becomes_the_result_of_the_call_that_asked(service: Service, m
     }
     (row,) = json.loads(service.hermesctl("turns", "--json", "--state", "asking").stdout)
     assert (row["turn"], row["worker"]) == ("demo/1", None)
+    assert service.status()["questions"]["open"] == 1
+    assert "questions 1 open, the oldest for" in service.hermesctl("status").stdout
     answered = service.hermesctl("answer", "demo/1#1", "the blue one")
     assert answered.stdout == "demo/1#1 is answered with “the blue one”: demo/1 goes on\n", answered.stderr
     assert listener.ending("demo/1").fields["text"] == "Done."
+    assert service.status()["questions"] == {"open": 0, "oldest_seconds": None}
     roles = [message["role"] for message in model.requests()[-1].messages]
     assert roles == ["system", "user", "assistant", "tool"]
     assert results(model) == ["the blue one"]

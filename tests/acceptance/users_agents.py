@@ -1,18 +1,16 @@
-"""Agents of a user, for whole services: the same behaviour as a function, a coroutine and two generators.
+"""Agents of a user, for whole services: the same behaviour as a function, a coroutine and its generator.
 
-The message says what to do: `slow` streams without end, `tool` runs a command without end the first time,
-`asked` asks a person and says which process got the answer, in which of its calls.
+The message says what to do: `slow` streams without end, `tool` runs a command without end the first time.
 """
 
 import asyncio
 import subprocess
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 _FOREVER = ["sleep", "1000"]
-_calls: list[int] = []
 
 
 def _pause() -> None:
@@ -42,23 +40,11 @@ def plain(context: Any) -> str:
         call = context.tool_started("build", {"all": True}, repeat="idempotent")
         Path("began").touch()
         context.tool_finished(call, str(subprocess.run(_FOREVER).returncode))
-    if _word(context) == "asked":
-        _calls.append(context.attempt)
-        colour = context.ask("Which colour?", ("red", "blue"))
-        return f"{colour} in attempt {context.attempt}, call {len(_calls)} of this process"
     if _word(context) == "steered":
         while not (steers := context.steers()):
             _pause()
         return f"Steered: {steers[0]}"
     return _past(context)
-
-
-def generator(context: Any) -> Iterator[str]:
-    if _word(context) == "slow":
-        while True:
-            yield "word "
-            _pause()
-    yield plain(context)
 
 
 async def awaited(context: Any) -> str:

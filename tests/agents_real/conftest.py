@@ -3,3 +3,5 @@
 from tests.acceptance.conftest import make_service as make_service
 from tests.acceptance.conftest import model as model
 from tests.acceptance.conftest import model_server as model_server
+from tests.kinds.conftest import served as served
+from tests.kinds.conftest import stage as stage

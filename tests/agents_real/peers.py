@@ -3,7 +3,7 @@
 They go into `.agents/` of the checkout, in the versions of peers.toml. A test asks for a peer with
 `peer(name)` and is skipped, with the peer's name, where that is not installed. HERMES_PEER_NAME, such as
 HERMES_PEER_HERMES_AGENT, points at a folder where it is installed already: a virtual environment, or a
-prefix of npm.
+prefix of npm. A `python3.13` on PATH, or the interpreter that HERMES_PEER_PYTHON313 names, is a peer too.
 """
 
 import os
@@ -82,6 +82,14 @@ def peer(name: str) -> Peer:
     found = peers()[name]
     if not found.is_installed:
         pytest.skip(f"the peer {name} is not installed: python -m tests.agents_real.peers {name}")
+    return found
+
+
+def python_313() -> str:
+    """For a test: a Python 3.13 of this host, or a skip that names it. It is not installed here."""
+    found = os.environ.get("HERMES_PEER_PYTHON313") or shutil.which("python3.13")
+    if not found:
+        pytest.skip("the peer python3.13 is not installed: HERMES_PEER_PYTHON313 names an interpreter")
     return found
 
 

@@ -64,7 +64,7 @@ def test_a_tool_is_recorded_with_its_arguments_and_class() -> None:
         assert isinstance(finished, ToolFinished)
         assert (finished.ok, finished.result) == (False, "hi\n")
         assert isinstance(end, Finished)
-        assert end.text == "before\n\nafter"
+        assert end.text == "before\n\nhi\n"
 
     play(scene)
 
