@@ -12,6 +12,8 @@ The text of a prompt says what it does: its last line is a command and the rest 
     tool COMMAND    runs a command as a tool that needs no permission, and says what that printed
     permit COMMAND  asks for permission first
     twice COMMAND   does that two times
+    thrice COMMAND  does that three times
+    same COMMAND    runs the command three times as a tool that needs no permission
     forever         streams until it is cancelled or killed
     hang            runs a tool that never ends, with a process below it, until the same
     announce        the same, announced by a content and nothing else
@@ -206,6 +208,14 @@ class Agent:
     def do_twice(self, session: str, command: str) -> None:
         self.do_permit(session, command)
         self.do_permit(session, command)
+
+    def do_thrice(self, session: str, command: str) -> None:
+        self.do_twice(session, command)
+        self.do_permit(session, command)
+
+    def do_same(self, session: str, command: str) -> None:
+        for _ in range(3):
+            self.do_tool(session, command)
 
     def do_forever(self, session: str, _: str) -> str:
         while not self._cancelled.wait(0.01):

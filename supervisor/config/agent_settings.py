@@ -171,6 +171,8 @@ def options_of(
         options.pop(option, None)
     if agent.kind != "acp":
         del options["env_from"]
+    elif agent.model is not None:
+        options["model"] = agent.model  # the prices of that endpoint are those of the agent's own model
     for option in ("allow", "ask", "deny"):
         if not options[option]:
             del options[option]

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.messages import AgentSpec, Failed, Finished, FromWorker, PastAttempt, PastTurn
+from ipc.messages import AgentSpec, Failed, Finished, FromWorker, ModelEndpoint, PastAttempt, PastTurn
 from tests.worker.peer import assign
 from tests.worker.test_attempt import Desk
 from worker import residents
@@ -31,6 +31,7 @@ class Host:
         self.desk = Desk()
         self.turns = 0
         self.secrets: dict[str, str] = {}
+        self.model = ModelEndpoint("", "")
         self.agents: list[Acp] = []
         self.new_worker()
 
@@ -44,7 +45,7 @@ class Host:
         """The frames of one turn."""
         self.turns += 1
         work = assign("", text, turn=f"s/{self.turns}", **known)
-        work = msgspec.structs.replace(work, agent=self.spec, secrets=self.secrets)
+        work = msgspec.structs.replace(work, agent=self.spec, secrets=self.secrets, model=self.model)
         before = len(self.desk.frames)
         self.attempt = Attempt(work, self.desk.outbox)
         await self.attempt.run(self.agent.answer)

@@ -18,7 +18,7 @@ from typing import Any
 
 from acp import schema
 
-from ipc.messages import AgentSpec, Setup, Usage
+from ipc.messages import AgentSpec, Assign, Setup, Usage
 from worker import spending
 from worker.agents import acp_kept_session, acp_permission
 from worker.agents.acp_connection import Connection, Item, PermissionAsked, PromptEnded
@@ -260,8 +260,15 @@ class Acp:
         await updates.close()
         response = ended.result()
         if response.usage is not None:
-            attempt.spend(Usage(response.usage.input_tokens, response.usage.output_tokens))
+            attempt.spend(_usage(attempt.assign, response.usage))
         return _FINISHES.get(response.stop_reason, response.stop_reason)
+
+
+def _usage(assign: Assign, told: schema.Usage) -> Usage:
+    """The tokens of a prompt; with a cost where the settings name the agent's model, which has prices."""
+    cached = (told.cached_read_tokens or 0) + (told.cached_write_tokens or 0)
+    usage = Usage(told.input_tokens + cached, told.output_tokens + (told.thought_tokens or 0))
+    return usage.at(assign.model) if assign.agent.options.get("model") else usage
 
 
 async def _take(

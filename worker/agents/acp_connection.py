@@ -193,6 +193,8 @@ class Connection:
 
     def _ended(self, response: "asyncio.Task[schema.PromptResponse]") -> None:
         self._listens_to = ""
+        if not response.cancelled():
+            response.exception()  # seen: the attempt may have ended before it
         self._queue.put_nowait(PromptEnded(response))
 
     def _drop_queue(self) -> None:

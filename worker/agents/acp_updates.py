@@ -11,7 +11,8 @@
 A tool call is announced before its arguments are known, by some agents. Its start is recorded when the
 arguments or a content come, when it begins or ends, or when the agent asks for permission; the permission
 is given after that record is durable. `hermes acp` sends a content and then nothing until the end. A tool
-that needs no permission has begun by then: the agent runs it, not this host.
+that needs no permission has begun by then: the agent runs it, not this host. The third of the same calls in
+a row asks a person at that moment; one that needs a permission has not begun, any other may end meanwhile.
 """
 
 import asyncio
@@ -24,6 +25,7 @@ from acp import schema
 from ipc.bounds import ID_CHARACTERS_MAX, TEXT_CHARACTERS_MAX
 from ipc.messages import ToolClass
 from worker.attempt import Attempt, result_text
+from worker.repeated_calls import RepeatedCalls
 from worker.tools import Report
 
 _PURE_KINDS = frozenset({"read", "search", "fetch", "think"})
@@ -66,6 +68,7 @@ class Updates:
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
         self._loop = asyncio.get_running_loop()
+        self._repeats = RepeatedCalls(attempt)
         self._calls: dict[str, Call] = {}
         self._has_called = False
         self._thought = 0
@@ -144,6 +147,7 @@ class Updates:
     async def _start(self, call: Call) -> None:
         if call.began is None:
             call.began = self._loop.time()
+            await self._repeats.check(call.kind, call.arguments_text, holds=True)
             await self._attempt.begin_tool(call.kind, call.repeat, call.id, call.arguments_text)
 
     def _own_id(self, given: str) -> str:
