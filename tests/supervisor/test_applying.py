@@ -5,6 +5,7 @@ from typing import cast
 
 import pytest
 
+from ipc.places import Places
 from supervisor.config.applying import Applying
 from supervisor.config.derived import policy
 from supervisor.config.live import Live
@@ -28,8 +29,7 @@ class Desk:
     """Everything that settings are applied to; what it is told is kept."""
 
     def __init__(self, home: Path, before: str) -> None:
-        self._file = home / "hermes.toml"
-        self._models = home / "models"
+        self._places = Places(home, home, home)
         self.events: list[Event] = []
         self.services: list[tuple[str, ServiceSpec | None]] = []
         self.limits: list[Limits] = []
@@ -38,7 +38,7 @@ class Desk:
         reading = self._read(before)
         self._live = Live(reading.settings)
         self.state = State(policy(reading.settings))
-        model = ModelSource(reading.endpoint, reading.named, self._models, self.post, "", "")
+        model = ModelSource(reading.endpoint, reading.named, self._places.models, self.post, "", "")
         self._applying = Applying(
             live=self._live,
             engine=self,
@@ -46,6 +46,7 @@ class Desk:
             services=cast("Services", self),
             transcription=cast("Transcription", self),
             stt=reading.stt,
+            gateway=reading.gateway,
             change_limits=self.limits.append,
             change_agents=self._change_agents,
         )
@@ -63,8 +64,8 @@ class Desk:
         self.agents_changed += 1
 
     def _read(self, text: str) -> Reading:
-        self._file.write_text(text)
-        return read(self._file, self._models)
+        self._places.settings_file.write_text(text)
+        return read(self._places)
 
     def reload(self, text: str) -> list[RenewalAsked]:
         """The renewals that a change of the settings asks for."""
@@ -81,6 +82,8 @@ class Desk:
 
 
 PLAIN = MODEL + STT_OFF + AGENTS
+# An agent that gets servers gets another runtime, too.
+ALL = frozenset({"coder", "default", "reader"})
 
 
 @pytest.mark.parametrize(
@@ -89,7 +92,7 @@ PLAIN = MODEL + STT_OFF + AGENTS
         ("", []),
         ("[workers]\nprocesses_max = 99\n", [RenewalAsked()]),
         ("[agents.coder.sandbox]\nnetwork = 'none'\n", [RenewalAsked(frozenset({"coder"}))]),
-        ("[mcp.time]\ncommand = ['clock']\n", [RenewalAsked(frozenset({"coder", "default", "reader"}))]),
+        ("[mcp.time]\ncommand = ['clock']\n", [RenewalAsked(ALL), RenewalAsked(ALL, at_once=True)]),
         ("[agents.more]\n", []),
         ("[agents.more]\nkind = 'acp'\ncommand = ['x']\n", []),
     ],
