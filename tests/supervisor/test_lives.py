@@ -52,6 +52,7 @@ def test_a_stop_is_answered_and_the_process_ends(service: PuppetService) -> None
     until(service._has_ended)
     assert not is_listening(service.places.control)
     assert not os.path.exists(service.places.control)
+    assert not Path(f"{service.places.journal}-wal").exists(), "the journal was closed"
 
 
 def test_a_worker_that_dies_costs_an_attempt_and_poison_ends_the_turn(service: PuppetService) -> None:
@@ -89,6 +90,16 @@ def test_the_journal_is_looked_after(service: PuppetService, tmp_path: Path) -> 
     assert isinstance(service.ask(Care("prune", older="1000d")), Table)
     assert service.rows("turns", session="s")
     assert isinstance(service.ask(Care("prune", older="never")), Refused)
+    for file in (None, "backup.db", "/"):
+        refused = service.ask(Care("backup", file=file))
+        assert isinstance(refused, Refused)
+        assert refused.error == "a backup needs the whole path of its file"
+
+    def is_pruned() -> bool:
+        assert isinstance(service.ask(Care("prune", older="1s")), Table)
+        return not service.rows("turns", session="s")
+
+    until(is_pruned)
 
 
 def test_settings_are_read_again_whole_or_not_at_all(service: PuppetService) -> None:
@@ -159,7 +170,8 @@ def test_without_a_disk_only_what_needs_no_record_is_served(tmp_path: Path) -> N
         service.until_state("t/1", "done")
 
 
-def test_a_stop_without_a_disk_does_not_wait_for_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["request", "signal"])
+def test_a_stop_without_a_disk_does_not_wait_for_it(tmp_path: Path, way: str) -> None:
     with (
         PuppetService(tmp_path / "home", prepare=fail_at_once) as service,
         closing(sqlite3.connect(service.places.journal, isolation_level=None)) as other,
@@ -167,5 +179,8 @@ def test_a_stop_without_a_disk_does_not_wait_for_it(tmp_path: Path) -> None:
         other.execute("BEGIN IMMEDIATE")
         service.client.post(Submit("t", "finish", "k"))
         until(lambda: service.status()["state"] == "stuck")
-        assert service.ask(Stop()) == Done(note="stopping; what is in the journal stands")
+        if way == "request":
+            assert service.ask(Stop()) == Done(note="stopping; what is in the journal stands")
+        else:
+            os.kill(service.pid, signal.SIGTERM)
         until(service._has_ended)
