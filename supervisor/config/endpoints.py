@@ -6,7 +6,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 from ipc.messages import ModelEndpoint
-from supervisor.config.key_remedies import missing_variable
+from supervisor.config.key_remedies import handed_over_from, missing_variable
 from supervisor.config.model_settings import DEFAULT_MODEL, EMBEDDED, Model
 from supervisor.config.settings import Settings, Stt
 from supervisor.config.toml_file import SettingsError
@@ -31,12 +31,24 @@ def named_endpoints(settings: Settings) -> dict[str, ModelEndpoint]:
     }
 
 
-def key_fault(settings: Settings, name: str) -> SettingsError | None:
-    """Return why the key of a model cannot be read: a name of [models.NAME], or DEFAULT_MODEL."""
-    model = settings.model if name == DEFAULT_MODEL else settings.models[name]
-    table = "model" if name == DEFAULT_MODEL else f"models.{name}"
+def model_key_fault(settings: Settings, name: str) -> SettingsError | None:
+    """Return why the key of a model cannot be had: of [models.NAME], or of DEFAULT_MODEL."""
+    if name == DEFAULT_MODEL:
+        return key_fault(settings, "model", settings.model) if settings.model else None
+    return key_fault(settings, f"models.{name}", settings.models[name])
+
+
+def key_fault(settings: Settings, table: str, holder: Model | Stt) -> SettingsError | None:
+    """Return why the key of this table cannot be had; for a process that is not the service.
+
+    Only the service itself has systemd's credentials; of those, the source is checked.
+    """
+    source = handed_over_from(settings.file, holder.api_key_file) if holder.api_key_file else None
+    if source is not None:
+        missing = SettingsError(f"the key file {source} is missing", f"install -m 600 key.txt {source}")
+        return None if source.exists() else missing
     try:
-        _ = _api_key(settings, table, model) if model is not None else ""
+        _api_key(settings, table, holder)
     except SettingsError as fault:
         return fault
     return None

@@ -10,7 +10,7 @@ from typing import Any
 
 from ipc.places import add_options, chosen_places
 from supervisor.config.derived import asked_models, runtimes
-from supervisor.config.endpoints import key_fault
+from supervisor.config.endpoints import model_key_fault
 from supervisor.config.settings import Settings, load
 from supervisor.config.toml_file import SettingsError
 
@@ -31,7 +31,7 @@ def main() -> None:
 def _models(settings: Settings, agent: str) -> dict[str, Any]:
     """Return the models that an agent asks, and why the key of one of them cannot be read."""
     names = asked_models(settings, agent)
-    fault = next((fault for name in names if (fault := key_fault(settings, name)) is not None), None)
+    fault = next((fault for name in names if (fault := model_key_fault(settings, name)) is not None), None)
     said = {"fault": fault.fault, "hint": fault.hint} if fault is not None else {}
     return {"models": names} | said
 

@@ -16,8 +16,8 @@ from ipc.places import Places, add_options, chosen_places
 from ipc.service_messages import FromZygote
 from supervisor.config import key_remedies
 from supervisor.config.derived import asked_models, exposed_interpreters, sandbox
-from supervisor.config.endpoints import cautions, key_fault, stt_api_key
-from supervisor.config.model_settings import DEFAULT_MODEL, Model
+from supervisor.config.endpoints import cautions, key_fault
+from supervisor.config.model_settings import Model
 from supervisor.config.settings import Settings, Stt, load
 from supervisor.config.toml_file import SettingsError
 from supervisor.llm.wanted_weights import wanted
@@ -62,12 +62,12 @@ def _of_settings(settings: Settings) -> _Facts:
         "files_max": workers.files_max,
         "weights": wanted(settings),
         "cautions": [*cautions(settings), *exposed_interpreters(settings)],
-        "model": _endpoint(settings, settings.model) if settings.model else None,
+        "model": _endpoint(settings, "model", settings.model) if settings.model else None,
         "models": [
-            _endpoint(settings, model, name) | {"table": name, "agents": _users(settings, name)}
+            _endpoint(settings, f"models.{name}", model) | {"table": name, "agents": _users(settings, name)}
             for name, model in settings.models.items()
         ],
-        "stt": _endpoint(settings, settings.stt) if settings.stt.base_url else None,
+        "stt": _endpoint(settings, "stt", settings.stt) if settings.stt.base_url else None,
     }
 
 
@@ -76,30 +76,19 @@ def _users(settings: Settings, model: str) -> list[str]:
     return [agent for agent in settings.agents if model in asked_models(settings, agent)]
 
 
-def _endpoint(settings: Settings, holder: Model | Stt, name: str = DEFAULT_MODEL) -> _Facts:
-    """Return the address and the place of the key; never the key. `name` is that of a model."""
+def _endpoint(settings: Settings, table: str, holder: Model | Stt) -> _Facts:
+    """Return the address and the place of the key; never the key."""
     key_file = holder.api_key_file
     folder = settings.file.parent if settings.file else Path()
+    handed_over = key_remedies.handed_over_from(settings.file, key_file) if key_file else None
     facts: _Facts = {
         "base_url": holder.base_url,
         "name": holder.name if isinstance(holder, Model) else holder.remote_model,
         "api_key_env": holder.api_key_env,
-        "api_key_file": str(folder / Path(key_file).expanduser()) if key_file else None,
+        "api_key_file": str(handed_over or folder / Path(key_file).expanduser()) if key_file else None,
     }
-    # Only the service itself has the credentials; their source can be checked.
-    if key_file and (source := key_remedies.handed_over_from(settings.file, key_file)):
-        missing = {"fault": f"the key file {source} is missing", "hint": f"install -m 600 key.txt {source}"}
-        return facts | {"api_key_file": str(source)} | ({} if source.exists() else missing)
-    fault = key_fault(settings, name) if isinstance(holder, Model) else _stt_fault(settings)
+    fault = key_fault(settings, table, holder)
     return facts | ({"fault": fault.fault, "hint": fault.hint} if fault is not None else {})
-
-
-def _stt_fault(settings: Settings) -> SettingsError | None:
-    try:
-        stt_api_key(settings)
-    except SettingsError as fault:
-        return fault
-    return None
 
 
 async def _cell(settings: Settings, user: AgentUser) -> _Facts:
