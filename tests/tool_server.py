@@ -26,6 +26,7 @@ def tools(mode: str) -> list[dict[str, Any]]:
         "book": {},
         "secret": {},
         "where": {},
+        "run": {},
     }
     if mode == "names":
         names = {"fine": {}, "not valid!": {}, "x" * 80: {}}
@@ -50,6 +51,9 @@ def call(params: dict[str, Any]) -> dict[str, Any]:
             return _text(os.environ.get("STUB_TOKEN", "none"))
         case "where":
             return _text(f"{os.getpid()} {os.getcwd()}")
+        case "run":
+            with os.popen(arguments["command"]) as output:
+                return _text(f"printed: {output.read()}")
         case "book":
             return _book(params)
     return _text(name)
