@@ -163,6 +163,9 @@ _FINISHES = {
 _GISTS: dict[str, Callable[[_Fields], str]] = {
     "message.accepted": _accepted,
     "message.dropped": lambda fields: f"{fields.get('message')} by {fields.get('by')}",
+    "session.begun": lambda fields: (
+        f"with {fields.get('turns')} earlier turns" + (f" of {fields['from']}" if fields.get("from") else "")
+    ),
     "session.held": lambda fields: f"{fields.get('waiting')} waiting until the next message or a resume",
     "transcript.ready": lambda fields: f"{fields.get('message')} {_quote(fields.get('text', ''))}",
     "transcript.failed": lambda fields: f"{fields.get('message')} {fields.get('reason')}",

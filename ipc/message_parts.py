@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ipc.bounds import COST_MAX, Cost, Tokens
+from ipc.bounds import COST_MAX, Cost, Text, Tokens
 
 # The effect of repeating a tool call: none, the same again, or harm.
 ToolClass = Literal["pure", "idempotent", "unsafe"]
@@ -120,6 +120,13 @@ class PastTurn(Part, frozen=True):
 
     messages: tuple[str, ...]
     attempts: tuple[PastAttempt, ...]
+
+
+class Exchange(Part, frozen=True):
+    """A turn of a conversation that was held elsewhere."""
+
+    user: Text
+    assistant: Text = ""
 
 
 class Killed(Part, frozen=True):

@@ -4,7 +4,9 @@ docs/protocol.md says when each is sent. Structs are frozen and their tags are s
 with every token. Every field of a message to the supervisor has a bound (ipc/bounds.py).
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from ipc.admin_messages import Care as Care
 from ipc.admin_messages import Drain as Drain
@@ -16,6 +18,7 @@ from ipc.admin_messages import Undrain as Undrain
 from ipc.bounds import Id, Limit, MessageText, Name, Number, Place
 from ipc.message_parts import AgentSpec as AgentSpec
 from ipc.message_parts import BudgetLimit as BudgetLimit
+from ipc.message_parts import Exchange as Exchange
 from ipc.message_parts import Killed as Killed
 from ipc.message_parts import Message as Message
 from ipc.message_parts import ModelEndpoint as ModelEndpoint
@@ -53,6 +56,8 @@ from ipc.worker_messages import ToolStarted as ToolStarted
 from ipc.worker_messages import ToWorker as ToWorker
 
 BusyMode = Literal["interrupt", "queue", "steer", "collect"]
+# Of an import; a longer conversation is shortened by its sender.
+Exchanges = Annotated[tuple[Exchange, ...], Meta(max_length=1000)]
 # Poison: failed turns that have cost too many workers.
 TurnState = Literal["queued", "running", "asking", "done", "failed", "interrupted", "poison"]
 
@@ -77,6 +82,19 @@ class Submit(Message, frozen=True, tag="submit"):
     by: Name = ""
     agent: Name = ""
     instructions: MessageText = ""
+
+
+class Begin(Message, frozen=True, tag="begin"):
+    """Make a new session with a history: `turns`, or those of `from_session` through its turn of that number.
+
+    `key` makes it idempotent. Of a long history the newest turns are kept that an attempt would be told of.
+    """
+
+    session: Name
+    key: Name
+    turns: Exchanges = ()
+    from_session: Name = ""
+    through_turn: Number = 0
 
 
 class Interrupt(Message, frozen=True, tag="interrupt"):
@@ -176,6 +194,7 @@ class Show(Message, frozen=True, tag="show"):
 # What the gateway may ask for: nothing that ends, replaces or configures the service, or writes files.
 GatewayRequest = (
     Submit
+    | Begin
     | Interrupt
     | Queue
     | Respond

@@ -274,6 +274,7 @@ class Parts:
             interrupts=self._interrupts,
             trouble=self._disk_space.trouble,
             views=views,
+            past=self.journal.read,
             clip_fault=self.upkeep.clips.fault,
             live=self.live,
             after_frames=self.router.after_frames,

@@ -171,10 +171,10 @@ class _Life:
                 assert self.state[body["message"]] == "transcribing", f"{where}: a second transcript"
                 self.state[body["message"]] = "waiting"
                 self.words[body["message"]] = body["text"]
-            case "transcript.failed":
-                self._unqueue(body["message"], "failed", where)
-            case "message.dropped":
-                self._unqueue(body["message"], "dropped", where)
+            case "transcript.failed" | "message.dropped" as kind:
+                self._unqueue(body["message"], kind.rpartition(".")[2], where)
+            case "session.begun":
+                assert event["seq"] == 1, f"{where}: it had begun already"
             case "session.held" | "session.released" as kind:
                 assert self.held == (kind == "session.released"), f"{where}: it was so already"
                 self.held = not self.held

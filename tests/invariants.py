@@ -18,6 +18,7 @@ from supervisor.core.records import (
     QuestionAnswered,
     QuestionAsked,
     Record,
+    SessionBegun,
     SessionHeld,
     SessionReleased,
     ToolCallFinished,
@@ -116,6 +117,8 @@ class Witness:
                 self.transcribing.discard(record.message)
                 self.waiting[record.session].remove(record.message)
                 self.dropped.add(record.message)
+            case SessionBegun():
+                assert record.seq == 1, f"it had begun already: {record}"
             case SessionHeld():
                 assert record.session not in self.held, f"held twice: {record}"
                 self.held.add(record.session)

@@ -60,6 +60,9 @@ class MemoryJournal:
     def cursors(self, session: str) -> dict[str, int]:
         return dict(self._book.cursors.get(session, {}))
 
+    def begun_by(self, session: str) -> str | None:
+        return self._book.begun.get(session)
+
     def session_seq(self, session: str) -> int:
         return int(self._book.sessions[session]["seq"]) if session in self._book.sessions else 0
 

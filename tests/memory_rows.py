@@ -29,6 +29,7 @@ class Book:
         self.attempts: dict[tuple[str, int], Row] = {}
         self.events: dict[tuple[str, int], Record] = {}
         self.cursors: dict[str, dict[str, int]] = {}
+        self.begun: dict[str, str] = {}
         self._positions = count(1)
         self._undo: list[Callable[[], object]] = []
 
@@ -69,6 +70,9 @@ class Book:
             case told.TranscriptFailed() | told.MessageDropped():
                 states = WAITING if isinstance(record, told.MessageDropped) else ("transcribing",)
                 self._leave(session, self._message(record, record.message, states), "gone")
+            case told.SessionBegun():
+                _fence(record.seq == 1, record)
+                self._insert(self.begun, record.session, record.key, record)
             case told.SessionHeld():
                 _fence(session["held"] == 0, record)
                 self._update(session, held=record.seq)

@@ -51,6 +51,9 @@ class TwinJournals:
     def cursors(self, session: str) -> dict[str, int]:
         return self._file.cursors(session)
 
+    def begun_by(self, session: str) -> str | None:
+        return self._file.begun_by(session)
+
     def commit_now(self, records: Sequence[Record]) -> None:
         self._file.commit_now(records)
         self._memory.commit_now(records)
@@ -66,6 +69,7 @@ class TwinJournals:
         for session in sessions:
             assert file.wake(session) == memory.wake(session), session
             assert file.cursors(session) == memory.cursors(session), session
+            assert file.begun_by(session) == memory.begun_by(session), session
             assert _feed(file.read, session) == _feed(memory.read, session), session
         for message in messages:
             assert file.known(message) == memory.known(message), message

@@ -41,6 +41,11 @@ class World(Clockwork):
         self.tell(replace(arrived, **wishes))  # type: ignore[arg-type]
         return message
 
+    def begins(self, session: str, key: str, turns: int = 1, origin: str = "") -> Answer | None:
+        """Somebody makes a session that has a history."""
+        asked = events.BeginAsked(session, key, origin, turns if origin else 0, ("{}",) * turns)
+        return self.tell(asked).answer
+
     def speaks_clip(self, session: str, busy: str = "queue", id: str = "", **wishes: str) -> str:
         """Somebody says something that must be understood first; returns the message's id."""
         self._messages += 1

@@ -7,6 +7,7 @@ from typing import Protocol
 from ipc import messages as wire
 from ipc import paging
 from supervisor.clients import request_checks, scaling
+from supervisor.clients.beginnings import Past, beginning
 from supervisor.clients.interrupts import Interrupts, Outcome, answer_to
 from supervisor.config.live import Live
 from supervisor.containment import Containment, Fault
@@ -20,7 +21,7 @@ _NO_ROOM_RETRY_SECONDS = 5.0
 
 Reply = Callable[[wire.Answer], None]
 _Scaling = wire.Drain | wire.Undrain | wire.Scale
-_Saying = wire.Submit | wire.Interrupt | wire.Queue | wire.Respond | wire.Retry | wire.Seen
+_Saying = wire.Submit | wire.Begin | wire.Interrupt | wire.Queue | wire.Respond | wire.Retry | wire.Seen
 Change = _Saying | _Scaling | wire.HandOver | wire.Stop
 
 
@@ -40,6 +41,7 @@ class Changes:
         interrupts: Interrupts,
         trouble: Callable[[], Trouble | None],
         views: Views,
+        past: Past,
         clip_fault: Callable[[str], tuple[str, str] | None],
         live: Live,
         after_frames: Callable[[Callable[[], None]], None],
@@ -53,6 +55,7 @@ class Changes:
         self._interrupts = interrupts
         self._trouble = trouble
         self._views = views
+        self._past = past
         self._clip_fault = clip_fault
         self._live = live
         self._after_frames = after_frames
@@ -83,6 +86,8 @@ class Changes:
                 self._submit_clip(request, reply)
             case wire.Submit():
                 self._submit(request, reply)
+            case wire.Begin():
+                self._begin(request, reply)
             case wire.Interrupt():
                 self._interrupt(request, reply)
             case wire.Queue():
@@ -136,6 +141,13 @@ class Changes:
             instructions=request.instructions,
         )
         self._engine.post(event, self._answering(reply))
+
+    def _begin(self, request: wire.Begin, reply: Reply) -> None:
+        asked = beginning(request, self._past)
+        if isinstance(asked, wire.Refused):
+            reply(asked)
+        else:
+            self._engine.post(asked, self._answering(reply))
 
     def _submit_clip(self, request: wire.Submit, reply: Reply) -> None:
         """The sender has stored the clip; from here on it is kept until its transcript is ready."""

@@ -18,6 +18,8 @@ def change(request: wire.Request, agents: Collection[str]) -> wire.Refused | Non
         case wire.Submit():
             fault = name(request.session) or _content(request) or _key(request.key)
             return fault or _wishes(request, agents)
+        case wire.Begin():
+            return name(request.session) or _key(request.key) or _history(request)
         case wire.Interrupt(session=str(session)) | wire.Queue(session=session):
             return name(session)
         case wire.Respond():
@@ -98,6 +100,17 @@ def _wishes(request: wire.Submit, agents: Collection[str]) -> wire.Refused | Non
         error = f"the instructions are {size} bytes, the limit is {INSTRUCTIONS_BYTES_MAX}"
         return wire.Refused(error, "put the large part in a file and name the file in them", code="invalid")
     return None
+
+
+def _history(request: wire.Begin) -> wire.Refused | None:
+    if bool(request.turns) == bool(request.from_session):
+        error = "a session begins with turns, or with those of another session"
+        return wire.Refused(error, "give either turns or from_session", code="invalid")
+    if request.from_session == request.session:
+        return wire.Refused(
+            "a session cannot begin with itself", "give the new one another name", code="invalid"
+        )
+    return name(request.from_session) if request.from_session else None
 
 
 def _key(key: str) -> wire.Refused | None:

@@ -12,6 +12,7 @@ from supervisor.core import (
     admission,
     agent_runtimes,
     backoff,
+    beginning,
     cursors,
     inbox,
     kept_turns,
@@ -33,6 +34,7 @@ from supervisor.core.effects import Decision
 from supervisor.core.events import (
     AnswerArrived,
     Asked,
+    BeginAsked,
     DrainAsked,
     DropAsked,
     Event,
@@ -121,6 +123,8 @@ def _handle(draft: Draft, event: Event) -> None:
             turns.frame(draft, event)
         case TextArrived() | VoiceArrived():
             inbox.arrived(draft, event)
+        case BeginAsked():
+            beginning.begin_asked(draft, event)
         case Transcribed():
             transcripts.transcribed(draft, event)
         case NotTranscribed():

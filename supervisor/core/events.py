@@ -2,10 +2,21 @@
 
 from dataclasses import dataclass
 
+from supervisor.core.client_events import AnswerArrived as AnswerArrived
+from supervisor.core.client_events import BeginAsked as BeginAsked
+from supervisor.core.client_events import DropAsked as DropAsked
+from supervisor.core.client_events import EventsSeen as EventsSeen
+from supervisor.core.client_events import InterruptAsked as InterruptAsked
+from supervisor.core.client_events import Known as Known
+from supervisor.core.client_events import NotTranscribed as NotTranscribed
+from supervisor.core.client_events import ResumeAsked as ResumeAsked
+from supervisor.core.client_events import TextArrived as TextArrived
+from supervisor.core.client_events import Transcribed as Transcribed
+from supervisor.core.client_events import VoiceArrived as VoiceArrived
 from supervisor.core.policy import Policy
 from supervisor.core.reasons import Reason
 from supervisor.core.runtime_state import RuntimeChanged
-from supervisor.core.state import BusyMode, Kept, ModelState, Orphan, Proof, Who
+from supervisor.core.state import Kept, ModelState, Orphan, Proof, Who
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,116 +26,6 @@ class Recovered:
     kept: tuple[Kept, ...] = ()  # after a restart in place, workers that go on
     incarnations: int = 0  # then, the last number that was given
     left: tuple[Orphan, ...] = ()  # what cannot be ended yet
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A message that the journal has already: its seq, and its text if it is not a clip."""
-
-    seq: int
-    text: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class TextArrived:
-    """A text message. `known` is set when the journal already has a message of this id.
-
-    `retries` names the turn whose messages these are: they are sent again and answer no open question.
-    """
-
-    session: str
-    message: str
-    key: str
-    text: str
-    busy: BusyMode
-    expect_turn: str | None = None
-    known: Known | None = None
-    retries: str = ""
-    by: str = ""
-    agent: str = ""
-    instructions: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class VoiceArrived:
-    """A clip, which is stored. Otherwise as TextArrived."""
-
-    session: str
-    message: str
-    key: str
-    clip: str
-    busy: BusyMode
-    expect_turn: str | None = None
-    known: Known | None = None
-    by: str = ""
-    agent: str = ""
-    instructions: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Transcribed:
-    """The transcript of a clip is ready."""
-
-    session: str
-    message: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class NotTranscribed:
-    """A clip has no text, or it cannot be transcribed."""
-
-    session: str
-    message: str
-    reason: str
-    hint: str
-
-
-@dataclass(frozen=True, slots=True)
-class InterruptAsked:
-    """Stop the running turn of a session; `expect_turn` makes a late request harmless."""
-
-    session: str
-    by: str
-    expect_turn: str | None = None
-    drop: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DropAsked:
-    """Drop one waiting message, or all of them when `message` is None."""
-
-    session: str
-    message: str | None
-    by: str
-
-
-@dataclass(frozen=True, slots=True)
-class ResumeAsked:
-    """Release what an interrupt held."""
-
-    session: str
-
-
-@dataclass(frozen=True, slots=True)
-class EventsSeen:
-    """A named client has read a session's events up to `seq`. What follows that is the journal's."""
-
-    session: str
-    cursor: str
-    seq: int
-    stands_at: int = 0  # the present place of the cursor, 0 when it is new
-    cursors: int = 0  # of the session
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerArrived:
-    """A person answers a question by its id."""
-
-    session: str
-    question: str
-    text: str
-    by: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,7 +284,16 @@ class Ticked:
 
 
 Frame = TextStreamed | ToolStarted | ToolFinished | Noted | Steered | Finished | Failed
-_OfPeople = TextArrived | VoiceArrived | InterruptAsked | DropAsked | ResumeAsked | EventsSeen | AnswerArrived
+_OfPeople = (
+    TextArrived
+    | VoiceArrived
+    | BeginAsked
+    | InterruptAsked
+    | DropAsked
+    | ResumeAsked
+    | EventsSeen
+    | AnswerArrived
+)
 _OfWorkers = (
     WorkerStarted | WorkerDied | WorkerStuck | WorkerReady | WorkerAlive | WorkerKept | WorkerUnreachable
 )

@@ -41,6 +41,20 @@ class MessageAccepted(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionBegun(Record):
+    """The first event of a session that has a history from the start; `turns` are its turns, as JSON."""
+
+    type: ClassVar[str] = "session.begun"
+    key: str
+    origin: str
+    through: int
+    turns: tuple[str, ...]
+
+    def fields(self) -> dict[str, Any]:
+        return {"from": self.origin, "through": self.through, "turns": len(self.turns)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptReady(Record):
     """The transcript of a clip, published before anything is done with it."""
 

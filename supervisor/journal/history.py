@@ -10,6 +10,9 @@ from collections import deque
 from dataclasses import dataclass, replace
 from sqlite3 import Row
 
+import msgspec
+
+from ipc.bounds import NUMBER_MAX
 from ipc.message_parts import Cut
 from supervisor.journal import budget as budgets
 from supervisor.journal.budget import Budget, told_within
@@ -29,6 +32,8 @@ TOOLS = """
 ANSWERS = """
     SELECT kind, text, answer, call, attempt FROM questions INDEXED BY questions_by_turn
     WHERE turn = ? AND state = 'answered' AND NOT resumes ORDER BY number DESC"""
+BEGUN_WITH = """
+    SELECT number, body FROM past_turns WHERE session = ? AND number < ? ORDER BY number DESC LIMIT ?"""
 TOOLS_COUNTED = "SELECT count(*) AS number FROM tool_calls WHERE turn = ? AND attempt = ?"
 
 # Attempts that were ended from outside, by the state of their turn.
@@ -106,7 +111,33 @@ def history(
         if not page:
             break
         before_turn = page[-1]["number"]
-    return tuple(told)
+    return (*_begun_within(rows, session, turns_max - len(told), left), *told)
+
+
+def _begun_within(rows: Rows, session: str, turns_max: int, bytes_max: int) -> list[TurnPast]:
+    """Return the newest turns with which the session has begun that fit, oldest first; each is whole."""
+    found: list[TurnPast] = []
+
+    def enough(row: Row) -> bool:
+        nonlocal bytes_max
+        bytes_max -= len(row["body"].encode())
+        if bytes_max >= 0:
+            found.append(msgspec.json.decode(row["body"], type=TurnPast))
+        return bytes_max < 0
+
+    rows.some(BEGUN_WITH, (session, NUMBER_MAX, turns_max), enough)
+    return found[::-1]
+
+
+def encoded(turn: TurnPast) -> str:
+    """Return a turn as the journal keeps it for a session that begins with it."""
+    return msgspec.json.encode(turn).decode()
+
+
+def begun_with(rows: Rows, session: str, before: int, limit: int) -> list[tuple[int, TurnPast]]:
+    """Return the newest of the turns with which a session has begun, newest first, with their numbers."""
+    found = rows.all(BEGUN_WITH, (session, before, limit))
+    return [(row["number"], msgspec.json.decode(row["body"], type=TurnPast)) for row in found]
 
 
 def tried(rows: Rows, turn: str, before_attempt: int, bytes_max: int) -> tuple[AttemptPast, ...]:

@@ -89,6 +89,9 @@ class Journal:
         """Return how far each named client has acknowledged a session's events."""
         return self.read.cursors(session)
 
+    def begun_by(self, session: str) -> str | None:
+        return self.read.begun_by(session)
+
     async def prune(self, pruning: Pruning) -> None:
         """Delete old ended turns, slice by slice between other commits."""
         while await self._group_commit.chore(pruning.slice):

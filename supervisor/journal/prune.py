@@ -28,6 +28,9 @@ _NEWEST = "SELECT (SELECT max(position) FROM turns), (SELECT max(position) FROM 
 _EVENTS = """
     SELECT seq, json_extract(body, '$.message'), json_extract(body, '$.turn') FROM events
     WHERE session = ? ORDER BY seq LIMIT ?"""
+_BEGUN = """
+    SELECT position, session, at, seq FROM begun JOIN sessions ON sessions.name = begun.session
+    WHERE position > ? ORDER BY position LIMIT ?"""
 _MESSAGE = "SELECT 1 FROM messages WHERE id = ?"
 _TURN = "SELECT 1 FROM turns WHERE session = ? AND number = ?"
 _GONE = ("dropped", "failed")
@@ -42,6 +45,7 @@ class Pruning:
     removed: Counter[str] = field(default_factory=Counter)
     _turn_after: int = 0
     _message_after: int = 0
+    _begun_after: int = 0
     # Rows that arrive during the pass are left to the next one: it would never end.
     _turn_last: int | None = None
     _message_last: int | None = None
@@ -77,10 +81,12 @@ class Pruning:
             return False
         if self._remove_turns(connection) or self._remove_messages(connection):
             return True
+        if self._remove_unused(connection):
+            return True
         if self._is_by_size or self._is_small_enough(connection):
             return False
         # Everything old enough is gone and the file is still too large: remove the oldest of the rest.
-        self._is_by_size, self._turn_after, self._message_after = True, 0, 0
+        self._is_by_size, self._turn_after, self._message_after, self._begun_after = True, 0, 0, 0
         return True
 
     def _is_small_enough(self, connection: sqlite3.Connection) -> bool:
@@ -128,6 +134,19 @@ class Pruning:
                 self._feeds[session] = None
         return bool(found)
 
+    def _remove_unused(self, connection: sqlite3.Connection) -> bool:
+        """Remove the history and the first event of sessions that began with one, and got no message."""
+        found = connection.execute(_BEGUN, (self._begun_after, _LOOKED_AT_A_SLICE)).fetchall()
+        for position, session, at, seq in found:
+            if at >= self._limit:
+                return False
+            self._begun_after = position
+            if seq == 1:
+                connection.execute("DELETE FROM events WHERE session = ?", (session,))
+                self.removed["events"] += 1
+                self._feeds[session] = None
+        return bool(found)
+
     def _shorten(self, connection: sqlite3.Connection, session: str) -> None:
         """Delete the events before the first one that belongs to something that remains."""
         found = connection.execute(_EVENTS, (session, _EVENTS_A_SLICE)).fetchall()
@@ -142,8 +161,9 @@ class Pruning:
             del self._feeds[session]
         if not found:
             # A client that comes back begins at the first event there is, which is the next one written.
-            sql = "DELETE FROM cursors WHERE session = ?"
-            self.removed["cursors"] += connection.execute(sql, (session,)).rowcount
+            for table in ("cursors", "begun", "past_turns"):
+                sql = f"DELETE FROM {table} WHERE session = ?"
+                self.removed[table] += connection.execute(sql, (session,)).rowcount
 
 
 def used_bytes(connection: sqlite3.Connection) -> int:

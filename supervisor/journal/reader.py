@@ -53,6 +53,7 @@ CLIPS_KNOWN = """
     SELECT clip FROM messages INDEXED BY messages_by_clip
     WHERE clip <> '' AND clip IN (SELECT value FROM json_each(?))"""
 CLIP_OF = "SELECT session, state, clip FROM messages WHERE id = ?"
+BEGUN_BY = "SELECT key FROM begun WHERE session = ?"
 CURSORS = "SELECT name, seq FROM cursors WHERE session = ?"
 COUNTS = """
     SELECT what, number FROM tallies
@@ -167,6 +168,11 @@ class Reads:
     def cursors(self, session: str) -> dict[str, int]:
         """Return how far each named client has acknowledged a session's events."""
         return {row["name"]: int(row["seq"]) for row in self._rows.all(CURSORS, (session,))}
+
+    def begun_by(self, session: str) -> str | None:
+        """Return the key of the request by which a session began with a history; None if it did not."""
+        row = self._rows.one(BEGUN_BY, (session,))
+        return row["key"] if row is not None else None
 
     def asked_of(self, turn: str) -> AskedOf | None:
         row = self._rows.one(TURN, (session_of(turn), turn_number(turn)))

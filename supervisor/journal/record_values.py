@@ -13,6 +13,7 @@ from supervisor.core.records import (
     QuestionAnswered,
     QuestionAsked,
     Record,
+    SessionBegun,
     TurnInterrupted,
     TurnOpened,
 )
@@ -36,6 +37,8 @@ def parameters(record: Record) -> dict[str, Any]:
             values["length"] = len(text)
         case AttemptLost(reason=reason):
             values["reason"] = str(reason)
+        case SessionBegun(turns=turns):
+            values["turns_json"] = json.dumps(turns)
         case TurnOpened(messages=messages):
             values["messages_json"] = json.dumps(messages)
         case AttemptStopped(verdict=verdict):

@@ -14,6 +14,7 @@ from supervisor.core.records import (
     QuestionAnswered,
     QuestionAsked,
     Record,
+    SessionBegun,
     SessionHeld,
     SessionReleased,
     ToolCallFinished,
@@ -113,6 +114,13 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
                VALUES (:message, :session, :key, :kind, :text, :busy, :clip,
                    CASE :clip WHEN '' THEN 'waiting' ELSE 'transcribing' END, :seq, :at,
                    :by, :agent, :instructions)""",
+        ),
+    ),
+    SessionBegun: (
+        Write("session.begun", "INSERT INTO begun (session, key, at) VALUES (:session, :key, :at)"),
+        Sweep(
+            """INSERT INTO past_turns (session, number, body)
+               SELECT :session, listed.key + 1, listed.value FROM json_each(:turns_json) AS listed"""
         ),
     ),
     TranscriptReady: (

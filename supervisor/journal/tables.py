@@ -82,15 +82,17 @@ class Tables:
         return session_search.search(self._rows, prefix, words, after)
 
     def history(self, session: str, after: str, limit: int) -> Iterator[Placed]:
-        """Yield the turns of a session with their content, newest first."""
-        (below,) = key_of(after, tuple[Number], (NUMBER_MAX,))
-        count = min(limit, _HISTORY_ROWS)
-        for row, number in turn_rows.below(self._rows, session, below, count + 1):
-            if not count:
-                yield None, place(number + 1)
-                return
-            yield row, place(number)
-            count -= 1
+        """Yield the turns of a session with their content, newest first, then those it has begun with."""
+        turn, past = key_of(after, tuple[Number, Number], (NUMBER_MAX, NUMBER_MAX))
+        left = min(limit, _HISTORY_ROWS)
+        for row, number in turn_rows.below(self._rows, session, turn, left):
+            yield row, place(number, NUMBER_MAX)
+            turn, left = number, left - 1
+        for row, number in turn_rows.past_below(self._rows, session, past, left):
+            yield row, place(1, number)
+            turn, past, left = 1, number, left - 1
+        if not left:
+            yield None, place(turn, past)
 
     def turn(self, id: str, after: str) -> Iterator[Placed]:
         """Yield one turn with its content; nothing when there is none."""

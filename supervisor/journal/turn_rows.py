@@ -10,6 +10,7 @@ from sqlite3 import Row
 from typing import Any
 
 from supervisor.core.state import session_of, turn_number
+from supervisor.journal import history
 from supervisor.journal.budget import Budget, told_within
 from supervisor.journal.rows import Rows
 
@@ -38,6 +39,30 @@ def below(rows: Rows, session: str, number: int, limit: int) -> Iterator[tuple[d
     """Yield the turns of a session before that number, newest first, each with its number."""
     for row in rows.all(TURNS_BELOW, (session, number, limit)):
         yield _shown(rows, row), row["number"]
+
+
+def past_below(rows: Rows, session: str, number: int, limit: int) -> Iterator[tuple[dict[str, Any], int]]:
+    """Yield the turns with which a session has begun, newest first: they have no ids and no times here."""
+    for at, past in history.begun_with(rows, session, number, limit):
+        tools = [(attempt, tool) for attempt, each in enumerate(past.attempts, 1) for tool in each.tools]
+        shown = {
+            "turn": "",
+            "state": "past",
+            "messages": [{"message": "", "kind": "text", "text": text} for text in past.messages],
+            "text": "".join(attempt.text for attempt in past.attempts),
+            "tools": [
+                {
+                    "call": tool.call,
+                    "name": tool.name,
+                    "arguments": tool.arguments,
+                    "result": tool.result,
+                    "ok": tool.ok,
+                    "attempt": attempt,
+                }
+                for attempt, tool in tools
+            ],
+        }
+        yield shown, at
 
 
 def one(rows: Rows, turn: str) -> dict[str, Any] | None:

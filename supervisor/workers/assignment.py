@@ -185,8 +185,6 @@ class AssignBuilder:
         )
 
     def _history(self, session: str, number: int) -> tuple[wire.PastTurn, ...]:
-        if number == 1:
-            return ()
         past = self._past.history(session, number, HISTORY_TURNS_MAX, HISTORY_BYTES_MAX)
         return tuple(wire.PastTurn(turn.messages, tuple(map(_attempt, turn.attempts))) for turn in past)
 

@@ -19,6 +19,7 @@ from tests.world import World, agent_of
 # The sentences a story may use; each is a method of the world.
 _PEOPLE = (
     "says",
+    "begins",
     "interrupts",
     "drops",
     "clears",

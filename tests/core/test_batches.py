@@ -1,7 +1,8 @@
 """Several events in one batch, refused commits and stalls, by the production decider."""
 
-from supervisor.core.effects import Accepted, Answer, Effect, KillWorker, Refused, StartWorker
+from supervisor.core.effects import Accepted, Answer, Done, Effect, KillWorker, Refused, StartWorker
 from supervisor.core.events import (
+    BeginAsked,
     DropAsked,
     EventsSeen,
     InterruptAsked,
@@ -54,6 +55,14 @@ def test_a_key_that_comes_twice_in_a_batch_is_one_message() -> None:
     assert isinstance(other, Refused)
     records = [record for step in world.steps[-3:] for record in step.decision.records]
     assert sum(isinstance(record, MessageAccepted) for record in records) == 1
+
+
+def test_a_session_that_is_begun_twice_in_a_batch_begins_once() -> None:
+    world = ready_world()
+    world.tell_together(*(BeginAsked("s", key, "", 0, ("{}",)) for key in ("one", "one", "two")))
+    first, again, other = answers(world, 3)
+    assert (type(first), type(again), type(other)) == (Done, Done, Refused)
+    assert [record.type for step in world.steps[-3:] for record in step.decision.records] == ["session.begun"]
 
 
 def test_a_cursor_that_moves_twice_in_a_batch_does_not_move_back() -> None:

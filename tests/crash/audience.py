@@ -13,6 +13,7 @@ from hermesctl.errors import NotRunning
 from ipc.messages import (
     Accepted,
     Answer,
+    Begin,
     Done,
     Event,
     Interrupt,
@@ -28,7 +29,7 @@ from ipc.places import Places
 from tests.checker import Sight
 
 Condition = Callable[[list[Event]], bool]
-Ask = Submit | Interrupt | Queue | Respond | Retry | Seen
+Ask = Submit | Begin | Interrupt | Queue | Respond | Retry | Seen
 Step = Ask | Condition
 Play = Generator[Step, Answer | None, None]
 _LOOK_SECONDS = 0.01

@@ -1,6 +1,6 @@
 """What puppets and people do between them: short sessions that together pass every point there is."""
 
-from ipc.messages import Accepted, Event, Interrupt, Queue, Respond, Retry, Seen, Submit
+from ipc.messages import Accepted, Begin, Event, Exchange, Interrupt, Queue, Respond, Retry, Seen, Submit
 from tests.crash.audience import Condition, Play
 from tests.service import ENDINGS
 
@@ -35,6 +35,14 @@ def plain(session: str) -> Play:
     yield Submit(session, "say finish", "first")
     yield Submit(session, "say finish", "second", busy="queue")
     yield ended(2)
+
+
+def begun(session: str) -> Play:
+    """A session with an imported history, and one that continues from its first turn."""
+    yield Begin(session, "begin", (Exchange("before", "an answer"),))
+    yield Submit(session, "say finish", "first")
+    yield ended(1)
+    yield Begin(f"{session}-fork", "begin", from_session=session, through_turn=1)
 
 
 def tools(session: str) -> Play:
@@ -182,6 +190,7 @@ def unwanted(session: str) -> Play:
 
 _TYPED = (
     plain,
+    begun,
     tools,
     cut,
     overtaken,

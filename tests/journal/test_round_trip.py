@@ -6,6 +6,7 @@ from supervisor.core import records as told
 from supervisor.core.events import (
     AnswerArrived,
     Asked,
+    BeginAsked,
     DropAsked,
     EventsSeen,
     Failed,
@@ -33,6 +34,7 @@ from tests.journal.lives import Life, listed
 def live_through_everything(journal: Keeper) -> Life:
     """Every kind of record is made; `Life` compares memory and journal after each event."""
     life = live_through_a_day(journal)
+    life.tell(BeginAsked("u", "key", "s", 1, ('{"id":"","number":1,"messages":["é"],"attempts":[]}',)))
     life.tell(EventsSeen("s", "bridge", 5))
     life.tell(EventsSeen("s", "bridge", 9, stands_at=5, cursors=1))
     life.tell(ModelChanged(ModelState.WAITING))

@@ -8,11 +8,12 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from supervisor.core.decide import decide
 from supervisor.core.effects import Accepted, Decision, Done, Refused
 from supervisor.core.events import RenewalAsked, Transcribed
-from supervisor.core.records import MessageAccepted
+from supervisor.core.records import MessageAccepted, SessionBegun
 from supervisor.core.state import BusyMode, session_of
 from tests.world import World
 
 SESSIONS = st.sampled_from(["s", "t", "u"])
+NEW_SESSIONS = st.sampled_from(["s", "new", "newer"])
 BUSY = st.sampled_from([mode.value for mode in BusyMode])
 # Most messages are for the agent of their session.
 WISHES = st.sampled_from(
@@ -80,6 +81,21 @@ class People(RuleBasedStateMachine):
         else:
             assert isinstance(decision.answer, Refused)
             assert not any(isinstance(record, MessageAccepted) for record in decision.records)
+
+    @rule(
+        session=st.sampled_from(["s", "new", "newer"]),
+        key=st.sampled_from(["one", "two"]),
+        turns=st.integers(0, 2),
+    )
+    def begins(self, session: str, key: str, turns: int) -> None:
+        """Once, and only before anything else has happened in it; the same request again changes nothing."""
+        self.world.step()
+        journal = self.world.journal
+        before = journal.read.session_seq(session), journal.begun_by(session)
+        answer = self.world.begins(session, key, turns)
+        assert isinstance(answer, Done if before[0] == 0 or before[1] == key else Refused)
+        is_told = any(isinstance(each, SessionBegun) for each in self.world.steps[-1].decision.records)
+        assert is_told == (before[0] == 0)
 
     @rule(session=SESSIONS, busy=BUSY, wishes=WISHES)
     def speaks_clip(self, session: str, busy: str, wishes: dict[str, str]) -> None:

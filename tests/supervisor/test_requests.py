@@ -9,9 +9,11 @@ from ipc.bounds import INSTRUCTIONS_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_CHARACTER
 from ipc.cpus import available_cpus, seats_for
 from ipc.messages import (
     Accepted,
+    Begin,
     Done,
     Drain,
     Event,
+    Exchange,
     Interrupt,
     Queue,
     Refused,
@@ -50,6 +52,7 @@ def turn(service: PuppetService, session: str, text: str, state: str = "done") -
 NAMED = f"has 1 to {NAME_CHARACTERS_MAX} printable characters and no space at its ends"
 SESSION = f"a session's name {NAMED}"
 CURSOR = f"a cursor's name {NAMED}"
+BEGINS = "a session begins with turns, or with those of another session"
 KEY = "the message's key is empty or too long"
 
 
@@ -76,6 +79,15 @@ KEY = "the message's key is empty or too long"
             Submit("s", "ä" * (MESSAGE_BYTES_MAX // 2) + "x", "k"),
             f"the message is {MESSAGE_BYTES_MAX + 1} bytes, the limit is {MESSAGE_BYTES_MAX}",
         ),
+        (Begin("", "k", (Exchange("a"),)), SESSION),
+        (Begin("s", "", (Exchange("a"),)), KEY),
+        (Begin("s", "k"), "a session begins with turns, or with those of another session"),
+        (
+            Begin("s", "k", (Exchange("a"),), "t"),
+            "a session begins with turns, or with those of another session",
+        ),
+        (Begin("s", "k", from_session="s"), "a session cannot begin with itself"),
+        (Begin("s", "k", from_session="nobody"), "there is no session nobody"),
         (Interrupt(" ", "me"), SESSION),
         (Queue("", "clear"), SESSION),
         (Respond("s/1:c", "  ", "me"), "the message is empty"),
