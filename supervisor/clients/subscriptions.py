@@ -5,9 +5,15 @@ may read more slowly than events are made. The supervisor must neither buffer fo
 
 States of a subscription:
 
-    behind ── journal has no later event ──► level       behind: fed from the journal, a page at a time
+    behind ── journal has no later event ──► level       behind: fed from the journal, a slice at a time
     level ──── a send finds a full queue ──► behind      level: fed with events as they are committed
     behind for 30 s without progress, or a subscription to all sessions that falls behind ──► ended
+
+A subscription that is behind is due, or the queue of its client is full: then it becomes due again with the
+next retry. Those that are due are served in turn, a slice each, until a few milliseconds are used; then the
+loop serves others first. So a thousand subscriptions that begin at once delay no turn, and none of them waits
+for another's end. `_behind` has first those that have waited longest for a slice, because a retry may find
+room for some of them only.
 
 Invariants: `seq` is the last durable event that was sent, and only a successful send moves it. Events are
 sent only after their commit. A level subscription has every committed event; so an exception while one is
@@ -30,13 +36,16 @@ from ipc.errors import FrameTooLarge
 from ipc.paging import fitted_row
 from ipc.server import Server
 from ipc.zmtp import Sent
+from supervisor.clock import monotonic
 from supervisor.containment import Containment, Fault
 from supervisor.core.records import Record
 from supervisor.journal.contract import Feeds
 
-# Events read from the journal at a time: some hundred kilobytes at most, a fraction of a send queue.
-_PAGE_EVENTS = 256
-# Interval of retries for a subscription that is behind, and their limit without progress.
+# Events read from the journal at a time: half a millisecond, unless they are long.
+_SLICE_EVENTS = 32
+# Of one turn of the loop, for all subscriptions that are behind.
+_TURN_SECONDS = 0.005
+# Interval of retries for a subscription whose queue is full, and their limit without progress.
 _RETRY_SECONDS = 0.02
 _PATIENCE_SECONDS = 30.0
 # Per client: more than `hermesctl tail` of all sessions needs.
@@ -60,6 +69,7 @@ class _Subscriber:
     session: str | None
     seq: int
     is_level: bool = False
+    was_refused: bool = False  # its queue was full, since the last retry
     stuck_seconds: float = 0.0
 
 
@@ -76,6 +86,9 @@ class Subscriptions:
         self._subscribers: dict[Client, dict[bytes, _Subscriber]] = {}  # by client, then by request
         self._by_session: dict[str | None, dict[_Subscriber, None]] = {}
         self._behind: dict[_Subscriber, None] = {}
+        self._due: dict[_Subscriber, None] = {}  # of those behind, in the order of their next slice
+        self._full: set[Client] = set()
+        self._next_turn: asyncio.Handle | None = None
         self._retry: asyncio.TimerHandle | None = None
 
     def open(self, streamed: Callable[[str], wire.Delta | None]) -> None:
@@ -97,11 +110,12 @@ class Subscriptions:
         self.unsubscribe(client, request)
         self._subscribers.setdefault(client, {})[request] = subscriber
         self._by_session.setdefault(session, {})[subscriber] = None
-        self._send(subscriber, encode(wire.Subscribed(last, subscriber.seq)))
-        if session is None:
-            subscriber.is_level = True
+        if self._send(subscriber, encode(wire.Subscribed(last, subscriber.seq))) is not Sent.SENT:
+            return
+        if session is None or subscriber.seq >= last:
+            self._become_level(subscriber)
         else:
-            self._catch_up(subscriber)
+            self._make_due(subscriber)
 
     def unsubscribe(self, client: Client, request: bytes) -> None:
         theirs = self._subscribers.get(client, {})
@@ -111,6 +125,7 @@ class Subscriptions:
         if not theirs:
             del self._subscribers[client]
         self._behind.pop(subscriber, None)
+        self._due.pop(subscriber, None)
         listeners = self._by_session[subscriber.session]
         del listeners[subscriber]
         if not listeners:
@@ -180,19 +195,39 @@ class Subscriptions:
             self._cut(subscriber, _TOO_SLOW)
             return
         self._behind[subscriber] = None
+        self._full.add(subscriber.client)
+        subscriber.was_refused = True
         if self._retry is None:
-            self._retry = self._loop.call_later(_RETRY_SECONDS, self._try_behind)
+            self._retry = self._loop.call_later(_RETRY_SECONDS, self._try_full)
 
-    def _try_behind(self) -> None:
+    def _try_full(self) -> None:
+        """Their queues may have room again; one that never has is ended."""
         self._retry = None
+        self._full.clear()
         for subscriber in list(self._behind):
-            before = subscriber.seq
-            self._catch_up_contained(subscriber)
-            subscriber.stuck_seconds = (
-                0.0 if subscriber.seq > before else subscriber.stuck_seconds + _RETRY_SECONDS
-            )
+            subscriber.stuck_seconds += _RETRY_SECONDS * subscriber.was_refused
+            subscriber.was_refused = False
             if subscriber.stuck_seconds > _PATIENCE_SECONDS:
                 self._cut(subscriber, _TOO_SLOW)
+            else:
+                self._make_due(subscriber)
+
+    def _make_due(self, subscriber: _Subscriber) -> None:
+        """Serve it a slice after those that are due already."""
+        self._behind[subscriber] = self._due[subscriber] = None
+        if self._next_turn is None:
+            self._next_turn = self._loop.call_soon(self._serve_due)
+
+    def _serve_due(self) -> None:
+        self._next_turn = None
+        until = monotonic() + _TURN_SECONDS
+        while self._due and monotonic() < until:
+            subscriber = next(iter(self._due))
+            del self._due[subscriber]
+            if subscriber.client not in self._full:
+                self._catch_up_contained(subscriber)
+        if self._due and self._next_turn is None:
+            self._next_turn = self._loop.call_soon(self._serve_due)
 
     def _cut(self, subscriber: _Subscriber, reason: str) -> None:
         """End the subscription. This frame may be lost too; a client without news subscribes again."""
@@ -201,20 +236,32 @@ class Subscriptions:
         socket.send([identity, subscriber.request, encode(wire.Cut(reason))])
 
     def _catch_up(self, subscriber: _Subscriber) -> None:
-        """Send one page; more waits for the next try, so that a long history does not block the loop."""
+        """Send one slice, or as much of it as the queue takes."""
         assert subscriber.session is not None
-        session = subscriber.session
-        for told in self._history.events_after(session, subscriber.seq, _PAGE_EVENTS):
+        session, before = subscriber.session, subscriber.seq
+        for told in self._history.events_after(session, subscriber.seq, _SLICE_EVENTS):
             event = wire.Event(told.seq, session, told.type, told.at, told.fields)
-            if self._send(subscriber, _frame(event)) is not Sent.SENT:
+            sent = self._send(subscriber, _frame(event))
+            if sent is Sent.FULL and subscriber.seq > before:
+                self._make_last(subscriber)
+            if sent is not Sent.SENT:
                 return
-            subscriber.seq = told.seq
+            subscriber.seq, subscriber.stuck_seconds = told.seq, 0.0
         if subscriber.seq < self._history.session_seq(session):
-            self._fall_behind(subscriber)
-            return
+            self._make_last(subscriber)
+            self._make_due(subscriber)
+        else:
+            self._become_level(subscriber)
+
+    def _make_last(self, subscriber: _Subscriber) -> None:
+        """It had its slice: of those behind, the others come first."""
+        del self._behind[subscriber]
+        self._behind[subscriber] = None
+
+    def _become_level(self, subscriber: _Subscriber) -> None:
         self._behind.pop(subscriber, None)
         subscriber.is_level = True
-        streamed = self._streamed(session)
+        streamed = self._streamed(subscriber.session) if subscriber.session is not None else None
         if streamed is not None:
             self._send(subscriber, encode(streamed))
 
