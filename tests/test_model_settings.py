@@ -1,12 +1,14 @@
 """[models.NAME], and the models that an agent asks, in order."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ipc.messages import ModelEndpoint
+from ipc.places import SYSTEM
 from supervisor.config.derived import key_variables, policy
-from supervisor.config.endpoints import _KEY_BYTES_MAX, model_endpoint, named_endpoints
+from supervisor.config.endpoints import _KEY_BYTES_MAX, model_endpoint, model_key_fault, named_endpoints
 from supervisor.config.live import Live
 from supervisor.config.settings import Settings, load
 from supervisor.config.toml_file import SettingsError
@@ -14,6 +16,15 @@ from supervisor.llm.wanted_weights import wanted
 from supervisor.workers.setup_builder import SetupBuilder
 
 MODEL = "[model]\nbase_url = 'http://127.0.0.1:8000/v1'\nname = 'm'\n"
+
+
+def test_outside_of_the_service_the_source_of_a_credential_is_looked_for(tmp_path: Path) -> None:
+    """As doctor and the list of agents do: they have no CREDENTIALS_DIRECTORY."""
+    named = 'api_key_file = "$CREDENTIALS_DIRECTORY/key_absent"'
+    settings = replace(_load(tmp_path, MODEL + named), file=SYSTEM.settings_file)
+    fault = model_key_fault(settings, "default")
+    assert fault is not None
+    assert fault.fault == f"the key file {SYSTEM.keys / 'absent'} is missing"
 
 
 def test_an_agent_asks_its_own_model_and_then_its_fallbacks(
@@ -25,6 +36,7 @@ def test_an_agent_asks_its_own_model_and_then_its_fallbacks(
     name = "large"
     api_key_env = "HERMES_TEST_KEY"
     price_in = 2
+    context_tokens = 32000
     [agents.coder]
     model = "big"
     fallback = ["default"]
@@ -33,7 +45,9 @@ def test_an_agent_asks_its_own_model_and_then_its_fallbacks(
     settings = _load(tmp_path, MODEL + named)
     big, first = "large at http://127.0.0.1:1/v1", "http://127.0.0.1:8000/v1"
     assert named_endpoints(settings) == {
-        "big": ModelEndpoint("http://127.0.0.1:1/v1", "large", "k-1", id=big, price_in=2.0)
+        "big": ModelEndpoint(
+            "http://127.0.0.1:1/v1", "large", "k-1", id=big, price_in=2.0, context_tokens=32_000
+        )
     }
     endpoints_of = policy(settings).endpoints_of
     assert (endpoints_of("coder"), endpoints_of("default")) == ((big, first), (first,))

@@ -1,7 +1,6 @@
 """hermes.toml: defaults, overrides, and errors that name the key, the line and the remedy."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from ipc.places import SYSTEM
 from ipc.service_messages import Sandbox
 from supervisor.config.agent_settings import Agent
 from supervisor.config.derived import sandboxes
-from supervisor.config.endpoints import cautions, model_endpoint, model_key_fault
+from supervisor.config.endpoints import cautions, model_endpoint
 from supervisor.config.fields import AT_ONCE, NEW_WORKERS, keys_of
 from supervisor.config.key_remedies import handed_over_from, missing_variable
 from supervisor.config.reload import changes
@@ -280,15 +279,6 @@ def test_a_key_that_systemd_hands_over_is_found_where_it_comes_from(tmp_path: Pa
     assert found == Path("/etc/hermes-supervisor/keys/openai")
     assert handed_over_from(tmp_path / "hermes.toml", "$CREDENTIALS_DIRECTORY/key_openai") is None
     assert handed_over_from(SYSTEM.settings_file, "/srv/key") is None
-
-
-def test_outside_of_the_service_the_source_of_a_credential_is_looked_for(tmp_path: Path) -> None:
-    """As doctor and the list of agents do: they have no CREDENTIALS_DIRECTORY."""
-    named = 'api_key_file = "$CREDENTIALS_DIRECTORY/key_absent"'
-    settings = replace(_load(tmp_path, MODEL + named), file=SYSTEM.settings_file)
-    fault = model_key_fault(settings, "default")
-    assert fault is not None
-    assert fault.fault == f"the key file {SYSTEM.keys / 'absent'} is missing"
 
 
 def test_the_key_comes_from_a_file_beside_the_settings(tmp_path: Path) -> None:
