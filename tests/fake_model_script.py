@@ -80,7 +80,7 @@ class Script:
 
     def calls(self) -> list[dict[str, Any]]:
         """The tool calls of this round; none when the scripted rounds are over."""
-        if self.mode.name != "tools":
+        if self.mode.name != "tools" or not self._is_called_for:
             return []
         calls = self.mode.options.get("calls")
         if isinstance(calls, str):
@@ -92,6 +92,14 @@ class Script:
         since = self._messages[said(self._messages) + 1 :]
         done = sum(1 for message in since if message.get("tool_calls"))
         return list(rounds[done]) if done < len(rounds) else []
+
+    @property
+    def _is_called_for(self) -> bool:
+        """Whether the person has said what the option `when` names."""
+        index = said(self._messages)
+        return str(self.option("when", "")) in (
+            str(self._messages[index].get("content")) if index >= 0 else ""
+        )
 
     async def thoughts(self, pause: Callable[[float], Awaitable[None]]) -> AsyncIterator[dict[str, Any]]:
         """What comes before the first word, as deltas in the way that some servers have."""
@@ -162,7 +170,7 @@ class Script:
 
     def _plain(self) -> str:
         index = said(self._messages)
-        if self.mode.name == "tools":
+        if self.mode.name == "tools" and self._is_called_for:
             given = self._messages[index + 1 :] if self.option("quote", "off") == "on" else ()
             quoted = [str(each.get("content")) for each in given if each.get("role") != "assistant"]
             return "\n".join([self.option("text", "Done."), *quoted])
