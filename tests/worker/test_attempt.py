@@ -11,7 +11,6 @@ from ipc.bounds import TEXT_CHARACTERS_MAX
 from ipc.codec import Decoder
 from ipc.messages import (
     AgentSpec,
-    Asked,
     Delta,
     Failed,
     Finished,
@@ -30,7 +29,7 @@ from tests.fake_model import FakeModel
 from tests.worker.peer import assign
 from worker.agents.builtin import Builtin
 from worker.attempt import Answer, Attempt
-from worker.errors import AgentError, HumanNeeded
+from worker.errors import AgentError
 from worker.model import Model
 from worker.outbox import UNACKNOWLEDGED_FRAMES_MAX, Outbox
 from worker.tools import Note
@@ -125,20 +124,6 @@ def test_what_is_said_in_one_tick_is_one_delta() -> None:
         Delta("s", "s/1", 1, 8, "three"),
         Finished("s/1", 1, "one two three", Usage(1, 2), "length"),
     ]
-
-
-@pytest.mark.parametrize(
-    "end", [AgentError("it broke", "mend it"), HumanNeeded("approve", "Go on?", (), "c")]
-)
-def test_every_frame_with_tokens_names_the_model_that_used_them(end: Exception) -> None:
-    async def answer(attempt: Attempt) -> str:
-        attempt.spend(Usage(1, 0), "first")
-        attempt.spend(Usage(0, 2), "substitute")
-        await attempt.begin_tool("shell", "unsafe", "c", "{}")
-        raise end
-
-    frames = [frame for frame in answered(answer).frames if isinstance(frame, ToolStarted | Asked | Failed)]
-    assert [(frame.usage, frame.model) for frame in frames] == [(Usage(1, 2), "substitute")] * 2
 
 
 def test_a_long_speech_is_cut_into_deltas_without_a_gap() -> None:
