@@ -26,6 +26,7 @@ def load_text(folder: Path, text: str) -> Settings:
         ("[agents.x]\nkind = 'python'\nentry = 'a:b'\npath = 'absent'\n", "is no folder", "create it"),
         ("[agents.x]\nkind = 'python'\nentry = 'a:b'\npath = ['.']\n", "holds the settings", "of their own"),
         ("[agents.x]\nkind = 'hermes'\n", "[agents.x] has no python", "an environment with hermes-agent"),
+        (f"{HERMES}home = '/usr'\nmodel = 'default'\n", "model is of no use with home", "config.yaml"),
         ("[agents.x]\nhome = '/'\n", 'is of no use with kind = "builtin"', 'kind = "hermes"'),
         (f"{HERMES}home = 'absent'\n", "is no folder", "create it"),
         (f"{HERMES}home = '.'\n", "holds the settings", "of its own"),

@@ -46,16 +46,17 @@ _FORMATTERS = frozenset(
 _WRITERS = frozenset(["tee", "cp", "mv", "install", "shred", "truncate", "badblocks"])
 _ENDERS = frozenset(["shutdown", "reboot", "poweroff", "halt"])
 _SHELLS = frozenset(["sh", "bash", "dash", "zsh"])
+_WRITING_TOOLS = ("write", "edit", "write_file", "patch")
 _HOME_WORDS = ("~", "$HOME", "${HOME}")
 
 
 def danger(tool: str, given: Mapping[str, Any]) -> str:
     """Returns what the call would do to the host; "" when nothing of the list."""
-    folder = given.get("folder")
+    folder = given.get("folder") or given.get("workdir")
     if (line := line_of(given.get("command"))) is not None:
         return _danger_of_line(line, folder if isinstance(folder, str) else "")
     paths = [given.get(name) for name in ("path", "file_path", "filePath")]
-    if tool in ("write", "edit") and any(isinstance(path, str) and _is_device(path) for path in paths):
+    if tool in _WRITING_TOOLS and any(isinstance(path, str) and _is_device(path) for path in paths):
         return "it writes to a block device"
     return ""
 

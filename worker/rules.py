@@ -13,7 +13,7 @@ certain, no pattern allows it, and a pattern of `deny` or `ask` about its tool m
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal
@@ -32,6 +32,9 @@ _MAIN_NAMES: Mapping[str, tuple[str, ...]] = {
     "shell": ("command",),
     "execute": ("command",),
     "fetch": ("url",),
+    # Of hermes-agent.
+    "terminal": ("command",),
+    **dict.fromkeys(("read_file", "write_file", "patch"), _PATH_NAMES),
     **dict.fromkeys(("read", "write", "edit", "delete"), _PATH_NAMES),
 }
 
@@ -78,6 +81,11 @@ class Rules:
         """The rules among the options of an agent; the settings give all of them."""
         given = {name: options[name] for name in ("allow", "ask", "deny", "otherwise") if name in options}
         return cls(**given)
+
+    def without_tool(self, tools: Collection[str]) -> str:
+        """Returns the name in a rule that is none of these tools; "" when there is no such rule."""
+        rules = (*self._deny, *self._ask, *self._allow)
+        return next((rule.tool for rule in rules if not any(map(rule.is_about, tools))), "")
 
     def decide(self, tool: str, arguments: Mapping[str, Any]) -> Decision:
         if danger(tool, arguments):

@@ -33,7 +33,7 @@ AgentKind = Literal["builtin", "python", "acp", "hermes"]
 ToolName = Literal["shell", "read", "write", "edit", "fetch", "ask"]
 Decision = Literal["allow", "ask", "deny"]
 # Kinds whose tool calls pass the rules; agents of other kinds ask for themselves.
-GATED_KINDS = ("builtin", "acp")
+GATED_KINDS = ("builtin", "acp", "hermes")
 # An interrupt takes no longer, whatever the agent does.
 CANCEL_GRACE_SECONDS_MAX = 30.0
 # Keys that only a python agent has.
@@ -124,6 +124,10 @@ def refuse_useless_homes(source: SettingsFile, agents: Mapping[str, Agent]) -> N
             raise source.error((*table, "home"), f'is of no use with kind = "{agent.kind}"', hint)
         if not os.path.isdir(home):
             raise source.error((*table, "home"), f"names {home}, which is no folder", "create it there")
+        useless = next((each for each in ("model", "fallback") if source.has(*table, each)), None)
+        if useless is not None:
+            what = "is of no use with home, whose settings name the models"
+            raise source.error((*table, useless), what, "write them into its config.yaml, or remove home")
         if source.path.parent.resolve().is_relative_to(Path(home).resolve()):
             what = f"names {home}, which holds the settings: an agent must not see them"
             raise source.error((*table, "home"), what, "give hermes-agent a folder of its own")

@@ -33,6 +33,8 @@ def refuse_useless_rules(source: SettingsFile, agents: Mapping[str, Agent], serv
 
 
 def _exists(tool: str, kind: str, servers: Collection[str]) -> bool:
+    if kind not in _TOOLS:
+        return True  # hermes-agent knows its tools; the worker refuses a rule about any other one
     if any(fnmatchcase(known, tool) for known in _TOOLS[kind]):
         return True
     server, separator, _ = tool.partition("__")

@@ -18,14 +18,14 @@ PATIENCE_SECONDS = 120
 
 @pytest.fixture
 def serve(tmp_path: Path, make_service: Callable[..., Service]) -> Callable[..., Service]:
-    """Starts a service whose agent is hermes-agent; `more` are further lines of its table."""
+    """Starts a service whose agent is hermes-agent; `more` are further lines of its table, then of others."""
     python = peer("hermes-agent").folder / "bin/python"
     (tmp_path / "home0").mkdir()
     lay_packages(tmp_path / "home0", str(python))
 
-    def begin(more: str = "") -> Service:
+    def begin(more: str = "", **tables: str) -> Service:
         agent = f'kind = "hermes"\npython = "{python}"\n{more}'
-        return make_service(**{"agents.default": agent, "workers": "count = 1"})
+        return make_service(**{"agents.default": agent, "workers": "count = 1"}, **tables)
 
     return begin
 
@@ -97,3 +97,53 @@ def test_a_home_of_the_user_names_the_model(
     assert say(service, service.listen("s"), "s/1", "hello") == "You said: hello"
     assert (model.requests()[-1].model, model.requests()[-1].key) == ("of-the-home", "sk-of-the-home")
     assert (home / "sessions").exists()
+
+
+def test_rules_hold_for_its_tools(serve: Callable[..., Service], model: FakeModel) -> None:
+    service = serve('deny = ["terminal(touch *)"]\nask = ["write_file"]')
+    listener = service.listen("s")
+    assert say(service, listener, "s/1", command("echo ok; touch mark")) == "Done."
+    assert "denied by a rule of [agents.default]" in str(model.requests()[-1].messages[-1]["content"])
+    arguments = json.dumps({"path": "note", "content": "words"})
+    service.say("s", f"[[tools name=write_file arguments={json.dumps(arguments)}]] please")
+    assert asked(listener).startswith("Allow write_file?")
+    service.hermesctl("answer", "s/2#1", "yes")
+    assert listener.ending("s/2", PATIENCE_SECONDS).type == "turn.done"
+    say(service, listener, "s/3", command("ls"))
+    seen = str(model.requests()[-1].messages[-1]["content"])
+    assert "note" in seen
+    assert "mark" not in seen
+
+
+def test_the_third_identical_call_asks(service: Service) -> None:
+    listener = service.listen("s")
+    rounds = ", ".join(['[ {"name": "terminal", "arguments": {"command": "date"}} ]'] * 3)
+    service.say("s", f"[[tools calls={shlex.quote(f'[ {rounds} ]')}]] please")
+    assert "terminal is to run 3 times in a row" in asked(listener)
+    assert len(listener.of_type("tool.finished")) == 2
+    service.hermesctl("answer", "s/1#1", "no")
+    assert listener.ending("s/1", PATIENCE_SECONDS).type == "turn.failed"
+
+
+def test_a_budget_asks_before_more_is_used(serve: Callable[..., Service]) -> None:
+    service = serve(**{"budgets.turn": "tokens_max = 1"})
+    listener = service.listen("s")
+    service.say("s", command("date"))
+    # Before the tool: its reply has used more than that.
+    assert "[budgets.turn] tokens_max allows 1 tokens" in asked(listener)
+    service.hermesctl("answer", "s/1#1", "no")
+    ended = listener.ending("s/1", PATIENCE_SECONDS)
+    assert ended.type == "turn.failed"
+    assert ended.fields["usage"]["input_tokens"] > 0
+
+
+@pytest.mark.parametrize("mode", ["401", "429", "500"])
+def test_a_fallback_answers(serve: Callable[..., Service], model: FakeModel, mode: str) -> None:
+    names = {"models.first": f"fake:{mode}", "models.second": "fake:normal"}
+    tables = {table: f'base_url = "{model.base_url}"\nname = "{name}"' for table, name in names.items()}
+    service = serve('model = "first"\nfallback = ["second"]', **tables)
+    listener = service.listen("s")
+    service.say("s", "hello")
+    ended = listener.ending("s/1", PATIENCE_SECONDS)
+    assert ended.type == "turn.done", ended
+    assert (ended.fields["text"], ended.fields["model"]) == ("You said: hello", "fake:normal")

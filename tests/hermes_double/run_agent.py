@@ -3,7 +3,7 @@
 A message that begins with one of these words has an effect; any other one is put to the model, over HTTP:
 touch, remove, clarify: a tool with the rest as its argument; quiet: an answer that is not streamed; fail;
 empty; recite: the roles of the history; thread: leaves one behind; late: a steer that no tool takes in;
-switched: whether its model was chosen before the turn.
+switched: whether its model was chosen before the turn; reload: a touch after its plugins were reloaded.
 """
 
 import json
@@ -14,9 +14,11 @@ import threading
 import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import hermes_logging
+from hermes_cli.plugins import get_plugin_manager
 from tools import terminal_tool
 
 # As the original: found when the module is imported.
@@ -53,7 +55,8 @@ class AIAgent:
         self._clarify = clarify_callback
         self._steers: list[str] = []
         self._switched_in = 0
-        self.session_prompt_tokens = self.session_completion_tokens = 0
+        self._fallback_chain: list[dict[str, str]] = []
+        self._api_max_retries = 3
         self.ephemeral_system_prompt: str | None = None
 
     def switch_model(self, model: str, provider: str, *, api_key: str, base_url: str, api_mode: str) -> None:
@@ -72,12 +75,13 @@ class AIAgent:
     ) -> dict[str, Any]:
         logging.getLogger(__name__).warning("asked: %s", text)
         print("asked:", text)
-        self.session_prompt_tokens += 10
-        self.session_completion_tokens += 1
         word, _, rest = text.partition(" ")
         history = [str(message["role"]) for message in conversation_history]
         result: dict[str, Any] = {"failed": False, "messages": [*conversation_history]}
         match word:
+            case "reload":
+                get_plugin_manager()._hooks.clear()
+                self._say(final := self._run_tool("touch", rest))
             case "touch" | "remove" | "clarify":
                 self._say("Well.")
                 final = self._run_tool(word, rest)
@@ -103,6 +107,8 @@ class AIAgent:
 
     def _run_tool(self, name: str, argument: str) -> str:
         arguments = {"argument": argument}
+        if refused := get_plugin_manager().block(name, arguments, "theirs"):
+            return f"Blocked: {refused}"
         try:
             self._tool_start("theirs", name, arguments)
         except (RuntimeError, TypeError, ValueError):
@@ -123,6 +129,24 @@ class AIAgent:
         return " ".join(["Done.", *filter(None, (output, error)), *steers])
 
     def _ask_model(self, text: str) -> str:
+        """The first model that answers does; each request passes the middleware."""
+        said: list[str] = []
+
+        def send(_: object) -> SimpleNamespace:
+            said.append(self._request(text))
+            return SimpleNamespace(usage=SimpleNamespace(prompt_tokens=10, completion_tokens=1))
+
+        for fallback in ({}, *self._fallback_chain):
+            self._model = fallback.get("model", self._model)
+            self._base_url = fallback.get("base_url", self._base_url)
+            try:
+                get_plugin_manager().execute(send, model=self._model, base_url=self._base_url)
+            except OSError:
+                continue
+            break
+        return "".join(said)
+
+    def _request(self, text: str) -> str:
         body = {"model": self._model, "stream": True, "messages": [{"role": "user", "content": text}]}
         request = urllib.request.Request(
             f"{self._base_url}/chat/completions",

@@ -100,6 +100,11 @@ class Host:
         self.ending: asyncio.Future[NoReturn] = self._loop.create_future()
 
     @property
+    def attempt(self) -> Attempt:
+        """For work in the worker's loop."""
+        return self._attempt
+
+    @property
     def assign(self) -> Assign:
         return self._attempt.assign
 
@@ -120,6 +125,10 @@ class Host:
             raise RuntimeError("this call would block the worker: call it in another thread")
         return asyncio.run_coroutine_threadsafe(self._run(work), self._loop)
 
+    def wait(self, work: Callable[[], Awaitable[_Result]]) -> _Result:
+        """Runs the work in the worker's loop, and returns its result in the calling thread."""
+        return self.submit(work, waits=True).result()
+
     async def _run(self, work: Callable[[], Awaitable[_Result]]) -> _Result:
         if self._is_closed:
             raise ContextClosed
@@ -139,13 +148,23 @@ class Host:
 
     async def tool_started(self, name: str, arguments: str, repeat: ToolClass) -> str:
         """Returns the call once its record is durable: only then may the tool run."""
-        self._calls_made += 1
-        call = f"call_{self.assign.attempt}_{self._calls_made}"
+        call = self._next_call()
         await spending.check(self._attempt, holds=True)
         await self._repeats.check(name, arguments, holds=True)
         await self._attempt.begin_tool(name, repeat, call, arguments)
         self._calls[call] = time.monotonic()
         return call
+
+    async def refuse(self, name: str, arguments: str, repeat: ToolClass, reason: str) -> None:
+        """Records a call that is not run, with the reason as its result."""
+        call = self._next_call()
+        await self._repeats.check(name, arguments, holds=True)
+        await self._attempt.begin_tool(name, repeat, call, arguments)
+        await self._attempt.end_tool(call, Report(result_text(reason), ok=False), 0.0)
+
+    def _next_call(self) -> str:
+        self._calls_made += 1
+        return f"call_{self.assign.attempt}_{self._calls_made}"
 
     async def tool_finished(self, call: str, result: str, ok: bool) -> None:
         began = self._calls.pop(call, None)
@@ -160,8 +179,8 @@ class Host:
     async def steers(self) -> list[str]:
         return await self._attempt.take_steers()
 
-    async def spend(self, usage: Usage) -> None:
-        self._attempt.spend(usage)
+    async def spend(self, usage: Usage, model: str = "") -> None:
+        self._attempt.spend(usage, model)
 
 
 class Turn:
@@ -231,7 +250,7 @@ class Context(Turn):
         self._call(lambda: self._host.spend(usage))
 
     def _call(self, work: Callable[[], Awaitable[_Result]]) -> _Result:
-        return self._host.submit(work, waits=True).result()
+        return self._host.wait(work)
 
 
 class AsyncContext(Turn):

@@ -18,10 +18,9 @@ import threading
 from functools import partial
 from pathlib import Path
 
-from ipc.messages import AgentSpec, Assign, ModelEndpoint, Setup
-from worker import spending
+from ipc.messages import AgentSpec, ModelEndpoint, Setup
 from worker.agents import agent_thread, rehearsal_server
-from worker.agents.context import Context, Host
+from worker.agents.context import Host
 from worker.agents.hermes_home import Home, write_home
 from worker.agents.hermes_turns import HermesTurns, imported
 from worker.attempt import Attempt
@@ -101,13 +100,12 @@ class Hermes:
             await asyncio.wait((self._switching,), timeout=_SWITCH_SECONDS_MAX)
 
     async def answer(self, attempt: Attempt) -> str:
-        await spending.check(attempt, holds=True)
         agent_thread.divert_output(self._name)
         if self._switching is not None:
             # The turn switches again if this has failed, and fails with the reason.
             await asyncio.gather(self._switching, return_exceptions=True)
             self._switching = None
-        await agent_thread.run(attempt, self._name, partial(self._load, attempt.assign))
+        await agent_thread.run(attempt, self._name, self._load)
         if not agent_thread.has_text(attempt):
             raise AgentError(
                 "hermes-agent ended its turn without an answer", "send the message again, or ask differently"
@@ -130,13 +128,13 @@ class Hermes:
         turns.start_kept_threads()
         return turns
 
-    def _load(self, assign: Assign) -> agent_thread.Work:
+    def _load(self) -> agent_thread.Work:
         if self._turns is None:
             self._turns = self._build()
-        return partial(self._answer, self._turns, assign)
+        return partial(self._answer, self._turns)
 
-    def _answer(self, turns: HermesTurns, assign: Assign, host: Host) -> None:
-        turns.answer(Context(host), assign, self._session_home())
+    def _answer(self, turns: HermesTurns, host: Host) -> None:
+        turns.answer(host, self._session_home())
 
     def _session_home(self) -> Path:
         if not self._own_home:

@@ -4,6 +4,7 @@
 | --- | --- |
 | its database of sessions, its memory | the history in the journal |
 | `stream_delta_callback` | text of the answer |
+| hooks of plugins | rules about its tools, budgets before its requests (hermes_gate.py) |
 | `tool_start_callback` | the record of a tool call; the tool waits until that is durable |
 | `clarify_callback`, the approval callback | questions to a person |
 | `steer` | messages that come during a turn, taken in after a tool |
@@ -21,23 +22,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ipc.bounds import NAME_CHARACTERS_MAX, SENTENCE_CHARACTERS_MAX, TEXT_CHARACTERS_MAX, sentence
-from ipc.messages import Assign, ModelEndpoint, ToolClass
+from ipc.bounds import SENTENCE_CHARACTERS_MAX, sentence
+from ipc.messages import AgentSpec, ModelEndpoint
 from worker.agents.chat_messages import GO_ON, conversation
-from worker.agents.context import Context
+from worker.agents.context import Context, Host
+from worker.agents.hermes_gate import Gate, Unrecorded, class_of, name_of, written_arguments
 from worker.agents.hermes_home import NOWHERE, Home
 from worker.errors import AgentError
+from worker.rules import Rules
 
 _HISTORY_CHARACTERS_MAX = 200_000
 _CHOICES_MAX = 20
-# Tools that change nothing; a repetition of any other one may do harm.
-_PURE = frozenset(
-    {"clarify", "read_file", "search_files", "session_search", "skill_view", "skills_list", "project_list"}
-)
-
-
-class Unrecorded(BaseException):
-    """A tool call has no record, so it must not run."""
+# Of a model that fails, where another one can be asked: as the built-in agent does.
+_REQUESTS_BEFORE_FALLBACK = 2
 
 
 def imported(name: str) -> Any:
@@ -59,12 +56,12 @@ class HermesTurns:
         self._has_own_model = has_own_model
         self._model = NOWHERE
         self._context: Context | None = None
+        self._gate: Gate | None = None
         # Calls that have begun: theirs to ours.
         self._calls: dict[str, str] = {}
         # Text since the last tool.
         self._said = ""
         self._has_said = False
-        self._spent = (0, 0)
         agent = imported("run_agent").AIAgent
         model = _model_of_home(home.path) if has_own_model else _model_of_host()
         try:
@@ -97,8 +94,9 @@ class HermesTurns:
         """
         getattr(imported("tools.terminal_tool"), "_start_cleanup_thread", _ignore)()
 
-    def answer(self, context: Context, assign: Assign, home: Path) -> None:
-        """Answers one turn in the calling thread; AgentError says why it could not."""
+    def answer(self, host: Host, home: Path) -> None:
+        """Answers the turn of the host in the calling thread; AgentError says why it could not."""
+        assign = host.assign
         if home != self._home.path:
             self._home.move(home, self._agent)
         approval = imported("tools.approval")
@@ -108,11 +106,15 @@ class HermesTurns:
         # Both are kept for each thread.
         approval.set_hermes_interactive_context(True)
         imported("tools.terminal_tool").set_approval_callback(self._approve)
-        self._context = context
+        _refuse_unknown_tools(assign.agent)
+        self._context = Context(host)
+        self._gate = Gate(host, imported("agent.usage_pricing").normalize_usage)
+        self._gate.install(imported("hermes_cli.plugins").get_plugin_manager())
         self._calls.clear()
         self._has_said = any(past.text for past in assign.tried)
         if not self._has_own_model:
             self.use(assign.model)
+            self._fall_back_to(assign.fallback)
         options = assign.agent.options
         system = "\n\n".join(options[name] for name in ("system", "instructions") if options.get(name))
         characters_max = options.get("history_characters_max") or _HISTORY_CHARACTERS_MAX
@@ -131,7 +133,6 @@ class HermesTurns:
         """Runs AIAgent until it has answered; AgentError when it failed."""
         self._said = ""
         result: dict[str, Any] = self._agent.run_conversation(text, conversation_history=list(history))
-        self._spend()
         for call in list(self._calls):
             self._close(call, "no result", ok=False)
         final = str(result.get("final_response") or "")
@@ -160,6 +161,20 @@ class HermesTurns:
             api_mode="chat_completions",
         )
         self._model = model
+
+    def _fall_back_to(self, models: Sequence[ModelEndpoint]) -> None:
+        """AIAgent asks these models, in this order, when it cannot have an answer of its own one."""
+        self._agent._fallback_chain = [
+            {
+                "provider": "custom",
+                "model": model.name,
+                "base_url": model.base_url,
+                "api_key": model.api_key or NOWHERE.api_key,
+            }
+            for model in models
+        ]
+        if models:
+            self._agent._api_max_retries = _REQUESTS_BEFORE_FALLBACK
 
     def close(self) -> None:
         """Closes the connections to the model."""
@@ -190,13 +205,10 @@ class HermesTurns:
         if self._context is None:
             return
         try:
-            self._spend()
-            written = json.dumps(arguments, ensure_ascii=False, default=str)
-            if len(written) > TEXT_CHARACTERS_MAX:
-                written = json.dumps({"left out": f"{len(written)} characters"})
-            repeat: ToolClass = "pure" if name in _PURE else "unsafe"
+            if self._gate is None or not self._gate.has_passed(their_call):
+                raise Unrecorded
             self._calls[their_call] = self._context.tool_started(
-                name[:NAME_CHARACTERS_MAX] or "unnamed", written, repeat=repeat
+                name_of(name), written_arguments(arguments), repeat=class_of(name)
             )
         except Exception as error:
             raise Unrecorded from error
@@ -220,8 +232,10 @@ class HermesTurns:
 
     def _approve(self, command: str, description: str = "", **more: object) -> str:
         """Asks a person whether a dangerous command may run, this once."""
-        if self._context is None:
+        if self._context is None or self._gate is None:
             return "deny"
+        if self._gate.is_approved(command):
+            return "once"
         text = f"May hermes-agent run this ({_line(description) or 'dangerous'})?\n{command}"
         if len(text) > SENTENCE_CHARACTERS_MAX:
             # A person must see all of what is approved.
@@ -229,14 +243,15 @@ class HermesTurns:
             return "deny"
         return "once" if self._context.approve(text) else "deny"
 
-    def _spend(self) -> None:
-        """Its counts grow as long as it lives."""
-        names = ("session_prompt_tokens", "session_completion_tokens")
-        counts = tuple(int(getattr(self._agent, name, 0) or 0) for name in names)
-        used = [max(0, now - before) for now, before in zip(counts, self._spent, strict=True)]
-        self._spent = (counts[0], counts[1])
-        if self._context is not None and any(used):
-            self._context.spend(used[0], used[1])
+
+def _refuse_unknown_tools(spec: AgentSpec) -> None:
+    """A rule about a tool that does not exist is a spelling mistake, and would deny nothing."""
+    known = imported("tools.registry").registry.get_all_tool_names()
+    if unknown := Rules.of(spec.options).without_tool(known):
+        raise AgentError(
+            f'a rule of [agents.{spec.name}] names "{unknown}", which is no tool of this hermes-agent',
+            f"use one of {', '.join(sorted(known))}",
+        )
 
 
 def _stop_logging() -> None:

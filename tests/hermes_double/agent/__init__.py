@@ -1,0 +1,1 @@
+"""Of the stand-in: how it reads the usage of a reply."""

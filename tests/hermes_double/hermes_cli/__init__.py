@@ -1,0 +1,1 @@
+"""Of the stand-in: the hooks of its plugins."""
