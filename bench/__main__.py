@@ -17,6 +17,7 @@ _APART = {
     "bench.catch_up": "a minute; it has no goal as a ratio: the longest request stays below 50 ms",
     "bench.mcp": "two minutes",
     "bench.acp": "two minutes",
+    "bench.hosted": "ten minutes, and hermes-agent (python -m tests.agents_real.peers hermes-agent)",
     "bench.hermesctl_start": "half a minute; it has no goal",
 }
 # Rounds of a quick look: enough to see a ratio that is far off, too few for a fine one.
