@@ -102,7 +102,7 @@ class App:
         """Open the control socket: the recovery is decided and committed."""
         parts = self._parts
         # First: a client may query the services as soon as it can connect.
-        parts.services.open(self._handed.model if self._handed else None)
+        parts.services.open(self._handed.all_services if self._handed else ())
         parts.subscriptions.open(parts.router.streamed)
         # The control socket last: a client that can connect to it finds the other one open too.
         for path, control in (

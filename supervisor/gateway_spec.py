@@ -42,4 +42,6 @@ def spec(settings: Settings, places: Places) -> ServiceSpec:
         options["tls_cert"], options["tls_key"] = (
             str(gateway.tls_file(name, settings.file)) for name in files
         )
-    return ServiceSpec(NAME, NAME, options, _START_DEADLINE_SECONDS, needed=(_PACKAGES,))
+    return ServiceSpec(
+        NAME, NAME, options, _START_DEADLINE_SECONDS, needed=(_PACKAGES,), outlives_version=False
+    )

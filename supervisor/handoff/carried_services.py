@@ -6,7 +6,7 @@ from ipc.message_parts import Part
 
 
 class HandedService(Part, frozen=True):
-    """A ready service. It is taken over only by a spec with the same options."""
+    """A ready service. Only a spec with the same options takes it over, and may ask for the same version."""
 
     name: str
     options: dict[str, Any]
@@ -17,6 +17,8 @@ class HandedService(Part, frozen=True):
     started_at: float
     detail: str
     address: str
+    # Of the image that started it, or took it over; one of an earlier version does not send it.
+    version: str = ""
 
     def __repr__(self) -> str:
         """Omit identity and options, which hold keys: a repr ends up in logs."""

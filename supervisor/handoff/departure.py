@@ -7,6 +7,7 @@ from ipc import paging
 from ipc.codec import VERSION
 from ipc.errors import PlaceError
 from ipc.messages import Answer, Refused
+from supervisor import gateway_spec
 from supervisor.core import effects, events
 from supervisor.core.kept_turns import keepable
 from supervisor.event_sink import HaltingSink
@@ -16,6 +17,9 @@ from supervisor.llm.model_source import NAME as MODEL
 from supervisor.process_pool import ProcessPool
 from supervisor.services.services import Services
 from supervisor.workers.router import Router
+
+# With the model, the services that people would miss: connections to the gateway stay.
+_KEPT_SERVICES = (gateway_spec.NAME,)
 
 
 class Folders(Protocol):
@@ -85,6 +89,7 @@ class Departure:
             lines=lines,
             processes=handed,
             model=self._services.hand_over(MODEL),
+            services=tuple(filter(None, map(self._services.hand_over, _KEPT_SERVICES))),
             environment=self._environment,
             folders=self._folders.known,
         )

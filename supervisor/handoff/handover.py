@@ -41,6 +41,8 @@ class Handover(Part, frozen=True):
     environment: dict[str, str]
     # An image of an earlier version does not send them.
     folders: dict[str, Identity] = msgspec.field(default_factory=dict)
+    # Ready services other than the model; likewise.
+    services: tuple[HandedService, ...] = ()
     # By incarnation of the kept workers.
     lines: dict[int, HandedLine] = msgspec.field(default_factory=dict)
 
@@ -52,6 +54,10 @@ class Handover(Part, frozen=True):
     def model_key(self) -> str:
         """Return the key of the embedded model, which continues to serve."""
         return str(self.model.options.get("api_key", "")) if self.model else ""
+
+    @property
+    def all_services(self) -> tuple[HandedService, ...]:
+        return (*((self.model,) if self.model else ()), *self.services)
 
     @property
     def workers(self) -> tuple[tuple[Who, HandedLine], ...]:
@@ -107,4 +113,9 @@ def arrive(argument: str) -> tuple[Handover, int]:
     workers = tuple(one for one in handover.processes.workers if one.incarnation in lines)
     processes = msgspec.structs.replace(handover.processes, workers=workers)
     kept = tuple(one for one in handover.kept if one.incarnation in lines)
-    return msgspec.structs.replace(handover, kept=kept, processes=processes), lock
+    # Options that no spec has: a service that speaks another protocol to the supervisor is replaced.
+    services = tuple(
+        each if handover.protocol == VERSION else msgspec.structs.replace(each, options={})
+        for each in handover.services
+    )
+    return msgspec.structs.replace(handover, kept=kept, processes=processes, services=services), lock

@@ -21,6 +21,7 @@ from ipc.messages import Beat
 from ipc.service_messages import ServiceStart, ServiceState
 from supervisor.clock import monotonic
 from supervisor.handoff.carried_services import HandedService
+from supervisor.host.banner import own_version
 from supervisor.services.child import Child
 from supervisor.services.service_spec import ServiceSpec
 
@@ -132,16 +133,17 @@ class Service:
         self._wait(self._spec.start_deadline_seconds, self._start_overdue)
 
     def take_over(self, handed: HandedService) -> None:
-        """Continue with a process of an earlier image; replace one with other options."""
+        """Continue with a process of an earlier image; replace one with other options, or an outdated one."""
         self._incarnation, self.identity = handed.incarnation, handed.identity
         self._started_at = handed.started_at
         self._ready_at = self._heard_at = monotonic()
         self._child = Child.take_over(handed, self._log, self._ended)
-        if handed.options == self._spec.options:
+        is_current = self._spec.outlives_version or handed.version == own_version()
+        if handed.options == self._spec.options and is_current:
             self._change("ready", handed.detail, "", handed.address)
             self._look_later()
         else:
-            self.end("its settings have changed", "it starts again with the new ones")
+            self.end("its settings or its version have changed", "it starts again with the new ones")
 
     def hand_over(self) -> HandedService | None:
         """Hand over to the next image of the supervisor; None unless it is ready."""
@@ -159,6 +161,7 @@ class Service:
             self._started_at,
             self._changed.detail,
             self._changed.address,
+            own_version(),
         )
 
     def received(self, message: ServiceState | Beat) -> None:

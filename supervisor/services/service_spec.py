@@ -56,6 +56,8 @@ class ServiceSpec:
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     # Names of environment variables it needs beyond the common ones.
     environment: tuple[str, ...] = ()
+    # Whether a restart in place with another version keeps its process.
+    outlives_version: bool = True
     # The first missing one is reported.
     needed: tuple[Needed, ...] = ()
 

@@ -1,7 +1,7 @@
 """All services of a supervisor and their socket; a frame of an identity that is not running is stale."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,18 +56,22 @@ class Services:
         self._socket: Server | None = None
         self._changed = asyncio.Event()
 
-    def open(self, handed: HandedService | None = None) -> None:
-        """Start every process without waiting for readiness, which is reported; `rows` lists them all."""
+    def open(self, handed: Sequence[HandedService] = ()) -> None:
+        """Start every process without waiting for readiness, which is reported; `rows` lists them all.
+
+        `handed` are processes of an earlier image; those of services that are not wanted any more are ended.
+        """
         make_private(self._logs)
         self._socket = Server(self._endpoint, self._receive_contained)
+        left = {each.name: each for each in handed}
         for spec in self._specs:
             service = self._make(spec)
-            if handed is not None and handed.name == service.name:
-                service.take_over(handed)
+            if spec.name in left:
+                service.take_over(left.pop(spec.name))
             else:
                 service.start()
-        if handed is not None and handed.name not in self._services:
-            Child.take_over(handed, self._logs / f"{handed.name}.log", ended=lambda status: None).kill()
+        for each in left.values():
+            Child.take_over(each, self._logs / f"{each.name}.log", ended=lambda status: None).kill()
 
     def change(self, name: str, spec: ServiceSpec | None) -> None:
         """Replace the service of that name by another one, or remove it."""

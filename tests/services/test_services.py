@@ -4,14 +4,17 @@ import asyncio
 import os
 import signal
 from collections.abc import Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from ipc.service_messages import ServiceStart
-from supervisor.services import Needed, RestartPolicy
+from supervisor.services import Needed, RestartPolicy, ServiceChanged, Services
 from supervisor.services.child import Child
+from tests.no_containment import uncontained
 from tests.services.watching import PATIENCE_SECONDS, has_ended, pretend, running
 from tests.waiting import soon
 
@@ -188,6 +191,52 @@ def test_only_a_ready_service_is_handed_over_and_the_others_go_on() -> None:
             await watched.seen("resting")
             assert watched.services.hand_over("crash") is None
             await watched.seen("resting", times=2)
+
+    run(story())
+
+
+def test_several_services_are_handed_over_and_only_the_current_ones_are_kept() -> None:
+    """As a restart in place does it: the next image takes over processes of the same options and version."""
+    kept = replace(pretend("serve"), name="kept")
+    outdated = replace(pretend("serve"), name="outdated", outlives_version=False)
+    unwanted = replace(pretend("serve"), name="unwanted")
+
+    async def story() -> None:
+        async with running(kept, outdated, unwanted) as watched:
+            await watched.seen("ready", times=3)
+            pids = {row["service"]: row["pid"] for row in watched.services.rows()}
+            # In this process they stay known to `subprocess`, which complains about forgotten children.
+            made = [each._child for each in watched.services._services.values() if each._child is not None]
+            handed = [watched.services.hand_over(name) for name in pids]
+            await watched.services.close(1.0)
+            assert not any(map(has_ended, pids.values()))
+            given = [each for each in handed if each is not None]
+            assert len(given) == 3
+            older = [
+                msgspec.structs.replace(each, version="0") if each.name == "outdated" else each
+                for each in given
+            ]
+            reports: list[ServiceChanged] = []
+            logs = Path(watched.endpoint).parent / "logs"
+            following = Services(
+                (kept, outdated),
+                endpoint=watched.endpoint,
+                logs=logs,
+                report=reports.append,
+                contain=uncontained(),
+            )
+            following.open(older)
+            try:
+                await soon(lambda: [row["state"] for row in following.rows()] == ["ready", "ready"])
+                now = {row["service"]: row["pid"] for row in following.rows()}
+                assert now["kept"] == pids["kept"]
+                await soon(lambda: has_ended(pids["outdated"]) and has_ended(pids["unwanted"]))
+                assert reports[0].state == "ready"
+            finally:
+                await following.close(10.0)
+            assert has_ended(pids["kept"], PATIENCE_SECONDS)
+            for child in made:
+                child._reap()
 
     run(story())
 

@@ -53,6 +53,9 @@ def handed(protocol: int = VERSION, lines: tuple[int, ...] = (11, 12)) -> Handov
         kept=(Kept(1, 11, 111, "a/1"), Kept(2, 12, 112, "b/1")),
         processes=HandedProcesses((HandedZygote("pidns", 500, 8),), (worker(11), worker(12))),
         model=model,
+        services=(
+            HandedService("gateway", {"listen": "x"}, 1, "other", 901, 0, 1.0, "ready", "http://door"),
+        ),
         environment={"REMOVED_BEFORE": "and given back"},
         lines={incarnation: HandedLine(5, 1, channel, channel) for incarnation in lines},
     )
@@ -86,6 +89,7 @@ def test_the_next_image_finds_what_the_last_one_left_and_the_lock(monkeypatch: p
     assert found.model_key == "a key"
     assert "a key" not in repr(found)
     assert repr(found.model) == "HandedService(name='model', pid=900)"
+    assert [each.name for each in found.all_services] == ["model", "gateway"]
 
 
 def test_the_alarm_of_a_bounded_handover_does_not_end_the_next_image(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,6 +113,7 @@ def test_workers_of_another_protocol_are_not_kept(monkeypatch: pytest.MonkeyPatc
     found, _ = arrived(handed(protocol=VERSION + 1), monkeypatch)
     assert (found.kept, found.workers) == ((), ())
     assert found.model == handed().model
+    assert [(each.name, each.options) for each in found.services] == [("gateway", {})], "it is replaced"
 
 
 def test_a_next_image_that_does_not_come_up_is_ended_and_told(
