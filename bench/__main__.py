@@ -15,6 +15,7 @@ _APART = {
     "bench.restart": "a minute",
     "bench.sessions": "two minutes",
     "bench.catch_up": "a minute; it has no goal as a ratio: the longest request stays below 50 ms",
+    "bench.gateway": "three minutes; it opens 6,000 connections",
     "bench.mcp": "two minutes",
     "bench.acp": "two minutes",
     "bench.hosted": "ten minutes, and hermes-agent (python -m tests.agents_real.peers hermes-agent)",

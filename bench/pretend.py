@@ -42,6 +42,7 @@ spares = {spares}
 turns_max = 1000000
 [turns]
 queue_max = 1000000
+waiting_max = 1000000
 [stt]
 engine = "off"
 [gateway]

@@ -1,6 +1,8 @@
 """The gateway as a service: it reports its address, and why it cannot start."""
 
 import asyncio
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,11 @@ import httpx
 from supervisor import gateway_spec
 from supervisor.config.settings import Settings
 from supervisor.services import ServiceSpec
+from tests.fake_model import FakeModel
 from tests.gateway.gateway_process import lone_places
+from tests.service import Service, settings_for
 from tests.services.watching import QUICK, has_ended, running
+from tests.waiting import until
 
 
 def spec(folder: Path, **options: Any) -> ServiceSpec:
@@ -31,6 +36,26 @@ def test_it_reports_the_address_that_it_serves_and_ends_when_it_is_asked_to(tmp_
     status, pid = asyncio.run(watch())
     assert status == 503
     assert has_ended(pid)
+
+
+def test_a_service_starts_its_gateway_and_starts_it_again(tmp_path: Path, model_server: FakeModel) -> None:
+    """As in every installation: the address and the first token are where `hermesctl` finds them."""
+    settings = settings_for(model_server, workers="count = 1", gateway='listen = "127.0.0.1:0"')
+    with Service(tmp_path / "home", settings) as service:
+
+        def ready() -> dict[str, Any] | None:
+            rows = [row for row in service.show("services") if row["service"] == "gateway"]
+            return rows[0] if rows and rows[0]["state"] == "ready" else None
+
+        first = until(ready) or {}
+        headers = {"Authorization": f"Bearer {service.places.token.read_text().strip()}"}
+        address = f"{first['address']}/api/sessions/demo/messages"
+        assert httpx.post(address, json={"text": "hi"}, headers=headers).status_code == 202
+        assert service.listen("demo").ending("demo/1").fields["text"] == "You said: hi"
+        os.kill(first["pid"], signal.SIGKILL)
+        second = until(lambda: row if (row := ready()) and row["pid"] != first["pid"] else None) or {}
+        turns = httpx.get(f"{second['address']}/api/turns", headers=headers).json()["turns"]
+        assert [row["turn"] for row in turns] == ["demo/1"]
 
 
 def test_an_address_that_is_taken_is_named_with_a_remedy(tmp_path: Path) -> None:
