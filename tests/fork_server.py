@@ -1,4 +1,6 @@
-"""A process that has imported everything and forks programs for the tests: `python -m tests.fork_server FD`.
+"""A process that has imported everything and forks programs for the tests.
+
+`python -m tests.fork_server FD` forks supervisors, workers and others, `… FD hermesctl` only that one.
 
 A supervisor takes half a second of processor time to import what it needs, its zygote more than a second, and
 the suite starts hundreds. Here all is imported once, and a fork becomes what `python -m MODULE …` becomes:
@@ -40,7 +42,7 @@ import msgspec
 
 from supervisor.journal import migrate
 from supervisor.processes import zygote_client
-from tests.warm import DESCRIPTORS_MAX, ISOLATED, ORDER_BYTES_MAX, Order, Popen
+from tests.warm import DESCRIPTORS_MAX, HERMESCTL, ISOLATED, ORDER_BYTES_MAX, Order, Popen
 from worker import syscalls
 
 _CLONE_PARENT = 0x00008000
@@ -66,7 +68,7 @@ def main() -> None:
     line = socket.socket(fileno=int(sys.argv[1]))
     line.set_inheritable(False)
     syscalls.die_with_parent(signal.SIGKILL)
-    _preload()
+    _preload(sys.argv[2:])
     order = _serve(line)
     if order is not None:
         _run(order)
@@ -93,20 +95,31 @@ def _become(order: Order, descriptors: Sequence[int]) -> None:
     _show(order.line, order.environment)
 
 
-def _preload() -> None:
-    """Imports for the programs that are started isolated, as this process was, or by hand."""
+def _preload(program: Sequence[str]) -> None:
+    """Imports for one program, or for those that are started isolated, as this process was, or by hand."""
+    if program:
+        _preload_hermesctl()
+    else:
+        _preload_agents()
+    gc.collect()
+    gc.freeze()
+    assert len(os.listdir("/proc/self/task")) == 1, "a thread would be missing in every fork"
+
+
+def _preload_hermesctl() -> None:
+    hermesctl = importlib.import_module(HERMESCTL)
+    for found in pkgutil.walk_packages(hermesctl.__path__, f"{HERMESCTL}."):
+        if not found.name.endswith("__main__"):
+            importlib.import_module(found.name)
+
+
+def _preload_agents() -> None:
     if sys.flags.safe_path:
         importlib.import_module("supervisor.entry")
         # What a supervisor imports and reads later, at its start.
         with contextlib.suppress(ImportError, OSError, RuntimeError):
             importlib.import_module("pyseccomp")
         migrate.steps()
-    else:
-        import hermesctl
-
-        for found in pkgutil.walk_packages(hermesctl.__path__, "hermesctl."):
-            if not found.name.endswith("__main__"):
-                importlib.import_module(found.name)
     importlib.import_module("worker.worker_main")
     agents = importlib.import_module("worker.agents")
     rehearsal = importlib.import_module("worker.agents.rehearsal")
@@ -118,9 +131,6 @@ def _preload() -> None:
     # A worker of a test has the kind that its turn names.
     vars(agents)["_loaded"].kind = None
     _rehearse_no_more(importlib.import_module("worker.warm_up"), agents)
-    gc.collect()
-    gc.freeze()
-    assert len(os.listdir("/proc/self/task")) == 1, "a thread would be missing in every fork"
 
 
 def _rehearse_no_more(warm_up: ModuleType, agents: ModuleType) -> None:

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, AnyStr
 
@@ -31,6 +32,8 @@ DESCRIPTORS_MAX = 16
 # The two ways in which an interpreter of ours is started, up to the name of a module: by hand, and isolated.
 PLAIN = (sys.executable, "-m")
 ISOLATED = tuple(interpreter.command(""))[:-1]
+# Has a server of its own, without agents: it is started most often, and agents take a second to import.
+HERMESCTL = "hermesctl"
 
 
 def _obeyed(environment: Mapping[str, str]) -> dict[str, str]:
@@ -88,7 +91,7 @@ class Popen(subprocess.Popen[AnyStr]):
 
     def _start(self, start: tuple[str, ...], order: Order, descriptors: Sequence[int]) -> int | None:
         """The pid; None when it must be executed after all. `start` is the line up to the module."""
-        return _server(start).start(order, descriptors)
+        return _server(start, order.run[0] == HERMESCTL).start(order, descriptors)
 
     def _execute_child(
         self,
@@ -169,7 +172,7 @@ def run(
 class _Server:
     """The process that forks, itself started the way its forks are; it ends with this one."""
 
-    def __init__(self, start: tuple[str, ...]) -> None:
+    def __init__(self, start: tuple[str, ...], of_hermesctl: bool) -> None:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._turn = threading.Lock()
         self._pid = os.getpid()
@@ -177,7 +180,7 @@ class _Server:
             # Pipes: the interpreter remembers of its standard streams whether they can seek, and forks
             # put anything in their places.
             self._process = subprocess.Popen(
-                [*start, "tests.fork_server", str(theirs.fileno())],
+                [*start, "tests.fork_server", str(theirs.fileno()), *([HERMESCTL] if of_hermesctl else [])],
                 cwd=ROOT,
                 env={**_ENVIRONMENT, "PYTHONPATH": str(ROOT)},
                 stdin=subprocess.PIPE,
@@ -202,10 +205,6 @@ class _Server:
             self._process.communicate()
 
 
-_servers: dict[tuple[str, ...], _Server] = {}
-
-
-def _server(start: tuple[str, ...]) -> _Server:
-    if start not in _servers:
-        _servers[start] = _Server(start)
-    return _servers[start]
+@cache
+def _server(start: tuple[str, ...], of_hermesctl: bool) -> _Server:
+    return _Server(start, of_hermesctl)
