@@ -28,15 +28,17 @@ class _Reader(asyncio.Protocol):
         self.events += data.count(b"data: ")
 
 
+async def _connect(reader: _Reader, port: int) -> None:
+    await asyncio.get_running_loop().create_connection(lambda: reader, "127.0.0.1", port)
+
+
 async def main(port: int, path: str, secret: str, count: int) -> None:
     loop = asyncio.get_running_loop()
     head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {secret}\r\n\r\n".encode()
     readers = [_Reader(head) for _ in range(count)]
     for start in range(0, count, _AT_ONCE):
         some = readers[start : start + _AT_ONCE]
-        await asyncio.gather(
-            *(loop.create_connection(lambda reader=reader: reader, "127.0.0.1", port) for reader in some)  # type: ignore[misc]
-        )
+        await asyncio.gather(*(_connect(reader, port) for reader in some))
     while await loop.run_in_executor(None, sys.stdin.readline):
         counts = [reader.events for reader in readers]
         print(sum(reader.is_connected for reader in readers), sum(counts), min(counts), flush=True)

@@ -34,7 +34,8 @@ from bench.goals import Outcome, rounds_asked, tell
 from bench.report import table
 from bench.worker_memory import own_bytes
 from ipc.messages import Delta, Event
-from tests.agents_real.peers import lay_packages, peers
+from tests.agents_real.packages import lay_packages
+from tests.agents_real.peers import peers
 from tests.agents_real.test_acp_agents import hermes as acp_tables
 from tests.fake_model import FakeModel
 from tests.service import Service, settings_for

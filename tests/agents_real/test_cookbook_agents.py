@@ -8,8 +8,8 @@ import pytest
 
 from tests.acceptance.test_cookbook import ADDRESS, cook, shell
 from tests.acceptance.test_cookbook import srv as srv
+from tests.agents_real.packages import lay_packages
 from tests.agents_real.peers import peer
-from tests.agents_real.test_hermes_agent import lay_packages
 from tests.cookbook import recipe
 from tests.fake_model import FakeModel
 
