@@ -97,6 +97,16 @@ class Begin(Message, frozen=True, tag="begin"):
     through_turn: Number = 0
 
 
+class Transcribe(Message, frozen=True, tag="transcribe"):
+    """Make a transcript of a stored clip that is no message; the clip is removed with the answer.
+
+    The same `key` while the clip is in work asks for the same transcript.
+    """
+
+    clip: Name
+    key: Name
+
+
 class Interrupt(Message, frozen=True, tag="interrupt"):
     """Stop the running turn of a session (of every session when None); `drop` empties the queue too."""
 
@@ -195,6 +205,7 @@ class Show(Message, frozen=True, tag="show"):
 GatewayRequest = (
     Submit
     | Begin
+    | Transcribe
     | Interrupt
     | Queue
     | Respond
@@ -253,6 +264,14 @@ class Refused(Message, frozen=True, tag="refused"):
     code: RefusalCode = "invalid"
 
 
+class Transcript(Message, frozen=True, tag="transcript"):
+    """The text of a clip that is no message, its language and its length."""
+
+    text: str
+    language: str
+    seconds: float
+
+
 class Table(Message, frozen=True, tag="table"):
     """Rows of the answer, as plain mappings; `more`, if not empty, is where the next page begins."""
 
@@ -286,4 +305,4 @@ class Cut(Message, frozen=True, tag="cut"):
     reason: str
 
 
-Answer = Accepted | Done | Refused | Table | Event | Delta | Noted | Subscribed | Cut
+Answer = Accepted | Done | Refused | Transcript | Table | Event | Delta | Noted | Subscribed | Cut

@@ -276,6 +276,7 @@ class Parts:
             views=views,
             past=self.journal.read,
             clip_fault=self.upkeep.clips.fault,
+            transcribe=self._transcription.transcribe_apart,
             live=self.live,
             after_frames=self.router.after_frames,
             stop=lambda: lifecycle.end(0),

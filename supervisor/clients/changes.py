@@ -22,7 +22,7 @@ _NO_ROOM_RETRY_SECONDS = 5.0
 Reply = Callable[[wire.Answer], None]
 _Scaling = wire.Drain | wire.Undrain | wire.Scale
 _Saying = wire.Submit | wire.Begin | wire.Interrupt | wire.Queue | wire.Respond | wire.Retry | wire.Seen
-Change = _Saying | _Scaling | wire.HandOver | wire.Stop
+Change = _Saying | wire.Transcribe | _Scaling | wire.HandOver | wire.Stop
 
 
 class Views(Protocol):
@@ -43,6 +43,7 @@ class Changes:
         views: Views,
         past: Past,
         clip_fault: Callable[[str], tuple[str, str] | None],
+        transcribe: Callable[[str, str, Reply], None],
         live: Live,
         after_frames: Callable[[Callable[[], None]], None],
         stop: Callable[[], None],
@@ -57,6 +58,7 @@ class Changes:
         self._views = views
         self._past = past
         self._clip_fault = clip_fault
+        self._transcribe = transcribe
         self._live = live
         self._after_frames = after_frames
         self._stop = stop
@@ -88,6 +90,8 @@ class Changes:
                 self._submit(request, reply)
             case wire.Begin():
                 self._begin(request, reply)
+            case wire.Transcribe():
+                self._transcribe_apart(request, reply)
             case wire.Interrupt():
                 self._interrupt(request, reply)
             case wire.Queue():
@@ -121,7 +125,7 @@ class Changes:
     def _no_room(self, request: Change) -> wire.Refused | None:
         """Refuse while the journal cannot be written; queries, interrupts and stop need no commit."""
         trouble = self._trouble()
-        if trouble is None or isinstance(request, wire.Stop | wire.Interrupt):
+        if trouble is None or isinstance(request, wire.Stop | wire.Interrupt | wire.Transcribe):
             return None
         if isinstance(request, wire.Queue) and request.act == "list":
             return None
@@ -243,6 +247,13 @@ class Changes:
                 self._engine.post(cleared, self._answering(reply))
             case "resume":
                 self._engine.post(events.ResumeAsked(request.session), self._answering(reply))
+
+    def _transcribe_apart(self, request: wire.Transcribe, reply: Reply) -> None:
+        """The clip is no message: its transcript goes to the client, and to nothing else."""
+        if fault := self._clip_fault(request.clip):
+            reply(wire.Refused(*fault, code="invalid"))
+        else:
+            self._transcribe(request.clip, request.key, reply)
 
     def _answering(
         self, reply: Reply, then: Callable[[], None] | None = None

@@ -24,7 +24,7 @@ def change(request: wire.Request, agents: Collection[str]) -> wire.Refused | Non
             return name(session)
         case wire.Respond():
             return text(request.text)
-        case wire.Retry():
+        case wire.Retry() | wire.Transcribe():
             return _key(request.key)
         case wire.Seen():
             return name(request.session) or cursor(request.cursor)

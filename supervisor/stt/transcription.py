@@ -1,13 +1,16 @@
 """Transcription: clips are sent to the STT service, retried when it dies, ended at their deadline.
 
-Every clip ends as Transcribed or NotTranscribed, unless it is forgotten.
+Every clip of a message ends as Transcribed or NotTranscribed, unless it is forgotten. A clip may also come
+alone: then its client gets the transcript, nothing is recorded, and its file is removed.
 """
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from ipc import messages
 from ipc import stt_messages as wire
 from ipc.codec import encode
 from ipc.zmtp import Sent
@@ -30,6 +33,13 @@ _OFF = ("voice is switched off", "set [stt] engine in hermes.toml, then `hermesc
 _KEPT = "the clip is kept; send it again, or `hermesctl retry {message}` when the cause is fixed"
 
 
+# Clips that are no messages, at once: more would only wait for each other.
+_APART_MAX = 32
+_RETRY_SECONDS = 5.0
+
+Reply = Callable[[messages.Answer], None]
+
+
 @dataclass(slots=True)
 class _Clip:
     """One clip without a transcript yet."""
@@ -43,6 +53,12 @@ class _Clip:
     # The count of the service's frames when the clip's time began.
     news: int = 0
     deadline: asyncio.TimerHandle | None = None
+    # Of a clip that is no message: those who wait for its transcript.
+    replies: list[Reply] = field(default_factory=list)
+
+    @property
+    def advice(self) -> str:
+        return "send it again" if self.replies else _KEPT.format(message=self.message)
 
 
 class Transcription:
@@ -78,8 +94,22 @@ class Transcription:
         return self._fault
 
     def transcribe(self, effect: Transcribe) -> None:
+        self._begin(_Clip(effect.session, effect.message, self._folder / effect.clip))
+
+    def transcribe_apart(self, name: str, key: str, reply: Reply) -> None:
+        """Transcribe a clip that is no message; the reply gets a Transcript or a Refused."""
+        # No message has such an id.
+        id = f"apart {key}"
+        if id in self._clips:
+            self._clips[id].replies.append(reply)
+        elif sum(bool(clip.replies) for clip in self._clips.values()) >= _APART_MAX:
+            fault = f"{_APART_MAX} clips are being transcribed"
+            reply(messages.Refused(fault, "wait for them", _RETRY_SECONDS, "full"))
+        else:
+            self._begin(_Clip("", id, self._folder / name, replies=[reply]))
+
+    def _begin(self, clip: _Clip) -> None:
         self.was_used = True
-        clip = _Clip(effect.session, effect.message, self._folder / effect.clip)
         self._clips[clip.message] = clip
         if self._live.settings.stt.engine == "off":
             self._fail(clip, *_OFF)
@@ -135,11 +165,15 @@ class Transcription:
                 if not clip.is_begun:
                     clip.is_begun = True
                     self._watch(clip)
-                if message.text and message.seconds_total > _LONG_SECONDS:
+                if message.text and message.seconds_total > _LONG_SECONDS and not clip.replies:
                     seconds = f"{message.seconds_done:.0f} of {message.seconds_total:.0f} s"
                     text = message.text
                     latest = text if len(text) <= _PROGRESS_CHARACTERS else f"…{text[-_PROGRESS_CHARACTERS:]}"
                     self._progress(clip.session, clip.message, f"heard {seconds}: {latest}")
+            case wire.Transcribed() if clip.replies:
+                self._answer(
+                    clip, messages.Transcript(message.text.strip(), message.language, message.seconds)
+                )
             case wire.Transcribed() if message.text.strip():
                 self._take(clip.message)
                 self._post(events.Transcribed(clip.session, clip.message, message.text.strip()))
@@ -154,7 +188,7 @@ class Transcription:
             clip.is_begun = False
             self._send(clip)
         else:
-            self._fail(clip, message.reason, message.hint)
+            self._fail(clip, message.reason, message.hint, "unavailable" if message.again else "invalid")
 
     def _send(self, clip: _Clip) -> None:
         try:
@@ -191,8 +225,7 @@ class Transcription:
             if clip.deadline is not None:
                 clip.deadline.cancel()
             if clip.tries >= _TRIES_MAX:
-                hint = _KEPT.format(message=clip.message)
-                self._fail(clip, f"the STT service ended {clip.tries} times while it was at it", hint)
+                self._fail(clip, f"the STT service ended {clip.tries} times while it was at it", clip.advice)
 
     def _overdue(self, clip: _Clip) -> None:
         """A stuck decoder does not react to a request: its process is ended, and the next clip continues."""
@@ -200,13 +233,24 @@ class Transcription:
             self._watch(clip)  # the service works on other clips
             return
         seconds = self._live.settings.stt.deadline_seconds
-        self._fail(clip, f"no transcript within {seconds:g} s", _KEPT.format(message=clip.message))
+        self._fail(clip, f"no transcript within {seconds:g} s", clip.advice)
         self._was_ended = True
         self._services.end(stt_spec.NAME, f"a clip took longer than {seconds:g} s", "see [stt] deadline")
 
-    def _fail(self, clip: _Clip, reason: str, hint: str) -> None:
+    def _fail(self, clip: _Clip, reason: str, hint: str, code: messages.RefusalCode = "unavailable") -> None:
+        if clip.replies:
+            self._answer(clip, messages.Refused(reason, hint, code=code))
+            return
         self._take(clip.message)
         self._post(events.NotTranscribed(clip.session, clip.message, reason, hint))
+
+    def _answer(self, clip: _Clip, answer: messages.Answer) -> None:
+        """Answer everyone who waits for a clip that is no message, and remove it."""
+        self._take(clip.message)
+        with suppress(OSError):
+            clip.path.unlink()
+        for reply in clip.replies:
+            reply(answer)
 
     def _take(self, message: str) -> _Clip | None:
         clip = self._clips.pop(message, None)

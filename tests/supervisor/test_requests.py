@@ -27,6 +27,7 @@ from ipc.messages import (
     Subscribe,
     Subscribed,
     Table,
+    Transcribe,
     Undrain,
     Unsubscribe,
 )
@@ -88,6 +89,8 @@ KEY = "the message's key is empty or too long"
         ),
         (Begin("s", "k", from_session="s"), "a session cannot begin with itself"),
         (Begin("s", "k", from_session="nobody"), "there is no session nobody"),
+        (Transcribe("a", ""), KEY),
+        (Transcribe("a", "k"), "the clip is not in the clips folder"),
         (Interrupt(" ", "me"), SESSION),
         (Queue("", "clear"), SESSION),
         (Respond("s/1:c", "  ", "me"), "the message is empty"),
