@@ -14,7 +14,7 @@ _START_DEADLINE_SECONDS = 60.0
 _PACKAGES = Needed(
     "the packages for the gateway are not installed",
     "pip install 'hermes-supervisor[gateway]', or set [gateway] listen = \"off\"",
-    packages=("uvicorn", "httptools", "uvloop"),
+    packages=("httptools", "python_multipart", "uvicorn", "uvloop", "websockets"),
 )
 
 

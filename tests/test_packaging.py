@@ -125,7 +125,7 @@ def test_a_turn_is_answered_by_what_the_wheel_installs(installed: Path, tmp_path
     assert "You said: hello" in answer
     assert "the packages for voice are not installed" in services
     assert "hermes-supervisor[voice]" in services
-    assert re.search(r"packages .*without embedded and tui and voice", packages)
+    assert re.search(r"packages .*without embedded and gateway and tui and voice", packages)
 
 
 @pytest.mark.parametrize("module", ["hermesctl.chat.run", "hermesctl.top.screen"])

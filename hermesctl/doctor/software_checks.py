@@ -10,7 +10,7 @@ _PYTHON_LEAST = (3, 11)
 _PACKAGE = "hermes-supervisor"
 _REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)\s*>=\s*([0-9.]+)$")
 # The extras for users; those of developers are not checked.
-_EXTRAS = ("embedded", "tui", "voice")
+_EXTRAS = ("embedded", "gateway", "tui", "voice")
 
 
 def python(around: Surroundings) -> Finding:
