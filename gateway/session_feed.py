@@ -36,9 +36,9 @@ from ipc.messages import Answer, Cut, Delta, Event, Noted, Refused, Subscribed
 _RING_ITEMS = 4_096
 _RING_BYTES = 1024 * 1024
 # A feed without readers stays for so long: a client that was cut or lost its network is back soon.
-IDLE_SECONDS = 30.0
+_IDLE_SECONDS = 30.0
 # The report of a cut can itself be lost; a feed that is silent for so long subscribes again.
-QUIET_SECONDS = 60.0
+_QUIET_SECONDS = 60.0
 _LOOK_SECONDS = 5.0
 # Between two subscriptions of a feed that is cut again and again.
 _RESUBSCRIBE_SECONDS = 1.0
@@ -123,6 +123,7 @@ class SessionFeed:
     def fail(self, reason: str) -> None:
         """Ends all readers; their clients find out what there is now."""
         self.is_void = True
+        self.unsubscribe()
         for reader in list(self.readers):
             reader.cut(reason)
 
@@ -296,9 +297,9 @@ class SessionFeeds:
         """Drops feeds that have no readers, subscribes again where it is suspiciously quiet."""
         now = monotonic()
         for feed in list(self._feeds.values()):
-            if not feed.readers and now - feed.idle_since > IDLE_SECONDS:
+            if not feed.readers and now - feed.idle_since > _IDLE_SECONDS:
                 self._remove(feed)
-            elif now - feed.taken_at > QUIET_SECONDS:
+            elif now - feed.taken_at > _QUIET_SECONDS:
                 feed.subscribe()
 
     def _connected(self) -> None:

@@ -78,7 +78,7 @@ class SupervisorClient:
         self._number = 0
         self._waiting: dict[int, _Waiting] = {}
         self._subscribers: dict[int, Subscriber] = {}
-        self._up = asyncio.Event()
+        self.is_up = False
         # Counts the sockets: libzmq may report a new connection of one that is about to be closed.
         self._generation = 0
         self._wire: Wire | None = None
@@ -86,13 +86,6 @@ class SupervisorClient:
         # Called whenever a connection is up.
         self.connected: Callable[[], None] = lambda: None
         self._connect()
-
-    @property
-    def is_up(self) -> bool:
-        return self._up.is_set()
-
-    async def wait_up(self) -> None:
-        await self._up.wait()
 
     def close(self) -> None:
         if self._wire is not None:
@@ -169,11 +162,11 @@ class SupervisorClient:
         if generation != self._generation:
             return
         if is_up and not self.is_up:
-            self._up.set()
+            self.is_up = True
             self._send_kept()
             self.connected()
         elif not is_up and self.is_up:
-            self._up.clear()
+            self.is_up = False
             self._generation += 1
             self._lose()
             # Not from inside the socket's own callback.
