@@ -14,7 +14,7 @@ _APART = {
     "bench.recovery": "some minutes; it builds a journal of 100,000 turns",
     "bench.restart": "a minute",
     "bench.sessions": "two minutes",
-    "bench.catch_up": "a minute; it has no goal as a ratio: the longest request stays below 50 ms",
+    "bench.catch_up": "a minute; it has no goal as a ratio",
     "bench.gateway": "three minutes; it opens 6,000 connections",
     "bench.mcp": "two minutes",
     "bench.acp": "two minutes",

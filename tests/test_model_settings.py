@@ -64,7 +64,8 @@ def test_a_setup_has_the_model_of_an_agent_that_prepares_for_it(tmp_path: Path) 
     setup = SetupBuilder(Live(settings), {}, lambda names: [ModelEndpoint("", each) for each in names])
     assert (setup("x").model, setup("y").model) == (ModelEndpoint("", "big"), None)
     (tmp_path / "theirs").mkdir()
-    of_theirs = _load(tmp_path, MODEL + named + hermes + "home = 'theirs'\n")
+    theirs = hermes.replace("model = 'big'", "home = 'theirs'")
+    of_theirs = _load(tmp_path, MODEL + named + theirs)
     assert SetupBuilder(Live(of_theirs), {}, lambda names: [])("x").model is None
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.interpreter import FLAGS
+from ipc.interpreter import FLAGS, OURS
 from ipc.places import find_places
 from stt_service.decoder_pool import DecoderPool
 from stt_service.options import Limits
@@ -83,7 +83,7 @@ def test_h7_neither_a_home_nor_the_environment_brings_code_into_a_service_that_l
     for package in Path(sysconfig.get_paths()["purelib"]).iterdir():
         if package.suffix != ".pth":
             (site / package.name).symlink_to(package)
-    for name in ("ipc", "supervisor", "worker", "stt_service", "model_service", "client", "hermesctl"):
+    for name in OURS:
         (site / name).symlink_to(ROOT / name)
     script = home / "hermesctl"
     script.write_text("from hermesctl.main import main\nmain()\n")
@@ -116,9 +116,9 @@ def test_h7_neither_a_home_nor_the_environment_brings_code_into_a_service_that_l
         until(lambda: {row["service"] for row in service.show("services")} == {"stt"})
         check_processes(supervisor)
         # Without [model] the embedded one is started.
-        (service.home / "hermes.toml").write_text("")
+        (service.home / "hermes.toml").write_text('[gateway]\nlisten = "127.0.0.1:0"\n')
         hermesctl("reload", "--yes")
-        until(lambda: {row["service"] for row in service.show("services")} == {"stt", "model"})
+        until(lambda: {row["service"] for row in service.show("services")} == {"stt", "model", "gateway"})
         hermesctl("restart", "--keep-turns")
         check_processes(supervisor)
     finally:

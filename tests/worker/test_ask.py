@@ -61,7 +61,8 @@ def test_a_question_ends_the_attempt_once_its_call_is_written_down(fake: FakeMod
     assert (started.name, started.repeat) == ("ask", "pure")
     assert isinstance(asked, Asked)
     choices = ("red", "blue")
-    assert asked == Asked("s/1", 1, started.call, "clarify", "Which colour?", choices, usage=asked.usage)
+    question = (started.call, "clarify", "Which colour?", choices)
+    assert asked == Asked("s/1", 1, *question, usage=asked.usage, model="fake")
     assert len(fake.requests()) == 1
 
 

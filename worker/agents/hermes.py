@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from ipc.messages import AgentSpec, ModelEndpoint, Setup
+from worker import spending
 from worker.agents import agent_thread, rehearsal_server
 from worker.agents.context import Host
 from worker.agents.hermes_home import Home, write_home
@@ -100,6 +101,7 @@ class Hermes:
             await asyncio.wait((self._switching,), timeout=_SWITCH_SECONDS_MAX)
 
     async def answer(self, attempt: Attempt) -> str:
+        await spending.check(attempt, holds=True)
         agent_thread.divert_output(self._name)
         if self._switching is not None:
             # The turn switches again if this has failed, and fails with the reason.
