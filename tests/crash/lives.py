@@ -29,6 +29,12 @@ kind = "python"
 entry = "runtime:of_its_own"
 [sessions."*plain"]
 agent = "apart"
+[agents.gentle]
+kind = "acp"
+command = ["nothing"]
+cancel_grace = "0.2s"
+[sessions."*cut"]
+agent = "gentle"
 [gateway]
 listen = "off"
 """

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ipc.messages import (
     AgentSpec,
@@ -61,8 +62,8 @@ def test_a_question_ends_the_attempt_once_its_call_is_written_down(fake: FakeMod
     assert (started.name, started.repeat) == ("ask", "pure")
     assert isinstance(asked, Asked)
     choices = ("red", "blue")
-    question = (started.call, "clarify", "Which colour?", choices)
-    assert asked == Asked("s/1", 1, *question, usage=asked.usage, model="fake")
+    question = Asked("s/1", 1, started.call, "clarify", "Which colour?", choices, usage=asked.usage)
+    assert asked == replace(question, model="fake")
     assert len(fake.requests()) == 1
 
 
