@@ -103,6 +103,7 @@ def test_revoking_names_what_is_wrong(store: TokenStore) -> None:
     [
         ("", "", ["talk"], "name of a token"),
         ("a\nb", "", ["talk"], "name of a token"),
+        ("a\u202eb", "", ["talk"], "name of a token"),
         ("x" * 65, "", ["talk"], "name of a token"),
         ("phone", "Anna", ["talk"], "owner"),
         ("phone", "a:b", ["talk"], "owner"),

@@ -132,6 +132,7 @@ LINES: dict[str, tuple[str, ...]] = {
 # These never end by themselves and have tests of their own below, or print nothing that others wrote.
 ELSEWHERE = {"chat", "tail", "traces"}
 OWN_WORDS = {"run", "start", "stop", "restart", "install", "uninstall", "models", "completion", "version"}
+OWN_WORDS |= {"tokens", "pair"}
 OWN_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
