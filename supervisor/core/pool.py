@@ -83,17 +83,14 @@ def scale_asked(draft: Draft, event: ScaleAsked) -> None:
     state = draft.state
     before = state.policy.busy_seats
     state.policy = replace(state.policy, busy_seats=event.seats)
+    spares.bound(state)
     fit(draft)
     draft.answer = Done(note=f"seats: {event.seats}, before: {before}")
 
 
 def fit(draft: Draft) -> None:
-    """Make every wanted seat, at the lowest free numbers, and remove superfluous ones.
-
-    No more workers can be away than are busy, so fewer seats need fewer spares in their place.
-    """
+    """Make every wanted seat, at the lowest free numbers, and remove superfluous ones."""
     state, workers = draft.state, draft.state.workers
-    state.spares_more = min(state.spares_more, max(0, state.policy.busy_seats - state.policy.spares))
     missing = wanted(state) - len(workers) + len(state.stuck)
     free = (seat for seat in count() if seat not in workers)
     for seat in list(islice(free, max(0, missing))):

@@ -1,6 +1,6 @@
 """Renewal after a reload: a new policy at once, new workers one by one; no turn is affected."""
 
-from supervisor.core import pool
+from supervisor.core import pool, spares
 from supervisor.core.decision import Draft
 from supervisor.core.events import PolicyChanged, RenewalAsked
 from supervisor.core.state import WorkerState
@@ -11,6 +11,7 @@ _OF_USE = (WorkerState.IDLE, WorkerState.BUSY)
 def policy_changed(draft: Draft, event: PolicyChanged) -> None:
     """Apply the new policy. A timer that was set before keeps its time, and is judged by the new policy."""
     draft.state.policy = event.policy
+    spares.bound(draft.state)
     pool.fit(draft)
 
 

@@ -42,6 +42,11 @@ def look(draft: Draft) -> None:
         draft.remind(draft.now + _WINDOW_SECONDS, SparesDue())
 
 
+def bound(state: State) -> None:
+    """Give up at once what a smaller pool cannot need: no more workers are away than may be busy."""
+    state.spares_more = min(state.spares_more, max(0, state.policy.busy_seats - state.policy.spares))
+
+
 def _more_needed(state: State, now: float) -> int:
     """Return the spares beyond the policy's; at most the number of busy seats, since no more can be away."""
     mean = _faded(state, now) / _WINDOW_SECONDS

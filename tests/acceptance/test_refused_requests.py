@@ -38,7 +38,7 @@ def test_a_turn_that_grows_too_long_between_tool_calls_goes_on(service: Service,
     assert (sent.returncode, sent.stdout) == (0, "Done.\n")
     assert sent.stderr.count("too long for the model") == 1
     results = [str(each["content"]) for each in model.requests()[-1].messages if each["role"] == "tool"]
-    assert ["characters left out" in result for result in results] == [True, True, True, True, False]
+    assert ["left out for lack of room" in result for result in results] == [True, True, True, True, False]
     whole = service.show(
         "output", id="demo/1", call=str(model.requests()[-1].messages[2]["tool_calls"][0]["id"])
     )

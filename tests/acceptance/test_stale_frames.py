@@ -137,7 +137,8 @@ def test_d7_what_strangers_send_changes_nothing(service: Service) -> None:
     listener = service.listen("demo")
     listener.until(lambda: listener.of_type("attempt.opened"))
     sockets = [path for path in service.places.runtime.rglob("*") if path.is_socket()]
-    assert {str(path) for path in sockets} <= {service.places.control, service.places.services}
+    known = {service.places.control, service.places.gateway, service.places.services}
+    assert {str(path) for path in sockets} <= known
     with closing(Wire()) as wire:
         for path, identity in itertools.product(sockets, ("hermesctl-0", "worker-1", "1")):
             stranger = wire.blocking(str(path), identity)
