@@ -159,7 +159,9 @@ class Stage:
         self.scripts[seat] = script
         self.processes.start(seat, self._incarnation, agent)
         started = await self.next(WorkerStarted)
-        self._keepers.add(self.keeper(started.pid))
+        # One that ends by itself may have ended already, and its keeper with it.
+        if (found := procfs.status(started.pid)) is not None:
+            self._keepers.add(self._keeper(started.pid, found.parent))
         await until(lambda: "up\n" in self.said(seat), f"a worker that is up, not {self.said(seat)!r}")
         return started
 
@@ -183,7 +185,10 @@ class Stage:
         """The first process of the worker's cell: in a namespace that is the worker itself."""
         found = procfs.status(worker)
         assert found is not None
-        return worker if self.processes.cell_name == "pidns" else found.parent
+        return self._keeper(worker, found.parent)
+
+    def _keeper(self, worker: int, parent: int) -> int:
+        return worker if self.processes.cell_name == "pidns" else parent
 
     def log(self, seat: int = 0) -> Path:
         return self.places.logs / f"worker-{seat}.log"
