@@ -69,6 +69,7 @@ class _Subscriber:
     session: str | None
     seq: int
     is_level: bool = False
+    slice_left: int = _SLICE_EVENTS  # events of its slice that were not sent yet
     was_refused: bool = False  # its queue was full, since the last retry
     stuck_seconds: float = 0.0
 
@@ -236,17 +237,16 @@ class Subscriptions:
         socket.send([identity, subscriber.request, encode(wire.Cut(reason))])
 
     def _catch_up(self, subscriber: _Subscriber) -> None:
-        """Send one slice, or as much of it as the queue takes."""
+        """Send one slice, or as much of it as the queue takes: the rest of the slice comes first then."""
         assert subscriber.session is not None
-        session, before = subscriber.session, subscriber.seq
-        for told in self._history.events_after(session, subscriber.seq, _SLICE_EVENTS):
+        session = subscriber.session
+        for told in self._history.events_after(session, subscriber.seq, subscriber.slice_left):
             event = wire.Event(told.seq, session, told.type, told.at, told.fields)
-            sent = self._send(subscriber, _frame(event))
-            if sent is Sent.FULL and subscriber.seq > before:
-                self._make_last(subscriber)
-            if sent is not Sent.SENT:
+            if self._send(subscriber, _frame(event)) is not Sent.SENT:
                 return
             subscriber.seq, subscriber.stuck_seconds = told.seq, 0.0
+            subscriber.slice_left -= 1
+        subscriber.slice_left = _SLICE_EVENTS
         if subscriber.seq < self._history.session_seq(session):
             self._make_last(subscriber)
             self._make_due(subscriber)
