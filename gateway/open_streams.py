@@ -74,12 +74,12 @@ class OpenStreams:
 
     def look(self) -> None:
         if self._tokens.has_changed():
-            self._end_revoked()
+            self.end_revoked()
         for stream in self._open:
             if stream.is_silent:
                 stream.wake()
 
-    def _end_revoked(self) -> None:
+    def end_revoked(self) -> None:
         used = {stream.token.id for stream in self._open}
         revoked = {id for id in used if not self._tokens.is_valid(id)}
         for stream in self._open:

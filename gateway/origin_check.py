@@ -30,16 +30,20 @@ class OriginCheck:
             hint = "use the gateway's own address, or add the name to [gateway] hosts in hermes.toml"
             raise HttpError(421, f"this gateway does not answer to the name {host[:200]!r}", hint)
         origins = exchange.headers(b"origin")
-        if any(not self._is_ours(origin.lower(), host) for origin in origins):
+        if any(not self._is_ours(origin, exchange) for origin in origins):
             hint = "open the gateway's own page, or add the origin to [gateway] origins in hermes.toml"
             raise HttpError(403, f"pages of {origins[0][:200]!r} may not use this gateway", hint)
 
-    def _is_ours(self, origin: str, host: str) -> bool:
-        if origin in self._origins:
-            return True
-        scheme, separator, authority = origin.partition("://")
-        # The proxy in front may have another scheme than this process; the names and ports are the same.
-        return scheme in ("http", "https") and bool(separator) and authority == host
+    def _is_ours(self, origin: str, exchange: Exchange) -> bool:
+        return origin.lower() in self._origins or is_own_origin(origin, exchange)
+
+
+def is_own_origin(origin: str, exchange: Exchange) -> bool:
+    """Whether the page was served by this gateway, whose Host was checked before."""
+    scheme, separator, authority = origin.lower().partition("://")
+    # A proxy in front may have TLS without saying so; the names and ports are the same.
+    schemes = ("https",) if exchange.scope["scheme"] in ("https", "wss") else ("http", "https")
+    return scheme in schemes and bool(separator) and authority == exchange.header(b"host").lower()
 
 
 def _name(host: str) -> str:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import unquote
 
-from gateway import live_socket, messages_api, queries_api, service_api, sse
+from gateway import live_socket, messages_api, queries_api, service_api, sse, tokens_api
+from gateway.console_files import ConsoleFiles
 from gateway.errors import HttpError
 from gateway.exchange import Exchange
 from gateway.parts import Parts
@@ -46,11 +47,18 @@ class Route:
 
 
 def routes() -> tuple[Route, ...]:
+    console = ConsoleFiles()
     return (
+        Route("GET", "/", "anyone", console.get_index),
+        Route("GET", "/console/{file}", "anyone", console.get_file),
+        Route("GET", "/service-worker.js", "anyone", console.get_service_worker),
+        Route("GET", "/manifest.webmanifest", "anyone", console.get_manifest),
         Route("GET", "/health", "anyone", service_api.Health().get),
         Route("GET", "/metrics", "operate", service_api.get_metrics),
-        Route("POST", "/api/pair", "anyone", service_api.post_pair),
-        Route("GET", "/api/me", "token", service_api.get_me),
+        Route("POST", "/api/pair", "anyone", tokens_api.post_pair),
+        Route("POST", "/api/login", "anyone", tokens_api.post_login),
+        Route("POST", "/api/logout", "token", tokens_api.post_logout),
+        Route("GET", "/api/me", "token", tokens_api.get_me),
         Route("POST", "/api/sessions/{session}/messages", "talk", messages_api.post_message),
         Route("POST", "/api/sessions/{session}/interrupt", "talk", messages_api.post_interrupt),
         Route("GET", "/api/sessions/{session}/events", "watch", sse.get_events),

@@ -1,12 +1,9 @@
-"""Routes about the service itself: health, metrics, the token in use, pairing."""
+"""Routes about the service itself: health and metrics."""
 
 from time import monotonic
 from typing import Any
 
-import msgspec
-
-from gateway.credentials import address
-from gateway.errors import HttpError, Unavailable
+from gateway.errors import Unavailable
 from gateway.exchange import Exchange
 from gateway.parts import Parts
 from ipc.messages import Show, Table
@@ -49,29 +46,3 @@ async def get_metrics(parts: Parts, exchange: Exchange) -> None:
     rows = await parts.supervisor.rows(Show("metrics"))
     text = "".join(str(row["text"]) for row in rows) + parts.traffic.text(len(parts.streams))
     await exchange.answer_bytes(200, text.encode(), _PROMETHEUS)
-
-
-async def get_me(parts: Parts, exchange: Exchange) -> None:
-    exchange.query()
-    token = exchange.token
-    assert token is not None
-    shown = {"id": token.id, "name": token.name, "owner": token.owner, "rights": sorted(token.rights)}
-    await exchange.answer(200, shown)
-
-
-class _Code(msgspec.Struct, forbid_unknown_fields=True):
-    code: str
-
-
-async def post_pair(parts: Parts, exchange: Exchange) -> None:
-    """Exchanges a pairing code for a token. Wrong codes count as wrong tokens do."""
-    exchange.query()
-    wanted = await exchange.json(_Code)
-    redeemed = parts.tokens.redeem(wanted.code[:100])
-    if redeemed is None:
-        parts.limiter.failure(address(exchange))
-        hint = "`hermesctl pair` prints another one, valid for five minutes"
-        raise HttpError(401, "this pairing code is not valid", hint)
-    token, secret = redeemed
-    shown = {"id": token.id, "name": token.name, "owner": token.owner, "rights": sorted(token.rights)}
-    await exchange.answer(200, {"token": secret, **shown})

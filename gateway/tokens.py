@@ -8,6 +8,9 @@ revoking a token needs no running service, and a running gateway sees the change
 A pairing code is a short secret that a person types once, in exchange for a token. It is valid for five
 minutes. Its few characters could be guessed, so wrong guesses are counted, and after a few no code is valid
 any more.
+
+A browser that logs in, by a code or by a token, gets a token of its own with the same owner and rights. It
+counts only in the cookie, and ends with the token that it was made from.
 """
 
 import hashlib
@@ -35,6 +38,12 @@ _CODE_LENGTH = 8
 _MISSES_MAX = 10
 _CODES_MAX = 16
 _TOKENS_MAX = 1_000
+# Of one owner. Browsers forget cookies without logging out; the one that was used longest ago is ended.
+BROWSERS_MAX = 100
+# A browser that was ended is shown this long.
+_ENDED_BROWSER_SECONDS = 30 * 24 * 3600.0
+# The name of a token that a browser got for another token; one got by a code has the name of the code.
+BROWSER = "browser"
 # A use is recorded this often, not with every request.
 _USE_SECONDS = 60.0
 _BUSY_SECONDS = 5.0
@@ -43,13 +52,15 @@ _OWNER = re.compile(r"[a-z0-9_-]{0,32}")
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS tokens (
     id TEXT PRIMARY KEY, name TEXT NOT NULL, owner TEXT NOT NULL, rights TEXT NOT NULL,
-    digest BLOB NOT NULL UNIQUE, made_at REAL NOT NULL, used_at REAL, revoked_at REAL
+    digest BLOB NOT NULL UNIQUE, made_at REAL NOT NULL, used_at REAL, revoked_at REAL, made_from TEXT
 ) STRICT;
 CREATE TABLE IF NOT EXISTS codes (
     digest BLOB PRIMARY KEY, name TEXT NOT NULL, owner TEXT NOT NULL, rights TEXT NOT NULL,
     valid_until REAL NOT NULL, misses INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 """
+# What a browser's token was made from: the id of a token, or this. Programs' tokens have null.
+_CODE = "code"
 
 
 class TokenError(Exception):
@@ -80,6 +91,7 @@ class TokenStore:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
             self._db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
             self._db.executescript(_SCHEMA)
+            self._add_column()
         except (OSError, sqlite3.Error) as error:
             hint = "look at the rights on its folder and at the space on its disk"
             raise TokenError(f"the tokens in {path} cannot be opened ({error})", hint) from error
@@ -104,20 +116,30 @@ class TokenStore:
     def add(self, name: str, owner: str, rights: Iterable[str]) -> tuple[Token, str]:
         """Make a token; return it and its secret, which is stored nowhere."""
         _check(name, owner, rights := frozenset(rights))
-        (count,) = self._db.execute("SELECT count(*) FROM tokens WHERE revoked_at IS NULL").fetchone()
+        query = "SELECT count(*) FROM tokens WHERE revoked_at IS NULL AND made_from IS NULL"
+        (count,) = self._db.execute(query).fetchone()
         if count >= _TOKENS_MAX:
             raise TokenError(f"there are {count:,} tokens already", "hermesctl tokens revoke ID")
         secret = _new_secret()
         return self._insert(secret, name, owner, rights), secret
 
+    def add_browser(self, token: Token) -> tuple[Token, str]:
+        """Make a token for a browser that has shown this one."""
+        secret = _new_secret()
+        with self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            return self._insert_browser(secret, BROWSER, token.owner, token.rights, token.id), secret
+
     def find(self, secret: str) -> Token | None:
-        """Return the valid token with this secret.
+        """Return the valid token of a program with this secret.
 
         The hash is what is compared, so the time that takes says nothing about the secret.
         """
-        query = "SELECT * FROM tokens WHERE digest = ? AND revoked_at IS NULL"
-        row = self._db.execute(query, (_digest(secret),)).fetchone()
-        return None if row is None else _token(row)
+        return self._found(secret, "made_from IS NULL")
+
+    def find_browser(self, secret: str) -> Token | None:
+        """Return the valid token of a browser with this secret."""
+        return self._found(secret, "made_from IS NOT NULL")
 
     def is_valid(self, id: str) -> bool:
         query = "SELECT 1 FROM tokens WHERE id = ? AND revoked_at IS NULL"
@@ -137,7 +159,7 @@ class TokenStore:
         )
 
     def revoke(self, which: str) -> Token:
-        """End a token by its id, or by its name where one valid token has it."""
+        """End a token by its id, or by its name where one valid token has it, and the browsers it let in."""
         query = "SELECT * FROM tokens WHERE revoked_at IS NULL AND ? IN (id, name)"
         rows = self._db.execute(query, (which,)).fetchall()
         if not rows:
@@ -146,15 +168,21 @@ class TokenStore:
             ids = ", ".join(row["id"] for row in rows)
             raise TokenError(f"{len(rows)} tokens are called {which}", f"revoke one by its id: {ids}")
         token = _token(rows[0])
-        self._db.execute("UPDATE tokens SET revoked_at = ? WHERE id = ?", (time.time(), token.id))
+        query = "UPDATE tokens SET revoked_at = ?1 WHERE ?2 IN (id, made_from) AND revoked_at IS NULL"
+        self._db.execute(query, (time.time(), token.id))
         return token
 
     def rows(self) -> list[dict[str, Any]]:
         """Return all tokens, revoked ones too, without their hashes."""
-        columns = "id, name, owner, rights, made_at, used_at, revoked_at"
+        columns = "id, name, owner, rights, made_at, used_at, revoked_at, made_from"
         found = self._db.execute(f"SELECT {columns} FROM tokens ORDER BY made_at, id")
         return [
-            {**row, "rights": row["rights"].split(), "state": "revoked" if row["revoked_at"] else "valid"}
+            {
+                **row,
+                "rights": row["rights"].split(),
+                "kind": "program" if row["made_from"] is None else "browser",
+                "state": "revoked" if row["revoked_at"] else "valid",
+            }
             for row in found
         ]
 
@@ -176,7 +204,7 @@ class TokenStore:
             )
         return f"{letters[:4]}-{letters[4:]}"
 
-    def redeem(self, code: str) -> tuple[Token, str] | None:
+    def redeem(self, code: str, is_browser: bool = False) -> tuple[Token, str] | None:
         """Exchange a pairing code for a token and its secret; None for a wrong code, which is counted."""
         letters = re.sub(r"[\s-]", "", code).upper()
         secret = _new_secret()
@@ -189,15 +217,55 @@ class TokenStore:
                 self._db.execute("UPDATE codes SET misses = misses + 1")
                 self._db.execute("DELETE FROM codes WHERE misses >= ?", (_MISSES_MAX,))
                 return None
-            return self._insert(secret, row["name"], row["owner"], frozenset(row["rights"].split())), secret
+            made = row["name"], row["owner"], frozenset(row["rights"].split())
+            if is_browser:
+                return self._insert_browser(secret, *made, _CODE), secret
+            return self._insert(secret, *made), secret
 
-    def _insert(self, secret: str, name: str, owner: str, rights: frozenset[str]) -> Token:
+    def _insert_browser(
+        self, secret: str, name: str, owner: str, rights: frozenset[str], made_from: str
+    ) -> Token:
+        """Make a browser's token. Their number is bounded; those that were ended are forgotten in time."""
+        now = time.time()
+        self._db.execute(
+            "DELETE FROM tokens WHERE made_from IS NOT NULL AND revoked_at < ?",
+            (now - _ENDED_BROWSER_SECONDS,),
+        )
+        self._db.execute(
+            """UPDATE tokens SET revoked_at = ? WHERE id IN (
+                SELECT id FROM tokens WHERE made_from IS NOT NULL AND owner = ? AND revoked_at IS NULL
+                ORDER BY coalesce(used_at, made_at) DESC LIMIT -1 OFFSET ?)""",
+            (now, owner, BROWSERS_MAX - 1),
+        )
+        return self._insert(secret, name, owner, rights, made_from)
+
+    def _insert(
+        self, secret: str, name: str, owner: str, rights: frozenset[str], made_from: str | None = None
+    ) -> Token:
         token = Token(f"t_{secrets.token_hex(4)}", name, owner, rights)
         self._db.execute(
-            "INSERT INTO tokens (id, name, owner, rights, digest, made_at) VALUES (?, ?, ?, ?, ?, ?)",
-            (token.id, name, owner, _written(rights), _digest(secret), time.time()),
+            "INSERT INTO tokens (id, name, owner, rights, digest, made_at, made_from) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (token.id, name, owner, _written(rights), _digest(secret), time.time(), made_from),
         )
         return token
+
+    def _found(self, secret: str, condition: str) -> Token | None:
+        query = f"SELECT * FROM tokens WHERE digest = ? AND revoked_at IS NULL AND {condition}"
+        row = self._db.execute(query, (_digest(secret),)).fetchone()
+        return None if row is None else _token(row)
+
+    def _add_column(self) -> None:
+        """A store of an earlier version knows no browsers."""
+        if self._knows_browsers():
+            return
+        with self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            if not self._knows_browsers():
+                self._db.execute("ALTER TABLE tokens ADD COLUMN made_from TEXT")
+
+    def _knows_browsers(self) -> bool:
+        return "made_from" in {row[1] for row in self._db.execute("PRAGMA table_info(tokens)")}
 
     def _data_version(self) -> int:
         """SQLite changes this number when another connection has committed."""

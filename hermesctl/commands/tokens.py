@@ -12,6 +12,7 @@ from ipc.places import Places
 _COLUMNS = (
     Column("id", "id"),
     Column("name", "name", wide=True),
+    Column("kind", "kind", rank=2),
     Column("owner", "owner", rank=1),
     Column("rights", "rights"),
     Column("made_at", "made", ago, right=True, rank=2),

@@ -1,5 +1,6 @@
 """Tokens and pairing codes: the store as the gateway and hermesctl use it."""
 
+import hashlib
 import json
 import os
 import sqlite3
@@ -226,10 +227,31 @@ def test_commands_name_what_is_wrong(tmp_path: Path, line: tuple[str, ...], code
     assert (result.code, fault in result.err) == (code, True), result.err
 
 
+def test_a_store_of_an_earlier_version_is_used_further(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    raw = sqlite3.connect(path)
+    raw.execute(
+        """CREATE TABLE tokens (id TEXT PRIMARY KEY, name TEXT NOT NULL, owner TEXT NOT NULL,
+        rights TEXT NOT NULL, digest BLOB NOT NULL UNIQUE, made_at REAL NOT NULL, used_at REAL,
+        revoked_at REAL) STRICT"""
+    )
+    digest = hashlib.sha256(b"hermes_old").digest()
+    raw.execute("INSERT INTO tokens VALUES ('t_1', 'phone', 'anna', 'talk', ?, 1.0, NULL, NULL)", (digest,))
+    raw.commit()
+    raw.close()
+    stores = [TokenStore(path), TokenStore(path)]
+    found = stores[0].find("hermes_old")
+    assert found is not None
+    assert stores[1].find_browser(stores[0].add_browser(found)[1]) is not None
+    assert [row["kind"] for row in stores[1].rows()] == ["program", "browser"]
+    for store in stores:
+        store.close()
+
+
 def test_tables_of_a_store_are_strict(store: TokenStore, path: Path) -> None:
     """A column of another type would be compared with nothing."""
     raw = sqlite3.connect(path)
     with pytest.raises(sqlite3.IntegrityError), raw:
-        raw.execute("INSERT INTO tokens VALUES ('t', 'n', '', 'talk', 'text, no blob', 0, NULL, NULL)")
+        raw.execute("INSERT INTO tokens VALUES ('t', 'n', '', 'talk', 'text, no blob', 0, NULL, NULL, NULL)")
     raw.close()
     assert os.path.exists(path)
