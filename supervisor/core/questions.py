@@ -96,6 +96,7 @@ def _ask(draft: Draft, session: Session, turn: Turn, question: Question) -> None
         call=question.call,
         resumes=question.resumes,
         hold=question.hold,
+        offset=len(turn.text),
         **(attempt.spent if attempt else {}),
     )
 
@@ -175,6 +176,7 @@ def answer(draft: Draft, session: Session, turn: Turn, text: str, *, by: str, me
         is_held=is_held,
         result=_result(text, question.kind, is_denied) if question.call and not is_held else "",
         is_denied=is_denied,
+        offset=len(turn.text),
     )
     if is_held:
         _deliver(draft, session, turn, question, text)

@@ -263,7 +263,7 @@ class QuestionAsked(Record):
     """The turn waits for a person. `attempt` is the one that asked, or the lost one it is about.
 
     With `hold` the attempt goes on and holds for the answer; otherwise it has ended. `resumes`: the
-    supervisor asks whether to resume.
+    supervisor asks whether to resume. `offset` counts the characters of the answer before the question.
     """
 
     type: ClassVar[str] = "question.asked"
@@ -277,13 +277,14 @@ class QuestionAsked(Record):
     call: str
     resumes: bool = False
     hold: int = 0
+    offset: int = 0
     input_tokens: int = 0  # of the attempt until now
     output_tokens: int = 0
     cost: int = 0
 
     def fields(self) -> dict[str, Any]:
         told = {"turn": self.turn, "question": self.question, "kind": self.kind}
-        asked = {"text": self.text, "choices": list(self.choices)}
+        asked = {"text": self.text, "choices": list(self.choices), "offset": self.offset}
         return told | asked | ({"holds": True} if self.hold else {})
 
 
@@ -292,7 +293,7 @@ class QuestionAnswered(Record):
     """The turn continues. `message` is the message that was the answer, if it was one.
 
     `is_held`: the attempt that asked goes on with the answer. Otherwise `result` is the end of the tool call
-    that the question was about.
+    that the question was about. `offset` counts the characters of the turn's text before it continues.
     """
 
     type: ClassVar[str] = "question.answered"
@@ -308,10 +309,11 @@ class QuestionAnswered(Record):
     is_held: bool = False
     result: str = ""
     is_denied: bool = False
+    offset: int = 0
 
     def fields(self) -> dict[str, Any]:
         told = {"turn": self.turn, "question": self.question, "kind": self.kind}
-        answer = {"text": self.text, "choices": list(self.choices), "by": self.by}
+        answer = {"text": self.text, "choices": list(self.choices), "by": self.by, "offset": self.offset}
         return told | answer | ({"message": self.message} if self.message else {})
 
 

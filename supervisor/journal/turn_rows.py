@@ -1,4 +1,4 @@
-"""Turns with their content, as a person reads them: messages, answer, tool calls and the open question.
+"""Turns with their content, as a person reads them: messages, answer, tool calls and questions.
 
 A row is bounded, because a page is one frame and is encoded in one call: of a turn with more, texts are cut
 in the middle and the oldest tool calls are counted (budget.py). `Show` of `output` has a call's texts whole.
@@ -30,6 +30,9 @@ CALLS_COUNTED = "SELECT count(*) AS number FROM tool_calls WHERE turn = ?"
 OPEN_QUESTION = """
     SELECT id, kind, text, choices, call FROM questions INDEXED BY questions_open
     WHERE turn = ? AND state = 'open'"""
+ANSWERED_QUESTIONS = """
+    SELECT id, text, answer, answered_by FROM questions INDEXED BY questions_by_turn
+    WHERE turn = ? AND state = 'answered' ORDER BY number"""
 
 # Of the texts in one row; a page of a megabyte then has at least one row.
 _ROW_BYTES_MAX = 1024 * 1024
@@ -92,6 +95,7 @@ def _within(rows: Rows, row: Row, budget: Budget) -> dict[str, Any]:
         "tools": tools,
         "tools_left_out": left_out,
         "question": _question(question) if question is not None else None,
+        "answered": [_answered(each, budget) for each in rows.all(ANSWERED_QUESTIONS, (row["id"],))],
         "usage": {name: row[name] for name in ("input_tokens", "output_tokens", "cost")},
         "error": row["error"],
         "hint": row["hint"],
@@ -136,3 +140,8 @@ def _tools(rows: Rows, turn: str, budget: Budget) -> tuple[list[dict[str, Any]],
 def _question(row: Row) -> dict[str, Any]:
     shown = {"question": row["id"], "kind": row["kind"], "text": row["text"], "call": row["call"]}
     return shown | {"choices": json.loads(row["choices"])}
+
+
+def _answered(row: Row, budget: Budget) -> dict[str, Any]:
+    shown = {"question": row["id"], "text": budget.take(row["text"]).text}
+    return shown | {"answer": budget.take(row["answer"]).text, "by": row["answered_by"]}

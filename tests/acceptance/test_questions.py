@@ -43,6 +43,7 @@ def test_an_answer_becomes_the_result_of_the_call_that_asked(service: Service, m
         "kind": "clarify",
         "text": "Which colour?",
         "choices": ["red", "blue"],
+        "offset": 0,
     }
     (row,) = json.loads(service.hermesctl("turns", "--json", "--state", "asking").stdout)
     assert (row["turn"], row["worker"]) == ("demo/1", None)

@@ -163,6 +163,7 @@ def test_a_truncated_file_is_found_at_start(tmp_path: Path) -> None:
         (turn_rows.TURN_TEXT, "PRIMARY KEY (turn=?)", ("s/1",)),
         (turn_rows.TURN_CALLS, "tool_calls_by_attempt (turn=?)", ("s/1",)),
         (turn_rows.OPEN_QUESTION, "questions_open (turn=?)", ("s/1",)),
+        (turn_rows.ANSWERED_QUESTIONS, "questions_by_turn (turn=?)", ("s/1",)),
         (session_search.SESSIONS_BELOW, "sessions_recent ((last_at,name)<(?,?))", (1.0, "s", 1)),
         (session_search.SESSION, "PRIMARY KEY (name=?)", ("s", 1.0)),
         (reader.COUNTS, "turns_open", ()),

@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 
 from ipc.paging import PAGE_BYTES, page
-from supervisor.core.events import Asked, InterruptAsked, TextStreamed, ToolFinished, ToolStarted
+from supervisor.core.events import (
+    AnswerArrived,
+    Asked,
+    InterruptAsked,
+    TextStreamed,
+    ToolFinished,
+    ToolStarted,
+)
 from supervisor.journal.journal import Journal
 from tests.journal.lives import Life, listed
 from tests.journal.test_round_trip import live_through_everything
@@ -76,6 +83,12 @@ def test_an_open_turn_has_its_text_so_far_and_its_question(journal: Journal) -> 
         "question": "s/1#1", "kind": "clarify", "text": "Which?", "call": "c1", "choices": ["a", "b"],
     }  # fmt: skip
     assert asking["ended_at"] is None
+    life.tell(AnswerArrived("s", "s/1#1", "b", "someone"))
+    (answered,) = rows(journal, "s")
+    assert (answered["question"], answered["answered"]) == (
+        None,
+        [{"question": "s/1#1", "text": "Which?", "answer": "b", "by": "someone"}],
+    )
 
 
 def test_one_turn_is_the_same_row_and_an_unknown_one_is_none(journal: Journal) -> None:
