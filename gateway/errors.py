@@ -9,6 +9,7 @@ CODES = {
     409: "conflict",
     413: "too_large",
     415: "invalid",
+    416: "invalid",
     421: "host",
     429: "full",
     500: "internal",

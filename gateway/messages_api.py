@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
 import msgspec
 
@@ -11,9 +11,10 @@ from gateway.errors import HttpError, Unavailable
 from gateway.exchange import Exchange, json_bytes_max
 from gateway.parts import Parts
 from gateway.queries_api import session_of_message, turn_of
-from ipc.bounds import INSTRUCTIONS_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_CHARACTERS_MAX
+from ipc.bounds import INSTRUCTIONS_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_CHARACTERS_MAX, NUMBER_MAX
 from ipc.messages import (
     Accepted,
+    Begin,
     BusyMode,
     Done,
     Drain,
@@ -39,6 +40,11 @@ class _Text(msgspec.Struct, forbid_unknown_fields=True):
     expect_turn: str | None = None
     agent: str = ""
     instructions: str = ""
+
+
+class _Fork(msgspec.Struct, forbid_unknown_fields=True):
+    through_turn: Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
+    session: str
 
 
 class _Stop(msgspec.Struct, forbid_unknown_fields=True):
@@ -188,6 +194,22 @@ async def post_retry(parts: Parts, exchange: Exchange) -> None:
     else:
         what = turn_of(exchange)
     await _answer_accepted(exchange, await parts.supervisor.ask(Retry(what, key), Accepted))
+
+
+async def post_fork(parts: Parts, exchange: Exchange) -> None:
+    """Makes a session that begins with the turns of this one, through the turn of that number."""
+    exchange.query()
+    key = _key(exchange)
+    body = await exchange.json(_Fork)
+    inward = exchange.namespace.inward
+    request = Begin(
+        inward(body.session),
+        key,
+        from_session=inward(exchange.parameters["session"]),
+        through_turn=body.through_turn,
+    )
+    await parts.supervisor.ask(request, Done)
+    await exchange.answer(200, {"session": body.session})
 
 
 async def post_drain(parts: Parts, exchange: Exchange) -> None:

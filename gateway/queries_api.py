@@ -7,18 +7,23 @@ import msgspec
 from gateway.errors import HttpError
 from gateway.exchange import Exchange
 from gateway.parts import Parts
+from ipc.bounds import NUMBER_MAX
 from ipc.messages import Queue, Show, Table, TurnState
+from ipc.paging import place
 
 _ROWS = 100
 _ROWS_MAX = 1_000
-# Pages of a table that are looked through for rows of one owner; the client asks for the rest.
+# Pages of the supervisor that are joined to one: a page that looks for an owner's rows, or for words, ends
+# after a few milliseconds, with few rows or none. The client asks for the rest.
 _PAGES_MAX = 20
 _PLACE_CHARACTERS_MAX = 4_096
 
 
 async def get_sessions(parts: Parts, exchange: Exchange) -> None:
-    limit, after = _page(exchange)
-    await _answer_page(parts, exchange, "sessions", Show("sessions", limit=limit, after=after))
+    limit, after = _page(exchange, "words")
+    words = exchange.query("limit", "after", "words").get("words", "")
+    request = Show("sessions", limit=limit, after=after, words=words)
+    await _answer_page(parts, exchange, "sessions", request)
 
 
 async def get_turns(parts: Parts, exchange: Exchange) -> None:
@@ -40,10 +45,43 @@ async def get_questions(parts: Parts, exchange: Exchange) -> None:
     await _answer_page(parts, exchange, "questions", Show("questions", limit=limit, after=after))
 
 
+async def get_history(parts: Parts, exchange: Exchange) -> None:
+    """The turns of a session with their content, newest first, before a turn's number or a page's end."""
+    limit, before = _page(exchange, name="before")
+    session = exchange.namespace.inward(exchange.parameters["session"])
+    if before.isascii() and before.isdigit() and len(before) <= 18:
+        before = place(int(before), NUMBER_MAX)
+    page = await parts.supervisor.ask(Show("history", session=session, limit=limit, after=before), Table)
+    if not page.rows and not before:
+        await parts.feeds.require(session)
+    rows = [exchange.namespace.row(row) for row in page.rows]
+    await exchange.answer(200, {"turns": rows, "more": page.more})
+
+
+async def get_call(parts: Parts, exchange: Exchange) -> None:
+    """Arguments and result of a tool call, whole, in each attempt that made it, the latest first."""
+    exchange.query()
+    turn, call = turn_of(exchange), exchange.parameters["call"]
+    rows = await parts.supervisor.rows(Show("output", id=turn, call=call))
+    if not rows:
+        fault = f"turn {exchange.namespace.outward(turn)} has no tool call {call}"
+        raise HttpError(
+            404, fault, "GET /api/sessions/{session}/history lists the calls; old ones are pruned"
+        )
+    await exchange.answer(200, {"attempts": rows})
+
+
+async def get_agents(parts: Parts, exchange: Exchange) -> None:
+    """The names that a message may give as its agent; where they run is no client's business."""
+    exchange.query()
+    rows = await parts.supervisor.rows(Show("agents"))
+    await exchange.answer(200, {"agents": [{"agent": row["agent"], "kind": row["kind"]} for row in rows]})
+
+
 async def get_turn(parts: Parts, exchange: Exchange) -> None:
     """The turn itself, without the events that led to it."""
-    rows = await _story(parts, exchange, turn_of(exchange))
-    await exchange.answer(200, exchange.namespace.row(rows[0]))
+    row = await _first(parts, exchange, turn_of(exchange))
+    await exchange.answer(200, exchange.namespace.row(row))
 
 
 async def get_why(parts: Parts, exchange: Exchange) -> None:
@@ -96,9 +134,27 @@ async def session_of_message(parts: Parts, exchange: Exchange, message: str) -> 
     return await _story(parts, exchange, message)
 
 
+async def first_of_message(parts: Parts, exchange: Exchange, message: str) -> dict[str, Any]:
+    """Returns the present state of a message of the token's namespace."""
+    if "/" in message:
+        raise _unknown(exchange, message)
+    return await _first(parts, exchange, message)
+
+
 async def _story(parts: Parts, exchange: Exchange, id: str) -> list[dict[str, Any]]:
     exchange.query()
     rows = await parts.supervisor.rows(Show("story", id=id))
+    return _owned(exchange, id, rows)
+
+
+async def _first(parts: Parts, exchange: Exchange, id: str) -> dict[str, Any]:
+    """Returns the row before the events: the state of the turn or message now."""
+    exchange.query()
+    page = await parts.supervisor.ask(Show("story", id=id, limit=1), Table)
+    return _owned(exchange, id, list(page.rows))[0]
+
+
+def _owned(exchange: Exchange, id: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if not rows or not exchange.namespace.owns(rows[0].get("session")):
         raise _unknown(exchange, id)
     return rows
@@ -109,24 +165,26 @@ def _unknown(exchange: Exchange, id: str) -> HttpError:
     return HttpError(404, fault, "GET /api/turns lists the turns; old ones are pruned")
 
 
-def _page(exchange: Exchange, *further: str) -> tuple[int, str]:
-    query = exchange.query("limit", "after", *further)
-    limit = exchange.number("limit", "after", *further)
+def _page(exchange: Exchange, *further: str, name: str = "after") -> tuple[int, str]:
+    """The number of rows that is wanted, and the place where they begin."""
+    query = exchange.query("limit", name, *further)
+    limit = exchange.number("limit", name, *further)
     if limit is not None and not 1 <= limit <= _ROWS_MAX:
         raise HttpError(400, f"limit is {limit}", f"it is between 1 and {_ROWS_MAX:,}")
-    after = query.get("after", "")
-    if len(after) > _PLACE_CHARACTERS_MAX:
-        raise HttpError(400, "after is no place of a page", "send the `more` of the previous page")
-    return limit or _ROWS, after
+    begin = query.get(name, "")
+    if len(begin) > _PLACE_CHARACTERS_MAX:
+        raise HttpError(400, f"{name} is no place of a page", "send the `more` of the previous page")
+    return limit or _ROWS, begin
 
 
 async def _answer_page(parts: Parts, exchange: Exchange, name: str, request: Show) -> None:
     """The next rows of the namespace; `more`, if not empty, is the `after` of the next page."""
     namespace, wanted = exchange.namespace, request.limit
+    request = msgspec.structs.replace(request, prefix=namespace.prefix)
     rows: list[dict[str, Any]] = []
     for _ in range(_PAGES_MAX):
         page = await parts.supervisor.ask(request, Table)
-        rows += [namespace.row(row) for row in page.rows if namespace.owns(row.get("session"))]
+        rows += map(namespace.row, page.rows)
         if not page.more or len(rows) >= wanted:
             break
         request = msgspec.structs.replace(request, after=page.more, limit=wanted - len(rows))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import unquote
 
-from gateway import live_socket, messages_api, queries_api, service_api, sse, tokens_api
+from gateway import clip_download, live_socket, messages_api, queries_api, service_api, sse, tokens_api
 from gateway.console_files import ConsoleFiles
 from gateway.errors import HttpError
 from gateway.exchange import Exchange
@@ -61,14 +61,18 @@ def routes() -> tuple[Route, ...]:
         Route("GET", "/api/me", "token", tokens_api.get_me),
         Route("POST", "/api/sessions/{session}/messages", "talk", messages_api.post_message),
         Route("POST", "/api/sessions/{session}/interrupt", "talk", messages_api.post_interrupt),
+        Route("POST", "/api/sessions/{session}/fork", "talk", messages_api.post_fork),
         Route("GET", "/api/sessions/{session}/events", "watch", sse.get_events),
         Route(WEBSOCKET, "/api/live", "watch", live_socket.live),
         Route("GET", "/api/sessions", "watch", queries_api.get_sessions),
+        Route("GET", "/api/sessions/{session}/history", "watch", queries_api.get_history),
         Route("GET", "/api/turns", "watch", queries_api.get_turns),
         Route("GET", "/api/turns/{session}/{number}", "watch", queries_api.get_turn),
         Route("GET", "/api/turns/{session}/{number}/why", "watch", queries_api.get_why),
+        Route("GET", "/api/turns/{session}/{number}/calls/{call}", "watch", queries_api.get_call),
         Route("POST", "/api/turns/{session}/{number}/retry", "talk", messages_api.post_retry),
         Route("GET", "/api/messages/{message}/why", "watch", queries_api.get_why),
+        Route("GET", "/api/messages/{message}/clip", "watch", clip_download.get_clip),
         Route("POST", "/api/messages/{message}/retry", "talk", messages_api.post_retry),
         Route("GET", "/api/sessions/{session}/queue", "watch", queries_api.get_queue),
         Route("DELETE", "/api/sessions/{session}/queue", "talk", messages_api.delete_waiting),
@@ -76,6 +80,7 @@ def routes() -> tuple[Route, ...]:
         Route("POST", "/api/sessions/{session}/queue/resume", "talk", messages_api.post_resume),
         Route("GET", "/api/questions", "watch", queries_api.get_questions),
         Route("POST", "/api/questions/{question}/answer", "talk", messages_api.post_answer),
+        Route("GET", "/api/agents", "watch", queries_api.get_agents),
         Route("GET", "/api/status", "operate", queries_api.get_status),
         Route("GET", "/api/workers", "operate", queries_api.get_workers),
         Route("GET", "/api/services", "operate", queries_api.get_services),

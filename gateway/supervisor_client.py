@@ -3,7 +3,7 @@
 All requests of all clients go through one socket. The supervisor may be killed and started again, or replaced
 in place; then the socket is closed and another one made, because libzmq would send what was queued again, to
 the next supervisor, after its sender was told that it failed. A lost connection answers every open request
-with 503, except those with a key: sent twice, such a request is one message, so it is sent again and its
+with 503, except those with a key: sent twice, such a request is carried out once, so it is sent again and its
 client only waits.
 
     down ── handshake ──► up        up: requests are sent; those with a key that were kept are sent again
@@ -23,6 +23,7 @@ from ipc.codec import Decoder, encode
 from ipc.errors import WireError
 from ipc.messages import (
     Answer,
+    Begin,
     Queue,
     Refused,
     Request,
@@ -179,7 +180,7 @@ class SupervisorClient:
 
     def _lose(self) -> None:
         for number, waiting in list(self._waiting.items()):
-            if not isinstance(waiting.request, Submit | Retry) and not waiting.future.done():
+            if not isinstance(waiting.request, Submit | Retry | Begin) and not waiting.future.done():
                 del self._waiting[number]
                 waiting.future.set_exception(Unavailable("the supervisor was lost before it answered"))
         subscribers, self._subscribers = self._subscribers, {}

@@ -48,7 +48,8 @@ def search(rows: Rows, prefix: str, words: str, after: str) -> Iterator[Placed]:
     for row in chain(begun, _sessions(rows, last_at, name)):
         last_at, name = row["last_at"], row["name"]
         is_possible = name.startswith(prefix)
-        is_found = is_possible and all(word.lower() in name.lower() for word in wanted)
+        # The prefix is what all have in common; a word that is in it selects nothing.
+        is_found = is_possible and all(word.lower() in name[len(prefix) :].lower() for word in wanted)
         lowest, below = below or NUMBER_MAX, 0
         while is_possible and not is_found and lowest > 1:
             is_found, lowest = _in_messages(rows, name, lowest, wanted)

@@ -152,6 +152,7 @@ class Tables:
             if message is not None:
                 summary = {"kind": "message", "id": id, "session": message["session"]}
                 summary |= {"state": message["state"], "turn": turn["id"], "turn_state": turn["state"]}
+                summary["clip"] = message["clip"]
             messages = {each["id"]: each["seq"] for each in turn["messages"]}
             seen = max(seen, min(messages.values(), default=1) - 1)
             told = turn_story.events(turn["session"], seen, set(messages), turn["id"], page)

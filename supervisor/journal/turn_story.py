@@ -24,7 +24,7 @@ def of_turn(turn: Row) -> Row:
 
 def of_message(message: Row) -> Row:
     """Return the first row of the story of a message that no turn has taken."""
-    return {"kind": "message", **{name: message[name] for name in ("id", "session", "state", "turn")}}
+    return {"kind": "message", **{name: message[name] for name in ("id", "session", "state", "turn", "clip")}}
 
 
 def events(
