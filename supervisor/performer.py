@@ -21,6 +21,7 @@ from supervisor.core.effects import (
     BindWorker,
     Decision,
     Effect,
+    EndGrace,
     ForgetClip,
     KillWorker,
     StartWorker,
@@ -47,6 +48,7 @@ class Cancellation(Protocol):
     graces: Mapping[int, float]
 
     def end(self, effect: KillWorker) -> None: ...
+    def end_grace(self, incarnation: int) -> None: ...
 
 
 class Router(Protocol):
@@ -123,6 +125,8 @@ def _in_order(effects: list[Effect]) -> tuple[list[Effect], list[Effect], list[E
             starts.append(effect)
         elif isinstance(effect, KillWorker):
             (ends if effect.turn else starts).append(effect)
+        elif isinstance(effect, EndGrace):
+            ends.append(effect)
         else:
             others.append(effect)
     return ends, others, starts
@@ -173,6 +177,8 @@ class Performer:
                 self._cancellation.end(effect)
             case KillWorker():
                 self._processes.kill(effect.incarnation)
+            case EndGrace():
+                self._cancellation.end_grace(effect.who.incarnation)
             case StartWorker():
                 self._processes.start(effect.seat, effect.incarnation, effect.agent)
             case WarmRuntime():

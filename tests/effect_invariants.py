@@ -5,6 +5,7 @@ from supervisor.core.effects import (
     AssignTurn,
     BindWorker,
     Effect,
+    EndGrace,
     ForgetClip,
     KillWorker,
     StartWorker,
@@ -60,6 +61,8 @@ def check_effect(
     match effect:
         case KillWorker():
             assert not process.is_killed, f"{effect} kills what is being killed"
+        case EndGrace():
+            assert process.is_killed, f"{effect} of {process}, which was not interrupted"
         case BindWorker():
             assert process.session is None, f"{effect} to {process}"
             assert process.is_heard or who in late, f"{effect} to {process}"

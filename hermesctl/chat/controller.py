@@ -185,11 +185,14 @@ class Controller:
         self.ask(Respond(question, text, _ME), lambda answer: None)
         return True
 
-    def interrupt(self, *, drop: bool = False) -> bool:
-        """Interrupts the running turn; returns false when none runs, or the supervisor is away."""
+    def interrupt(self, *, drop: bool = False, again: bool = False) -> bool:
+        """Interrupts the running turn; returns false when none runs, or the supervisor is away.
+
+        `again` interrupts one that is being interrupted, too: its agent may have a grace.
+        """
         conversation = self.current
         turn = conversation.log.open_turn
-        if turn is None or self.is_away or (conversation.interrupting == turn.id and not drop):
+        if turn is None or self.is_away or (conversation.interrupting == turn.id and not drop and not again):
             return False
         conversation.interrupting = turn.id
 

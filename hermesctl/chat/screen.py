@@ -118,7 +118,7 @@ class Screen:
     def escape(self) -> None:
         if self.buffer.complete_state is not None:
             self.buffer.cancel_completion()
-        elif not self.controller.interrupt():
+        elif not self.controller.interrupt(again=True):
             self.controller.notice = None
         self.refresh()
 

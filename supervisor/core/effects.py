@@ -35,6 +35,13 @@ class KillWorker:
 
 
 @dataclass(frozen=True, slots=True)
+class EndGrace:
+    """Interrupt a worker again that is being ended: if its agent may cancel by itself first, that is over."""
+
+    who: Who
+
+
+@dataclass(frozen=True, slots=True)
 class BindWorker:
     """Give a worker the workspace of its session, before its first turn and until it ends."""
 
@@ -99,6 +106,7 @@ Effect = (
     StartWorker
     | WarmRuntime
     | KillWorker
+    | EndGrace
     | BindWorker
     | AssignTurn
     | SteerTurn

@@ -163,6 +163,7 @@ def interrupt_asked(draft: Draft, event: InterruptAsked) -> None:
     if stopped:
         draft.answer = Done(turns=(stopped,))
     elif session.turn:
+        turns.end_grace(draft, session.turn)
         draft.answer = Done(turns=(session.turn.id,), note="it is being interrupted already")
     else:
         draft.answer = Done(note=f"nothing runs in session {event.session}")

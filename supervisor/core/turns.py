@@ -41,7 +41,7 @@ from itertools import takewhile
 
 from supervisor.core import backoff, line, pool, tool_calls
 from supervisor.core.decision import Draft
-from supervisor.core.effects import SteerTurn
+from supervisor.core.effects import EndGrace, SteerTurn
 from supervisor.core.events import (
     Failed,
     Finished,
@@ -242,6 +242,14 @@ def interrupt(draft: Draft, session: Session, by: str) -> str | None:
     else:
         stop(draft, session, turn, Verdict(TurnState.INTERRUPTED, by=by), _INTERRUPT)
     return turn.id
+
+
+def end_grace(draft: Draft, turn: Turn) -> None:
+    """Interrupt a stopped turn again, not by a message: if its agent may cancel by itself, that is over."""
+    who = turn.attempt.who if turn.attempt else None
+    worker = draft.state.workers.get(who.seat) if who else None
+    if worker and who == pool.fence(draft.state, worker):
+        draft.perform(EndGrace(who))
 
 
 def stop(draft: Draft, session: Session, turn: Turn, verdict: Verdict, why: Reason) -> None:

@@ -6,7 +6,8 @@ grace is over, or earlier, when the attempt has ended.
 
     interrupted ──┬── no grace, or Cancel cannot be sent ──────────────────────► killed at once
                   └── Cancel is sent ──┬── Finished or Failed of the attempt ──► killed: answered
-                                       └── the grace is over ──────────────────► killed: unanswered
+                                       └── the grace is over, or a client ─────► killed: unanswered
+                                           interrupts again
 
 All other ends have no grace: a limit was reached, the worker is not needed, the service stops, or the disk
 takes no records (docs/decisions/0021). The proof of a delayed kill says which of the two it was, and its
@@ -60,6 +61,11 @@ class Cancellation:
         """A worker has sent the end of its attempt: if that is waited for, the grace is over."""
         if incarnation in self._told:
             self._over(incarnation, "answered")
+
+    def end_grace(self, incarnation: int) -> None:
+        """A person does not want to wait any longer; without effect on a worker that has no grace now."""
+        if incarnation in self._told:
+            self._over(incarnation, "unanswered")
 
     def _over(self, incarnation: int, result: Cancelled) -> None:
         since, timer = self._told.pop(incarnation)

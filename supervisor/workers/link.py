@@ -46,6 +46,8 @@ class HandedLine(Part, frozen=True):
     owed: int
     frames: HandedChannel
     pulse: HandedChannel
+    # Seconds in which its agent may cancel an interrupted turn; an image of an earlier version sends none.
+    grace: float = 0.0
 
 
 class Line:
@@ -87,12 +89,12 @@ class Line:
             handed.pulse, partial(stale, self), gone, UNSENT_BYTES_MAX, _PULSE_BOUNDS
         )
 
-    def hand_over(self) -> HandedLine | None:
+    def hand_over(self, grace: float) -> HandedLine | None:
         """Hand over to the next image of this process; None when the worker is not connected."""
         frames, pulse = self._frames.hand_over(), self._pulse.hand_over()
         if frames is None or pulse is None:
             return None
-        return HandedLine(self.safe, self._owed, frames, pulse)
+        return HandedLine(self.safe, self._owed, frames, pulse, grace)
 
     def close(self) -> None:
         self._frames.close()

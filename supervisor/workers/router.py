@@ -244,13 +244,18 @@ class Router:
 
     def hand_over(self, incarnations: Iterable[int]) -> dict[int, HandedLine]:
         """Return the links of these workers for the next image of the supervisor, by incarnation."""
-        lines = {incarnation: self._lines.pop(incarnation).hand_over() for incarnation in incarnations}
+        lines = {
+            incarnation: self._lines.pop(incarnation).hand_over(self.graces.get(incarnation, 0.0))
+            for incarnation in incarnations
+        }
         return {incarnation: handed for incarnation, handed in lines.items() if handed is not None}
 
     def recall(self, who: Who, handed: HandedLine) -> None:
         """Reopen the link of a kept worker. Frames before its resynchronisation are requested again later."""
         line = self._lines[who.incarnation] = Line(who, handed.safe)
         self._recalled[line] = None
+        if handed.grace:
+            self.graces[who.incarnation] = handed.grace
         line.reopen(handed, self._frame_contained, self._pulse_contained, self._ended)
 
     def ask_recalled(self) -> None:

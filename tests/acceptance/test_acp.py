@@ -22,13 +22,15 @@ def said(service: Service, turn: str, text: str) -> str:
 
 @pytest.fixture
 def graceful(tmp_path: Path) -> Iterator[Service]:
-    """Agents that have a grace before the kill; the one of sessions `deaf*` does not use it."""
+    """Agents that have a grace before the kill; those of the sessions `deaf` and `patient` do not use it."""
     program = f'"{sys.executable}", "-E", "-s", "{AGENT}"'
     tables = {
         "agents.default": f'kind = "acp"\ncommand = [{program}]\ncancel_grace = "30s"\nask = ["execute"]',
         "agents.deaf": f'kind = "acp"\ncommand = [{program}, "--mode", "deaf"]\ncancel_grace = "1s"',
+        "agents.patient": f'kind = "acp"\ncommand = [{program}, "--mode", "deaf"]\ncancel_grace = "30s"',
         "sandbox": f'read = ["{AGENT.parent}"]',
-        'sessions."deaf*"': 'agent = "deaf"',
+        "sessions.deaf": 'agent = "deaf"',
+        "sessions.patient": 'agent = "patient"',
     }
     with FakeModel() as model, Service(tmp_path / "home", settings_for(model, **tables)) as running:
         yield running
@@ -58,3 +60,26 @@ def test_a_grace_ends_with_an_open_permission(graceful: Service) -> None:
     listener.until(lambda: listener.of_type("question.asked"), 90)
     graceful.interrupt("s")
     assert listener.ending("s/1", 90).fields["killed"]["cancel"] == "answered"
+
+
+def test_a_second_interrupt_ends_the_grace(graceful: Service) -> None:
+    """A person who asks twice does not want to wait; the agent of these sessions has half a minute."""
+    listener = graceful.listen("patient")
+    graceful.say("patient", "hang")
+    listener.until(lambda: listener.of_type("tool.started"), 90)
+    graceful.interrupt("patient")
+    graceful.interrupt("patient")
+    killed = listener.ending("patient/1", 90).fields["killed"]
+    assert (killed["cancel"], killed["all_dead"]) == ("unanswered", True)
+    assert killed["ms"] < 20_000
+    assert said(graceful, "patient/2", "recall") == "prompt 2, a record"
+
+
+def test_a_restart_in_place_keeps_the_grace(graceful: Service) -> None:
+    listener = graceful.listen("s")
+    graceful.say("s", "hang")
+    listener.until(lambda: listener.of_type("tool.started"), 90)
+    restarted = graceful.hermesctl("restart", "--keep-turns")
+    assert restarted.returncode == 0, restarted.stderr
+    graceful.interrupt("s")
+    assert graceful.listen("s").ending("s/1", 90).fields["killed"]["cancel"] == "answered"

@@ -32,7 +32,7 @@ agent = "apart"
 [agents.gentle]
 kind = "acp"
 command = ["nothing"]
-cancel_grace = "0.2s"
+cancel_grace = "3s"
 [sessions."*cut"]
 agent = "gentle"
 [gateway]

@@ -26,6 +26,7 @@ ACT_OF = {
     effects.StartWorker: "Processes.start",
     effects.WarmRuntime: "Processes.want",
     effects.KillWorker: "Processes.kill",
+    effects.EndGrace: "Cancellation.end_grace",
     effects.BindWorker: "Assignment.bind",
     effects.AssignTurn: "Assignment.assign",
     effects.SteerTurn: "Assignment.steer",

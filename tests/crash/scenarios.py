@@ -51,11 +51,12 @@ def tools(session: str) -> Play:
 
 
 def cut(session: str) -> Play:
-    """Interrupted while it works; one waiting message is dropped, the others are held and let go."""
+    """Interrupted while it works, twice; one waiting message is dropped, the others are held and let go."""
     yield Submit(session, "say open wait", "first")
     yield has("tool.started")
     dropped = yield Submit(session, "finish", "second", busy="queue")
     yield Submit(session, "say finish", "third", busy="queue")
+    yield Interrupt(session, "audience")
     yield Interrupt(session, "audience")
     yield ended(1)
     yield Queue(session, "drop", message_of(dropped))

@@ -127,6 +127,14 @@ def test_an_interrupt_names_its_turn_and_is_asked_once(bench: Bench) -> None:
     assert bench.controller.current.interrupting == ""
 
 
+def test_a_person_may_interrupt_again_what_is_being_interrupted(bench: Bench) -> None:
+    bench.runs()
+    assert bench.controller.interrupt()
+    assert bench.controller.interrupt(again=True)
+    asked = [request for _, request in bench.posted if isinstance(request, Interrupt)]
+    assert asked == [Interrupt("demo", "hermesctl", "demo/1")] * 2
+
+
 @pytest.mark.parametrize(
     ("line", "request_", "says"),
     [

@@ -71,6 +71,8 @@ def typed(home: Path, pieces: Sequence[str]) -> tuple[int, str]:
     ("pieces", "expected"),
     [
         (["\x1b"], (1, "")),
+        (["\x1b", "\x1b"], (2, "")),
+        (["\x03", "\x03"], (1, "")),
         (["\x1b", "do it"], (1, "do it")),
         (["\x1b", "b", "f", "1", "u"], (1, "bf1u")),
         (["\x1bhello"], (1, "hello")),
@@ -83,6 +85,8 @@ def typed(home: Path, pieces: Sequence[str]) -> tuple[int, str]:
     ],
     ids=[
         "Esc",
+        "Esc twice",
+        "Ctrl-C twice",
         "Esc, then words",
         "Esc, then letters that Alt has a meaning for",
         "Esc and words at once",

@@ -74,6 +74,22 @@ def test_the_end_of_the_attempt_is_the_end_of_the_grace() -> None:
     play(scene)
 
 
+def test_an_interrupt_while_the_agent_cancels_ends_the_grace() -> None:
+    async def scene() -> None:
+        stage = Scene(60.0)
+        stage.cancellation.end_grace(7)
+        assert stage.killed == [], "it has not been interrupted"
+        stage.end()
+        stage.cancellation.end_grace(8)
+        assert stage.killed == []
+        stage.cancellation.end_grace(7)
+        stage.cancellation.end_grace(7)
+        stage.cancellation.attempt_ended(7)
+        assert stage.killed == [(7, "unanswered")]
+
+    play(scene)
+
+
 def test_the_grace_is_over_whatever_the_worker_does() -> None:
     async def scene() -> None:
         stage = Scene(0.05)

@@ -286,6 +286,20 @@ def test_a_kept_worker_is_asked_for_what_is_not_durable_and_counts_from_there(tm
     on_stage(tmp_path, act)
 
 
+def test_a_kept_worker_keeps_the_grace_of_its_agent(tmp_path: Path) -> None:
+    async def act(stage: Stage) -> None:
+        worker, pulse = stage.play(), stage.play_pulse()
+        stage.router.graces[WHO.incarnation] = 2.5
+        line = await handed(stage, worker, pulse)
+        following = Image()
+        following.router.recall(WHO, msgspec.msgpack.decode(msgspec.msgpack.encode(line), type=HandedLine))
+        assert following.router.graces == {WHO.incarnation: 2.5}
+        following.router.close()
+        assert following.router.graces == {}
+
+    on_stage(tmp_path, act)
+
+
 def test_a_kept_worker_that_does_not_answer_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
