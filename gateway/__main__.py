@@ -28,6 +28,7 @@ from gateway.session_feed import SessionFeeds
 from gateway.supervisor_client import SupervisorClient
 from gateway.tokens import TokenError, TokenStore
 from gateway.traffic import Traffic
+from gateway.watching import Watching
 from ipc.bounds import sentence
 from ipc.codec import encode
 from ipc.messages import Beat, Message
@@ -103,6 +104,7 @@ async def _run(link: Link, options: Options, listener: socket.socket, tokens: To
     parts = Parts(
         supervisor=supervisor,
         feeds=SessionFeeds(supervisor, JournalPages(supervisor)),
+        watching=Watching(supervisor),
         clips=Path(options.clips),
         tokens=tokens,
         limiter=limiter,

@@ -3,12 +3,13 @@
 A browser opens six connections to a server; a page with ten sessions needs them in one. The client sends
 `{"subscribe": SESSION, "after": SEQ}` and `{"unsubscribe": SESSION}`. It receives the events, deltas and
 notes as in a stream of server-sent events, `subscribed` with the last seq, `cut` when a session has to be
-subscribed again after a seq, and `error`.
+subscribed again after a seq, and `error`. With `{"watch": [TOPIC, …]}` it also receives tables as they change
+(gateway/watching.py).
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from gateway.exchange import Exchange
 from gateway.open_streams import OpenStream
 from gateway.parts import Parts
 from gateway.session_feed import Reader
+from gateway.watching import Topic, Watcher
 
 # Of one connection: more than a person can have open.
 _SESSIONS_MAX = 200
@@ -26,14 +28,16 @@ _ANSWERS_MAX = 1_000
 # Of one session before the next one is served.
 _PART_BYTES = 16 * 1024
 _POLICY = 1008
+_HINT = 'send {"subscribe": SESSION, "after": SEQ}, {"unsubscribe": SESSION} or {"watch": [TOPIC, …]}'
 
 
 class _Command(msgspec.Struct, forbid_unknown_fields=True):
-    """`subscribe` or `unsubscribe` names a session; `after` is None for from now on."""
+    """`subscribe` or `unsubscribe` names a session, `watch` lists topics; `after` is None for from now on."""
 
     subscribe: str | None = None
     unsubscribe: str | None = None
     after: int | None = None
+    watch: tuple[Topic, ...] | None = None
 
 
 class LiveSocket:
@@ -45,6 +49,7 @@ class LiveSocket:
         self._readers: dict[str, Reader] = {}
         self._ready: dict[str, None] = {}
         self._answers: deque[dict[str, Any]] = deque()
+        self._watcher: Watcher | None = None
 
     async def run(self) -> None:
         stream = self._stream
@@ -53,6 +58,7 @@ class LiveSocket:
             while not stream.ended:
                 sent = await self._send_answers()
                 sent = await self._send_events() or sent
+                sent = await self._send_tables() or sent
                 if not sent:
                     await stream.wait()
             if not listening.done():
@@ -61,6 +67,7 @@ class LiveSocket:
             listening.cancel()
             for reader in self._readers.values():
                 reader.close()
+            self._watch(())
 
     async def _send_answers(self) -> bool:
         sent = bool(self._answers)
@@ -86,6 +93,12 @@ class LiveSocket:
                 self._answer("cut", name, after=reader.seq, reason=reader.cut_reason)
         return bool(ready)
 
+    async def _send_tables(self) -> bool:
+        frames = self._watcher.take() if self._watcher is not None else []
+        for frame in frames:
+            await self._exchange.send_text(frame)
+        return bool(frames)
+
     async def _listen(self) -> None:
         """Carries out what the client asks for, one after the other."""
         try:
@@ -106,11 +119,13 @@ class LiveSocket:
             elif command.unsubscribe:
                 self._close(command.unsubscribe)
                 self._answer("unsubscribed", command.unsubscribe)
+            elif command.watch is not None:
+                self._check_topics(command.watch)
+                self._watch(command.watch)
             else:
-                raise HttpError(400, "this asks for nothing", 'send {"subscribe": SESSION, "after": SEQ}')
+                raise HttpError(400, "this asks for nothing", _HINT)
         except msgspec.MsgspecError as error:
-            hint = 'send {"subscribe": SESSION, "after": SEQ} or {"unsubscribe": SESSION}'
-            self._refuse(name, HttpError(400, f"this cannot be read: {str(error)[:200]}", hint))
+            self._refuse(name, HttpError(400, f"this cannot be read: {str(error)[:200]}", _HINT))
         except HttpError as error:
             self._refuse(name, error)
 
@@ -124,6 +139,21 @@ class LiveSocket:
         self._readers[name] = reader
         self._answer("subscribed", name, seq=reader.feed.head)
         reader.wake()
+
+    def _check_topics(self, topics: Sequence[Topic]) -> None:
+        assert self._exchange.token is not None
+        if "service" in topics and "operate" not in self._exchange.token.rights:
+            hint = "`hermesctl tokens add NAME --rights operate` makes a token that may"
+            raise HttpError(403, "this token has no right to watch the service", hint)
+
+    def _watch(self, topics: Sequence[Topic]) -> None:
+        """Replaces what is watched; nothing ends it."""
+        if self._watcher is not None:
+            self._parts.watching.remove(self._watcher)
+            self._watcher = None
+        if topics:
+            self._watcher = Watcher(self._exchange.namespace, topics, self._stream.wake)
+            self._parts.watching.add(self._watcher)
 
     def _waking(self, name: str) -> Callable[[], None]:
         def wake() -> None:

@@ -43,6 +43,12 @@ class Namespace:
         """A row or an event as the owner's clients see it."""
         return {key: self._value(key, value) for key, value in row.items()} if self.prefix else row
 
+    def seat(self, row: dict[str, Any]) -> dict[str, Any]:
+        """A worker as an operator sees it: of a session that is not the owner's only that there is one."""
+        if row.get("session") is None or self.owns(row["session"]):
+            return self.row(row)
+        return row | {"session": None, "turn": None, "words": ""}
+
     def _value(self, key: str, value: Any) -> Any:
         if isinstance(value, str):
             if key in _NAMES:

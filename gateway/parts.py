@@ -10,12 +10,14 @@ from gateway.session_feed import SessionFeeds
 from gateway.supervisor_client import SupervisorClient
 from gateway.tokens import TokenStore
 from gateway.traffic import Traffic
+from gateway.watching import Watching
 
 
 @dataclass(frozen=True)
 class Parts:
     supervisor: SupervisorClient
     feeds: SessionFeeds
+    watching: Watching
     clips: Path
     tokens: TokenStore
     limiter: Limiter

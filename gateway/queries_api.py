@@ -106,7 +106,7 @@ async def get_workers(parts: Parts, exchange: Exchange) -> None:
     """All seats; of sessions that are not the token's own only that there are some."""
     exchange.query()
     rows = await parts.supervisor.rows(Show("workers"))
-    await exchange.answer(200, {"workers": [_veiled(exchange, row) for row in rows]})
+    await exchange.answer(200, {"workers": [exchange.namespace.seat(row) for row in rows]})
 
 
 async def get_services(parts: Parts, exchange: Exchange) -> None:
@@ -189,9 +189,3 @@ async def _answer_page(parts: Parts, exchange: Exchange, name: str, request: Sho
             break
         request = msgspec.structs.replace(request, after=page.more, limit=wanted - len(rows))
     await exchange.answer(200, {name: rows, "more": page.more})
-
-
-def _veiled(exchange: Exchange, row: dict[str, Any]) -> dict[str, Any]:
-    if row.get("session") is None or exchange.namespace.owns(row["session"]):
-        return exchange.namespace.row(row)
-    return row | {"session": None, "turn": None, "words": ""}
