@@ -21,6 +21,8 @@ from gateway.gateway_options import Options
 from gateway.journal_pages import JournalPages
 from gateway.limiter import Limiter
 from gateway.open_streams import BEAT_SECONDS, OpenStreams
+from gateway.openai.open_requests import OpenRequests
+from gateway.openai.session_choice import SessionChoice
 from gateway.origin_check import OriginCheck
 from gateway.parts import Parts
 from gateway.routes import RouteTable, routes
@@ -111,6 +113,8 @@ async def _run(link: Link, options: Options, listener: socket.socket, tokens: To
         credentials=Credentials(tokens, limiter),
         streams=OpenStreams(tokens),
         traffic=Traffic(),
+        sessions=SessionChoice(supervisor),
+        requests=OpenRequests(supervisor),
     )
     application = Application(parts, RouteTable(routes()), OriginCheck(options))
     server = _Server(_config(application, options), parts.streams)

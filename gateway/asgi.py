@@ -6,12 +6,15 @@ than the server below does. An exception of a handler costs its request, not the
 
 import sys
 import traceback
+from typing import Any
 
 from uvicorn.protocols.utils import ClientDisconnected
 
 from gateway.credentials import refuse_in_url
 from gateway.errors import HttpError
 from gateway.exchange import Exchange, Receive, Scope, Send
+from gateway.namespace import Namespace
+from gateway.openai import openai_errors
 from gateway.origin_check import OriginCheck
 from gateway.parts import Parts
 from gateway.routes import WEBSOCKET, RouteTable, may
@@ -58,6 +61,11 @@ class Application:
     async def _refuse(self, exchange: Exchange, error: HttpError) -> None:
         self._parts.traffic.answered(error.status)
         if not exchange.is_begun:
-            fault, hint = map(exchange.namespace.sentence, (error.fault, error.hint))
-            body = {"error": {"message": fault, "hint": hint, "code": error.code}}
-            await exchange.answer(error.status, body, error.headers)
+            is_openai = exchange.scope["path"].startswith(openai_errors.PREFIX)
+            shape = openai_errors.error_body if is_openai else _error_body
+            await exchange.answer(error.status, shape(error, exchange.namespace), error.headers)
+
+
+def _error_body(error: HttpError, namespace: Namespace) -> dict[str, Any]:
+    fault, hint = map(namespace.sentence, (error.fault, error.hint))
+    return {"error": {"message": fault, "hint": hint, "code": error.code}}

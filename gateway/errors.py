@@ -11,6 +11,7 @@ CODES = {
     415: "invalid",
     416: "invalid",
     421: "host",
+    422: "failed",
     429: "full",
     500: "internal",
     503: "unavailable",

@@ -6,6 +6,8 @@ from pathlib import Path
 from gateway.credentials import Credentials
 from gateway.limiter import Limiter
 from gateway.open_streams import OpenStreams
+from gateway.openai.open_requests import OpenRequests
+from gateway.openai.session_choice import SessionChoice
 from gateway.session_feed import SessionFeeds
 from gateway.supervisor_client import SupervisorClient
 from gateway.tokens import TokenStore
@@ -24,3 +26,6 @@ class Parts:
     credentials: Credentials
     streams: OpenStreams
     traffic: Traffic
+    # Of the OpenAI API.
+    sessions: SessionChoice
+    requests: OpenRequests

@@ -13,6 +13,7 @@ from gateway import clip_download, live_socket, messages_api, queries_api, servi
 from gateway.console_files import ConsoleFiles
 from gateway.errors import HttpError
 from gateway.exchange import Exchange
+from gateway.openai import chat_api, models_api
 from gateway.parts import Parts
 from gateway.tokens import Token
 
@@ -87,6 +88,9 @@ def routes() -> tuple[Route, ...]:
         Route("POST", "/api/drain", "operate", messages_api.post_drain),
         Route("POST", "/api/undrain", "operate", messages_api.post_undrain),
         Route("POST", "/api/scale", "operate", messages_api.post_scale),
+        Route("GET", "/v1/models", "watch", models_api.get_models),
+        Route("GET", "/v1/models/{model}", "watch", models_api.get_model),
+        Route("POST", "/v1/chat/completions", "talk", chat_api.post_chat),
     )
 
 
