@@ -19,7 +19,7 @@ Row = dict[str, Any]
 
 
 def read_agents(places: Places) -> list[Row]:
-    """Every agent; a cold one with the fault of its interpreter, which is found without starting it."""
+    """Every agent, with faults that are found without starting it: of its interpreter, or of its program."""
     try:
         rows = list(read(places, Show("agents")))
     except NotRunning:
@@ -60,8 +60,30 @@ def named(rows: list[Row], name: str) -> Row:
 
 
 def _found_fault(places: Places, row: Row) -> Row:
-    if not row.get("foreign") or row.get("state") != "cold" or row.get("fault"):
+    if row.get("fault"):
+        return {}
+    if row.get("program") and _is_missing(str(row["program"]), str(row.get("searched", ""))):
+        fault = f"there is no program {quoted(str(row['program']))}"
+        hint = "install it, or write its whole path as the first word of"
+        return {"fault": fault, "hint": f"{hint} [agents.{row['agent']}] command"}
+    if not row.get("foreign") or row.get("state") != "cold":
         return {}
     packages = foreign_python.folder(places, VERSION)
     found = foreign_python.fault(str(row["python"]), (packages,), str(row["agent"]))
     return {} if found is None else {"fault": found[0], "hint": found[1]}
+
+
+def _is_missing(program: str, searched: str) -> bool:
+    """True when no folder has it. One that may not be looked into could have it; so could the agent's own."""
+    if "/" in program and not program.startswith("/"):
+        return False
+    places = [program] if "/" in program else [os.path.join(each, program) for each in searched.split(":")]
+    for place in places:
+        try:
+            os.stat(place)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            pass
+        return False
+    return True

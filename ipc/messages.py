@@ -33,6 +33,7 @@ from ipc.message_parts import ToolTrace as ToolTrace
 from ipc.message_parts import TurnMessage as TurnMessage
 from ipc.message_parts import Usage as Usage
 from ipc.worker_messages import Ack as Ack
+from ipc.worker_messages import AgentFault as AgentFault
 from ipc.worker_messages import Answered as Answered
 from ipc.worker_messages import Asked as Asked
 from ipc.worker_messages import Assign as Assign

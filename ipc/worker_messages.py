@@ -160,6 +160,13 @@ class ModelAway(Message, frozen=True, tag="away"):
     wait_seconds: Number = 0
 
 
+class AgentFault(Message, frozen=True, tag="fault"):
+    """The agent of this worker cannot be started as it is configured; turns fail with the same words."""
+
+    error: Sentence
+    hint: Sentence
+
+
 FromWorker = (
     Hello
     | Ready
@@ -174,6 +181,7 @@ FromWorker = (
     | Finished
     | Failed
     | ModelAway
+    | AgentFault
 )
 
 

@@ -28,6 +28,7 @@ from supervisor.config.derived import (
     policy,
     runtimes,
     sandbox,
+    start_settings,
     worker_environment,
 )
 from supervisor.config.endpoints import key_files, model_endpoint, named_endpoints
@@ -56,6 +57,7 @@ from supervisor.telemetry.log import Log
 from supervisor.telemetry.metrics import Metrics
 from supervisor.telemetry.systemd_notify import Notifier, Watch
 from supervisor.upkeep import Upkeep
+from supervisor.workers.agent_faults import AgentFaults
 from supervisor.workers.assignment import AssignBuilder, Assignment
 from supervisor.workers.cancellation import Cancellation
 from supervisor.workers.router import Router
@@ -140,11 +142,13 @@ class Parts:
     def _make_workers(self, make_processes: Callable[..., ProcessPool]) -> None:
         places, settings = self.places, self.live.settings
         self._environment = worker_environment(settings, os.environ)
+        self._agent_faults = AgentFaults(lambda agent: start_settings(self.live.settings, agent))
         self.router = Router(
             subscriptions=self.subscriptions,
             build_assign=AssignBuilder(self.journal.read, self.live, self.model.of),
             build_setup=SetupBuilder(self.live, os.environ, self.model.of),
             contain=self.contain,
+            faults=self._agent_faults,
             attempt_ended=lambda incarnation: self._cancellation.attempt_ended(incarnation),
         )
         self.processes = make_processes(
@@ -256,6 +260,7 @@ class Parts:
             disk_space=self._disk_space,
             folders=self.folders,
             processes=self.processes,
+            agent_faults=self._agent_faults,
             model=self.model,
             transcription=self._transcription,
             health=self.health,

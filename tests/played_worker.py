@@ -11,6 +11,7 @@ from supervisor.core import events
 from supervisor.core.effects import AssignTurn
 from supervisor.core.policy import Policy
 from supervisor.core.state import Attempt, Session, State, Turn, Who, Worker, WorkerState
+from supervisor.workers.agent_faults import AgentFaults
 from supervisor.workers.router import Router
 from tests.no_containment import uncontained
 
@@ -82,11 +83,13 @@ class Image:
 
     def __init__(self) -> None:
         self.posts, self.listeners, self.processes = Posts(), Listeners(), OneWorker()
+        self.faults = AgentFaults(lambda agent: "as they are")
         self.router = Router(
             subscriptions=self.listeners,
             build_assign=build_assign,
             build_setup=lambda agent: wire.Setup(wire.AgentSpec(agent, "builtin")),
             contain=uncontained(),
+            faults=self.faults,
         )
         self.router.open(self.posts, self.processes)
 

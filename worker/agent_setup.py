@@ -33,8 +33,8 @@ class Agents:
         self._agent: Agent | None = None
         self._fault: AttemptError | None = None
 
-    async def set_up(self, setup: Setup) -> None:
-        """Returns within the time limit, whatever the agent does; the next turn gets the fault."""
+    async def set_up(self, setup: Setup) -> AttemptError | None:
+        """Returns within the time limit, whatever the agent does: the fault, which the next turn gets."""
         self._setup, self._agent = setup, None
         working = asyncio.create_task(self._made(setup))
         await asyncio.wait({working}, timeout=self._seconds_max)
@@ -53,11 +53,13 @@ class Agents:
         elif error := working.exception():
             self._fault = _fault(error)
         else:
-            self._agent = working.result()
-        if self._agent is None:
-            # What a failed set-up has started ends with the next attempt.
-            for pid in residents.pids():
-                residents.remove(pid)
+            self._agent, fault = working.result()
+            return fault
+        self._fault.cannot_start = not self._fault.again
+        # What a failed set-up has started ends with the next attempt.
+        for pid in residents.pids():
+            residents.remove(pid)
+        return self._fault
 
     async def agent(self, spec: AgentSpec) -> Agent:
         """Returns the agent of a turn; raises the fault of its set-up."""
@@ -71,11 +73,10 @@ class Agents:
             raise fault or AgentError("the agent is not set up", "send the message again", again=True)
         return self._agent
 
-    async def _made(self, setup: Setup) -> Agent:
+    async def _made(self, setup: Setup) -> tuple[Agent, AttemptError | None]:
         agent = self._find(setup.agent)
-        if isinstance(agent, SetUpAgent):
-            await agent.set_up(setup)
-        return agent
+        fault = await agent.set_up(setup) if isinstance(agent, SetUpAgent) else None
+        return agent, fault
 
 
 def _fault(error: BaseException) -> AttemptError:

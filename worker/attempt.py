@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from ipc.bounds import NAME_CHARACTERS_MAX, TEXT_CHARACTERS_MAX, sentence
 from ipc.errors import WireError
 from ipc.messages import (
+    AgentFault,
     Answered,
     Asked,
     Assign,
@@ -122,6 +123,8 @@ class Attempt:
             asked = question.call, question.kind, question.text, question.choices
             await self._outbox.send(Asked(turn, attempt, *asked, usage=self._usage, model=self._model))
         except AttemptError as error:
+            if error.cannot_start:
+                await self._outbox.send(AgentFault(sentence(error.error), sentence(error.hint)))
             waiting = error.wait_seconds if error.outage else None
             await self._fail(error.error, error.hint, error.again, waiting, getattr(error, "endpoint", ""))
         except WireError:

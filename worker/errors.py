@@ -7,6 +7,7 @@ class AttemptError(Exception):
     """The attempt fails. `again` is true when another attempt may succeed.
 
     `outage` means that the model could not be reached; its server asks for a pause of `wait_seconds`.
+    `cannot_start` means that the agent cannot be started as it is configured, whatever the turn is about.
     """
 
     def __init__(self, error: str, hint: str, *, again: bool = False) -> None:
@@ -14,6 +15,7 @@ class AttemptError(Exception):
         self.error = error
         self.hint = hint
         self.again = again
+        self.cannot_start = False
         self.outage = False
         self.wait_seconds = 0
 

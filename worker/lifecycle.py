@@ -4,10 +4,12 @@ import asyncio
 import os
 import threading
 
+from ipc.bounds import sentence
 from ipc.codec import Decoder
 from ipc.errors import WireError
 from ipc.messages import (
     Ack,
+    AgentFault,
     Answered,
     Assign,
     Beat,
@@ -76,8 +78,13 @@ class Lifecycle:
         if not self._fork.has_setup or self._setting_up is not None:
             self._finish(EXIT_PROTOCOL, "worker.set_up_unasked")
             return
-        self._setting_up = asyncio.create_task(self._agents.set_up(setup))
-        self._setting_up.add_done_callback(lambda _: self._ready())
+        self._setting_up = asyncio.create_task(self._set_up_then_ready(setup))
+
+    async def _set_up_then_ready(self, setup: Setup) -> None:
+        fault = await self._agents.set_up(setup)
+        if fault is not None and fault.cannot_start:
+            self._outbox.post(AgentFault(sentence(fault.error), sentence(fault.hint)))
+        self._ready()
 
     def _beat(self) -> None:
         self._outbox.post_fleeting(Beat())

@@ -8,6 +8,7 @@ from ipc.places import Places
 from supervisor.clients.queries import Host, Views
 from supervisor.clients.status_hints import Hints
 from supervisor.clock import Clock
+from supervisor.config.derived import program_row
 from supervisor.config.live import Live
 from supervisor.host.disk_space import DiskSpace
 from supervisor.host.folder_identity import Folders
@@ -18,6 +19,7 @@ from supervisor.stt.transcription import Transcription
 from supervisor.telemetry.gauges import Gauges
 from supervisor.telemetry.health import Health
 from supervisor.telemetry.metrics import Metrics
+from supervisor.workers.agent_faults import AgentFaults
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Parts:
     disk_space: DiskSpace
     folders: Folders
     processes: ProcessPool
+    agent_faults: AgentFaults
     model: ModelSource
     transcription: Transcription
     health: Health
@@ -45,6 +48,11 @@ class Parts:
 
 def make_views(parts: Parts) -> Views:
     trouble, state = parts.disk_space.trouble, parts.disk_space.engine.state
+
+    def agents() -> list[dict[str, Any]]:
+        settings, rows = parts.live.settings, parts.agent_faults.over(parts.processes.runtime_rows())
+        return [row | program_row(settings, row["agent"], parts.environment) for row in rows]
+
     hints = Hints(
         state=state,
         clock=parts.clock,
@@ -55,7 +63,7 @@ def make_views(parts: Parts) -> Views:
         trouble=trouble,
         replaced=lambda: parts.folders.faults.values(),
         contained=parts.metrics.contained.total,
-        agents=parts.processes.runtime_rows,
+        agents=agents,
     )
     host = Host(
         home=str(parts.places.state),
@@ -86,7 +94,7 @@ def make_views(parts: Parts) -> Views:
         journal=parts.journal,
         usages=parts.processes.usages,
         services=parts.services,
-        agents=parts.processes.runtime_rows,
+        agents=agents,
         gauges=gauges,
         host=host,
     )

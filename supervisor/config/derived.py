@@ -161,6 +161,20 @@ def has_setup(settings: Settings, agent: str) -> bool:
     return found is not None and (found.kind != "builtin" or bool(settings.servers_of(agent)))
 
 
+def start_settings(settings: Settings, agent: str) -> object:
+    """Return what decides whether a program of this agent can be started, to be compared."""
+    return settings.agents.get(agent), settings.sandbox, settings.file
+
+
+def program_row(settings: Settings, agent: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the program of an agent that is one, and the folders in which its name is looked up."""
+    found = settings.agents.get(agent)
+    if found is None or not found.command:
+        return {}
+    searched = {**environment, **(found.env or {})}.get("PATH", os.defpath)
+    return {"program": found.command[0], "searched": searched}
+
+
 def worker_environment(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of workers: without secrets and without variables that name code to load.
 

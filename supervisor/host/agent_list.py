@@ -5,11 +5,12 @@
 
 import argparse
 import json
+import os
 import sys
 from typing import Any
 
 from ipc.places import add_options, chosen_places
-from supervisor.config.derived import asked_models, runtimes
+from supervisor.config.derived import asked_models, program_row, runtimes
 from supervisor.config.endpoints import model_key_fault
 from supervisor.config.settings import Settings, load
 from supervisor.config.toml_file import SettingsError
@@ -24,7 +25,12 @@ def main() -> None:
         print(json.dumps({"fault": error.fault, "hint": error.hint}))
         return
     found = runtimes(settings).items()
-    rows = [runtime.cold_row(agent, sys.executable) | _models(settings, agent) for agent, runtime in found]
+    rows = [
+        runtime.cold_row(agent, sys.executable)
+        | _models(settings, agent)
+        | program_row(settings, agent, os.environ)
+        for agent, runtime in found
+    ]
     print(json.dumps({"agents": rows}))
 
 

@@ -31,6 +31,7 @@ from supervisor.core.effects import AssignTurn
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import Who
 from supervisor.event_sink import FrameSink
+from supervisor.workers.agent_faults import AgentFaults
 from supervisor.workers.link import HandedLine, Line, LineFault, Links, Words
 
 # Streamed text reaches the journal at least this often, so a crash of the supervisor loses less than a
@@ -98,9 +99,11 @@ class Router:
         build_assign: Callable[[AssignTurn], wire.Assign],
         build_setup: Callable[[str], wire.Setup],
         contain: Containment,
+        faults: AgentFaults,
         attempt_ended: Callable[[int], None] = lambda incarnation: None,
     ) -> None:
         """`attempt_ended` gets the incarnation of a worker that has sent the end of its attempt."""
+        self._faults = faults
         self._subscriptions = subscriptions
         self._loop = asyncio.get_running_loop()
         self._decoder: Decoder[wire.FromWorker] = Decoder(wire.FromWorker)
@@ -217,6 +220,11 @@ class Router:
                 event = events.WorkerAlive(who, "loop")
             case wire.Ready():
                 event = events.WorkerReady(who)
+            case wire.AgentFault(error=error, hint=hint):
+                worker = pool.current(self._engine.state, who)
+                if worker is not None:
+                    self._faults.told(worker.agent, error, hint)
+                event = events.WorkerAlive(who, "loop")
             case wire.Kept():
                 self._recalled.pop(line, None)
                 event = events.WorkerKept(who, message.turn, message.attempt)
@@ -228,10 +236,17 @@ class Router:
             case _:
                 if isinstance(message, wire.Failed) and message.outage:
                     self._tell_wait(who, message)
+                if isinstance(message, wire.Finished):
+                    self._answered(who)
                 event = _SAME_WORDS[type(message)](who, *_flat(message))
         if who.incarnation in self.graces and isinstance(message, wire.Finished | wire.Failed):
             self._attempt_ended(who.incarnation)
         self._engine.post(event)
+
+    def _answered(self, who: Who) -> None:
+        worker = pool.current(self._engine.state, who)
+        if worker is not None:
+            self._faults.answered(worker.agent)
 
     def _tell_wait(self, who: Who, message: wire.Failed) -> None:
         """Tell subscribers of the session that its turn waits, and for what."""

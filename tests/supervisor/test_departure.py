@@ -21,6 +21,7 @@ from supervisor.handoff.departure import Departure
 from supervisor.host.folder_identity import Identity
 from supervisor.process_pool import ProcessPool
 from supervisor.services.services import Services
+from supervisor.workers.agent_faults import AgentFaults
 from supervisor.workers.router import Router
 from tests.no_containment import uncontained
 from tests.waiting import soon
@@ -101,6 +102,7 @@ class Stage:
             build_assign=lambda effect: pytest.fail("nothing is assigned"),
             build_setup=lambda agent: pytest.fail("nothing is set up"),
             contain=uncontained(),
+            faults=AgentFaults(lambda agent: None),
         )
         self.router.open(self.engine, self.pool)
         self.departure = Departure(

@@ -322,3 +322,26 @@ def test_a_worker_that_is_not_connected_is_not_handed_over(tmp_path: Path) -> No
         assert stage.router.hand_over([WHO.incarnation]) == {}
 
     on_stage(tmp_path, act)
+
+
+# --- faults of agents -----------------------------------------------------------------------------------
+
+
+def test_the_fault_of_an_agent_is_kept_until_a_turn_of_it_is_answered(tmp_path: Path) -> None:
+    async def act(stage: Stage) -> None:
+        stage.posts.run_turn("s")
+        stage.posts.state.workers[WHO.seat].agent = "mine"
+        worker = stage.play()
+        worker.send(numbered(1, wire.AgentFault("it exits", "correct it")))
+        rows = [{"agent": name, "state": "warm", "fault": "", "hint": ""} for name in ("mine", "other")]
+        failed = {"agent": "mine", "state": "failed", "fault": "it exits", "hint": "correct it"}
+        await soon(lambda: stage.faults.over(rows) == [failed, rows[1]])
+        other = [rows[0] | {"fault": "its interpreter is gone"}]
+        assert stage.faults.over(other) == other, "the fault of the runtime comes first"
+        worker.send(numbered(2, wire.Failed("s/1", 1, "it exits", "correct it")))
+        await soon(lambda: len(stage.posts.events) == 2)
+        assert stage.faults.over(rows) == [failed, rows[1]]
+        worker.send(numbered(3, wire.Finished("s/1", 1, "well")))
+        await soon(lambda: stage.faults.over(rows) == rows)
+
+    on_stage(tmp_path, act)

@@ -19,7 +19,7 @@ from ipc.messages import AgentSpec, Setup
 from worker import own_modules
 from worker.agents.isolation_trial import Isolation
 from worker.attempt import Attempt
-from worker.errors import AgentError
+from worker.errors import AgentError, AttemptError
 
 BUILTIN = "builtin"
 # A test adds its own.
@@ -44,8 +44,11 @@ class SetUpAgent(Agent, Protocol):
     Its options may change between two turns: those of the Assign are in force.
     """
 
-    async def set_up(self, setup: Setup) -> None:
-        """Starts what lives as long as the worker (worker/residents.py); raises AttemptError if it cannot."""
+    async def set_up(self, setup: Setup) -> AttemptError | None:
+        """Starts what lives as long as the worker (worker/residents.py); raises AttemptError if it cannot.
+
+        Returns the fault of an agent that gives it to its first turn by itself.
+        """
 
 
 class Kind(Protocol):

@@ -117,14 +117,17 @@ class Acp:
         self._is_set_up = False
         self._starting: _Starting | None = None
 
-    async def set_up(self, setup: Setup) -> None:
+    async def set_up(self, setup: Setup) -> AgentError | None:
         """Starts the program ahead of the first turn, which gets its fault if it has one."""
         self._secrets = setup.secrets
         self._is_set_up = True
         if any(name not in setup.secrets for name in setup.agent.options.get("env_from") or ()):
-            return  # they come with the first turn
-        self._starting = self._begin(setup.agent)
-        await asyncio.wait({self._starting.task}, timeout=_SET_UP_SECONDS_MAX)
+            return None  # they come with the first turn
+        starting = self._starting = self._begin(setup.agent)
+        await asyncio.wait({starting.task}, timeout=_SET_UP_SECONDS_MAX)
+        if starting.task.done() and isinstance(error := starting.task.exception(), AgentError):
+            return error
+        return None
 
     async def answer(self, attempt: Attempt) -> str:
         await spending.check(attempt, holds=True)
@@ -213,6 +216,8 @@ class Acp:
             await connection.initialize()
         except (AgentError, asyncio.CancelledError) as error:
             home.close()
+            if isinstance(error, AgentError):
+                error.cannot_start = True
             if process is not None:
                 process.kill()
                 if isinstance(error, AgentError):

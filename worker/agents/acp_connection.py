@@ -238,11 +238,13 @@ class Connection:
 
     def _sign_in_needed(self) -> AgentError:
         ways = ", ".join(self._ways_to_sign_in)
-        return AgentError(
+        fault = AgentError(
             "the agent needs a sign-in" + (f" ({ways})" if ways else ""),
             "sign in with the agent's own command where its sandbox sees the result, or name the variable "
             "with its key in `env_from`",
         )
+        fault.cannot_start = True
+        return fault
 
 
 def _words(error: acp.RequestError) -> str:
