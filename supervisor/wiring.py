@@ -6,6 +6,7 @@ owns the parts (app.py).
 """
 
 import os
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Protocol
@@ -39,6 +40,7 @@ from supervisor.containment import Containment
 from supervisor.engine import Engine
 from supervisor.event_queue import EventQueue
 from supervisor.handoff.departure import Departure
+from supervisor.host import banner
 from supervisor.host.disk_space import DiskSpace
 from supervisor.host.folder_identity import Folders
 from supervisor.host.shutdown import Shutdown
@@ -306,3 +308,6 @@ class Parts:
             self._transcription.service_changed(changed)
         elif changed.service == MODEL:
             self.model.service_changed(changed)
+        elif changed.service == gateway_spec.NAME and changed.state == "ready" and not self.notifier.is_heard:
+            address = self.live.settings.gateway.console(changed.address)
+            print(banner.console(self.places, address), file=sys.stderr, flush=True)

@@ -120,3 +120,29 @@ def test_a_change_needs_a_new_process_only(tmp_path: Path) -> None:
     old, new = Settings(), Settings(gateway=Gateway(listen="off", hosts=("a",)))
     found = [(change.key, change.applies) for change in changes(old, new)]
     assert found == [("[gateway] listen", "new service"), ("[gateway] hosts", "new service")]
+
+
+@pytest.mark.parametrize(
+    ("written", "served", "opened"),
+    [
+        ("", "http://127.0.0.1:8790", "http://127.0.0.1:8790/"),
+        ("", "", ""),
+        ('listen = "[::1]:0"', "http://[::1]:4711", "http://[::1]:4711/"),
+        ('listen = "[::1]:0"\nhosts = ["agent.example.org"]', "http://[::1]:4711", "http://[::1]:4711/"),
+        ('listen = "0.0.0.0:443"\nproxies = ["10.0.0.1"]', "http://0.0.0.0:443", "http://127.0.0.1:443/"),
+        (
+            'proxies = ["127.0.0.1"]\nhosts = ["agent.example.org"]',
+            "http://127.0.0.1:8790",
+            "https://agent.example.org/",
+        ),
+    ],
+)
+def test_the_console_has_an_address_that_a_browser_can_open(
+    tmp_path: Path, written: str, served: str, opened: str
+) -> None:
+    assert _load(tmp_path, written).gateway.console(served) == opened
+
+
+def test_a_name_stands_for_a_public_address_with_tls() -> None:
+    gateway = Gateway(listen="0.0.0.0:8790", hosts=("agent.example.org",), tls_cert="c", tls_key="k")
+    assert gateway.console("https://0.0.0.0:8790") == "https://agent.example.org:8790/"

@@ -9,12 +9,12 @@ import click
 
 from hermesctl.client import listener_pid
 from hermesctl.command_result import acting, tell
-from hermesctl.commands.status import read_status
+from hermesctl.commands.status import console_of, read_status
 from hermesctl.errors import CommandError, NotRunning
 from hermesctl.exit_codes import Exit
 from hermesctl.parameters import seconds
 from hermesctl.process import Ending
-from hermesctl.render import plain
+from hermesctl.render import one_line, plain
 from hermesctl.systemd import installed_unit
 from hermesctl.waiting import Waiting
 from ipc import interpreter
@@ -23,6 +23,8 @@ from ipc.time_budgets import START_SECONDS
 
 # Interval of checks on a starting supervisor; its end is noticed at once.
 _LOOK_SECONDS = 0.05
+# A gateway that needs longer is not waited for; `status` shows its address later.
+_CONSOLE_SECONDS = 5.0
 # The last output of a process that ended: as much as fits a screen.
 _LAST_LINES = 12
 _LAST_BYTES = 16 * 1024
@@ -58,6 +60,22 @@ def start(places: Places, timeout_seconds: float, form: str) -> None:
     else:
         pid = launch(places, timeout_seconds)
         tell(form, started(places, pid), pid=pid, started=True, log=str(log_of(places)))
+    if form != "json" and (address := _console(places)):
+        print(f"open {one_line(address)} and enter the code of `hermesctl pair`", flush=True)
+
+
+def _console(places: Places) -> str:
+    """The address of the console; its service may need a moment longer than the supervisor."""
+    deadline = time.monotonic() + _CONSOLE_SECONDS
+    while True:
+        try:
+            row = read_status(places)
+        except NotRunning:
+            return ""
+        is_starting = (row.get("gateway") or {}).get("state") in ("waiting", "starting")
+        if not is_starting or time.monotonic() > deadline:
+            return console_of(row)
+        time.sleep(_LOOK_SECONDS)
 
 
 def started(places: Places, pid: int) -> str:

@@ -72,6 +72,7 @@ def _lines(row: dict[str, Any]) -> list[str]:
         ("sessions", f"{of('sessions_live')} live · {of('waiting')} messages waiting"),
         ("memory", size(row.get("memory_bytes"))),
         ("cell", of("cell")),
+        *_console(row),
         ("home", of("home")),
         *((("unit", of("unit")),) if "unit" in row else ()),
         ("epoch", of("epoch")),
@@ -86,6 +87,16 @@ def _lines(row: dict[str, Any]) -> list[str]:
         lines.append(paint(f"  {text}", "red", sys.stdout))
     hints = row.get("hints") or ()
     return lines + [paint(f"  hint: {one_line(hint)}", "yellow", sys.stdout) for hint in hints]
+
+
+def console_of(row: dict[str, Any]) -> str:
+    """The address of the web console; empty while there is none."""
+    return str((row.get("gateway") or {}).get("console") or "")
+
+
+def _console(row: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    address = plain(console_of(row))
+    return (("console", f"{address} · `hermesctl pair` prints a code for it"),) if address else ()
 
 
 def _draining(row: dict[str, Any]) -> tuple[tuple[str, str], ...]:

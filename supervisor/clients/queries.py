@@ -10,6 +10,7 @@ from ipc import messages as wire
 from ipc.bounds import Number
 from ipc.cpus import available_cpus
 from ipc.paging import Placed, Row, key_of, listed, page, place
+from supervisor import gateway_spec
 from supervisor.clock import Clock
 from supervisor.config.derived import asked_models
 from supervisor.config.live import Live
@@ -207,6 +208,7 @@ class Views:
             "home": host.home,
             "model": host.model(),
             "cell": host.cell(),
+            "gateway": self._gateway(),
             "seats": state.policy.busy_seats,
             "spares": pool.wanted(state) - state.policy.busy_seats,
             "cpus": available_cpus(),
@@ -229,6 +231,14 @@ class Views:
             "reserve": host.has_reserve(),
             "hints": host.hints(),
         }
+
+    def _gateway(self) -> Row | None:
+        """Return the state of the gateway and the address of its console, empty until it is ready."""
+        for row in self._services():
+            if row["service"] == gateway_spec.NAME:
+                address = row["address"] if row["state"] == "ready" else ""
+                return {"state": row["state"], "console": self._live.settings.gateway.console(address)}
+        return None
 
     def _busy_mode(self, session: str | None) -> Row:
         """Return the default busy mode of this session."""

@@ -81,6 +81,20 @@ class Gateway:
         host = self.listen.rpartition(":")[0].strip("[]")
         return self.listen != OFF and not ip_address(host).is_loopback
 
+    def console(self, address: str) -> str:
+        """Return the address that a browser opens, given the one that is served; empty where that is."""
+        if not address:
+            return ""
+        if self.hosts and self.proxies:
+            return f"https://{self.hosts[0]}/"
+        scheme, _, authority = address.partition("://")
+        host, _, port = authority.rpartition(":")
+        if self.hosts and self.is_public:
+            host = self.hosts[0]
+        elif ip_address(host.strip("[]")).is_unspecified:
+            host = "127.0.0.1"
+        return f"{scheme}://{host}:{port}/"
+
     def tls_file(self, name: str, settings_file: Path | None) -> Path:
         """Return the path of a TLS file; a relative one starts beside hermes.toml."""
         return (settings_file.parent if settings_file else Path()) / Path(name).expanduser()

@@ -20,14 +20,22 @@ def own_version() -> str:
 
 def welcome(places: Places, settings: Settings) -> str:
     """Return the commands to type next."""
-    command = Path(sys.executable).with_name("hermesctl")
-    hermesctl = str(command) if command.exists() else f"{sys.executable} -m hermesctl"
-    # One folder for everything means that it was named with --home, and must be named again.
-    if places.config == places.state:
-        hermesctl += f" --home {places.state}"
+    hermesctl = _hermesctl(places)
     model = settings.model.name if settings.model else "the embedded model, which takes a moment to load"
     return (
         f"\nhermes supervisor is ready ({model}). In another terminal:\n\n"
         f'  {hermesctl} send demo "What is the capital of France?"\n'
         f"  {hermesctl} status\n\nCtrl-C stops it.\n"
     )
+
+
+def console(places: Places, address: str) -> str:
+    """Return how to open the console, which is ready a moment later."""
+    return f"In a browser: open {address} and enter the code of `{_hermesctl(places)} pair`\n"
+
+
+def _hermesctl(places: Places) -> str:
+    command = Path(sys.executable).with_name("hermesctl")
+    hermesctl = str(command) if command.exists() else f"{sys.executable} -m hermesctl"
+    # One folder for everything means that it was named with --home, and must be named again.
+    return f"{hermesctl} --home {places.state}" if places.config == places.state else hermesctl
