@@ -30,7 +30,7 @@ install = @if $(BIN)/python -c '$(IS_LOCKED)'; then \
 	else set -ex; $(PIP) install -e '.[$(2)]'; fi
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-agents suite check rules soak mutants lint compiled programs bench lock clean
+.PHONY: vendor help run test test-agents suite check rules soak mutants lint compiled programs bench lock clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -88,6 +88,10 @@ lock: ## write requirements/ anew from pyproject.toml; needs uv
 	@command -v uv >/dev/null || { echo "There is no uv here: \`pipx install uv\`, then this again."; exit 1; }
 	echo 'setuptools>=77' | $(LOCK) $(LOCK_OPTIONS) --extra all --output-file requirements/run.txt pyproject.toml -
 	$(LOCK) $(LOCK_OPTIONS) --extra dev --constraints requirements/run.txt --output-file requirements/dev.txt pyproject.toml
+
+vendor: ## make the console's vendor.js from vendor/package-lock.json; needs npm
+	npm ci --prefix vendor --no-audit --no-fund
+	node vendor/build.js
 
 clean: ## remove the environment and what tools left behind; settings and state stay
 	rm -rf $(VENV) build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
