@@ -54,10 +54,12 @@ class Wire:
         libzmq connects again by itself, and then sends what was queued before. Where that would be wrong,
         close the socket and make another one.
         """
-        socket = self._dealer(path, identity)
+        socket = self._unconnected(identity)
+        # Before the connection is begun: libzmq's thread may complete it at once, and reports it once.
         monitor = socket.get_monitor_socket(int(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED))
         self._monitored.append(socket)
         self._kept(LoopSocket(monitor, partial(_tell_change, changed)))
+        socket.connect(f"ipc://{path}")
         return self._kept(LoopSocket(socket, receive))
 
     def blocking(self, path: str, identity: str) -> "BlockingSocket":
@@ -105,9 +107,13 @@ class Wire:
         return socket
 
     def _dealer(self, path: str, identity: str) -> "zmq.Socket[bytes]":
+        socket = self._unconnected(identity)
+        socket.connect(f"ipc://{path}")
+        return socket
+
+    def _unconnected(self, identity: str) -> "zmq.Socket[bytes]":
         socket = self._socket(zmq.DEALER)
         socket.set(zmq.ROUTING_ID, identity.encode())
-        socket.connect(f"ipc://{path}")
         return socket
 
     def _line(self, descriptor: int) -> "zmq.Socket[bytes]":
