@@ -64,7 +64,6 @@ class KnownTurn:
     users: tuple[str, ...]
     text: str
     state: str = "done"
-    attempts: int = 1
 
     @property
     def is_open(self) -> bool:
@@ -86,11 +85,15 @@ class Branch:
 
 @dataclass(frozen=True)
 class Append:
-    """Send the text to this session. `after` is the id of its last turn, empty when it has none."""
+    """Send the text to this session. `after` is the id of its last turn, empty when it has none.
+
+    `is_exact`: no other branch can fit better.
+    """
 
     session: str
     after: str
     text: str
+    is_exact: bool = True
 
 
 @dataclass(frozen=True)
@@ -174,10 +177,10 @@ def _ranked(place: _Place, conversation: Conversation, repeats: bool) -> tuple[i
     loose = 0 if place.is_exact else 3
     session, following = place.branch.session, place.next
     if following is None:
-        return loose, Append(session, place.after, place.text)
-    if _is_request_of(following, place.text, repeats):
+        return loose, Append(session, place.after, place.text, place.is_exact)
+    if is_request_of(following, place.text, repeats):
         return 1 + loose, Same(session, place.after, place.text)
-    return 7 + loose, _fork(place, conversation)
+    return 2 + loose, _fork(place, conversation)
 
 
 def _fork(place: _Place, conversation: Conversation) -> Choice:
@@ -197,7 +200,7 @@ def _alone(conversation: Conversation, root: Branch, branches: Sequence[Branch],
     """
     text = _joined(conversation.new)
     for branch in (*branches, root):
-        if branch.turns and _is_request_of(branch.turns[-1], text, repeats):
+        if branch.turns and is_request_of(branch.turns[-1], text, repeats):
             after = branch.turns[-2].id if len(branch.turns) > 1 else ""
             return Same(branch.session, after, text)
     only = root.turns[0] if len(root.turns) == 1 and root.is_whole else None
@@ -206,7 +209,7 @@ def _alone(conversation: Conversation, root: Branch, branches: Sequence[Branch],
     return Append(root.session, root.turns[-1].id if root.turns else "", text)
 
 
-def _is_request_of(turn: KnownTurn, text: str, repeats: bool) -> bool:
+def is_request_of(turn: KnownTurn, text: str, repeats: bool) -> bool:
     """A request that is repeated gets the answer that was made, but not that of an interrupted turn."""
     is_answered = turn.state in ("done", "failed", "poison")
     return (turn.is_open or (repeats and is_answered)) and _is_opened_by(turn, text)

@@ -120,16 +120,19 @@ class OpenRequests:
             del self._open[request.digest]
 
 
-async def stop_message(supervisor: SupervisorClient, placed: Placed, turn: str | None, by: str) -> None:
-    """Interrupts the turn of a message, and no other; a message that no turn has taken is dropped."""
+async def stop_message(
+    supervisor: SupervisorClient, placed: Placed, turn: str | None, by: str
+) -> Done | None:
+    """Interrupts the turn of a message, and no other; a message that no turn has taken is dropped.
+
+    Returns None when neither is there any more.
+    """
     if turn is None:
         try:
-            await supervisor.ask(Queue(placed.session, "drop", placed.message, by=by), Done)
-            return
+            return await supervisor.ask(Queue(placed.session, "drop", placed.message, by=by), Done)
         except HttpError as error:
             if error.status != 404:
                 raise
         story = await supervisor.ask(Show("story", id=placed.message, limit=1), Table)
         turn = story.rows[0].get("turn") if story.rows else None
-    if turn:
-        await supervisor.ask(Interrupt(placed.session, by, turn), Done)
+    return await supervisor.ask(Interrupt(placed.session, by, turn), Done) if turn else None

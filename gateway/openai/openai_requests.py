@@ -159,10 +159,18 @@ def checked_name(name: str, what: str) -> str:
     raise HttpError(400, fault, "name the session, for example, after the chat of the client")
 
 
-def wish(exchange: Exchange, asking: Asking, body: msgspec.Struct) -> Wish:
-    """What the request asks for, and how its headers name the conversation."""
+def conversation_name(request: ResponseRequest) -> str:
+    """The session that `conversation` names; empty when there is none."""
+    given = request.conversation
+    if given is None:
+        return ""
+    return checked_name(given if isinstance(given, str) else given.id, "conversation")
+
+
+def wish(exchange: Exchange, asking: Asking, body: msgspec.Struct, conversation: str = "") -> Wish:
+    """What the request asks for, and how it names the conversation: X-Session comes first."""
     assert exchange.token is not None
-    name = session_name(exchange)
+    name = session_name(exchange) or conversation
     named = [exchange.headers(header) for header in (b"x-session", b"x-parent")]
     # The same for a request that is sent again, and for no other one.
     identity = msgspec.json.encode([exchange.token.id, exchange.scope["path"], named, body])

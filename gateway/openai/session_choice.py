@@ -26,6 +26,7 @@ from gateway.openai.conversation_rule import (
     Same,
     choose,
     exchanges,
+    is_request_of,
 )
 from gateway.supervisor_client import SupervisorClient
 from ipc.bounds import TEXT_CHARACTERS_MAX
@@ -89,20 +90,16 @@ class SessionChoice:
                 continue
         raise HttpError(409, f"session {wish.name} begins again and again", "send the request again")
 
-    async def continue_after(self, wish: Wish, session: str, turn: int) -> Placed:
-        """Appends to the session if this is its last turn, else to a branch that begins behind it."""
+    async def continue_after(self, wish: Wish, session: str, turn: str) -> Placed:
+        """Sends the message behind that turn: to its session if it is the last one, else to a branch."""
         text = "\n\n".join(wish.asking.conversation.new)
-        page = await self._supervisor.ask(Show("history", session=session, limit=1), Table)
-        last = _known(page.rows[0]) if page.rows else None
-        if last is None or last.number <= turn:
-            return await self._submit(wish, session, last.id if last else "", text)
-        return await self._fork(wish, Fork(session, turn, text), _ENDS_IN_BRANCH.sub("", session))
-
-    async def append(self, wish: Wish) -> Placed:
-        """Sends the message to the named session, whatever that has."""
-        root = await self._history(wish.name)
-        last = root.turns[-1].id if root is not None and root.turns else ""
-        return await self._submit(wish, wish.name, last, "\n\n".join(wish.asking.conversation.new))
+        branch = await self._history(session)
+        known = branch.turns if branch is not None else ()
+        number = int(turn.rpartition("/")[2])
+        behind = next((each for each in known if each.number > number), None)
+        if behind is None or is_request_of(behind, text, wish.repeats):
+            return await self._submit(wish, session, turn, text)
+        return await self._fork(wish, Fork(session, number, text), _ENDS_IN_BRANCH.sub("", session))
 
     async def _choose(self, wish: Wish) -> Choice:
         conversation = wish.asking.conversation
@@ -111,7 +108,7 @@ class SessionChoice:
             return again or Import("\n\n".join(conversation.new))
         root = await self._history(wish.name)
         choice = choose(conversation, root, repeats=wish.repeats, begins=wish.begins)
-        if root is None or isinstance(choice, Append | Same):
+        if root is None or isinstance(choice, Same) or (isinstance(choice, Append) and choice.is_exact):
             return choice
         # It goes back in the session, or on in another branch.
         found = [await self._history(name) for name in await self._branches_of(wish.name)]
@@ -232,8 +229,8 @@ def _branch_of(root: str) -> str:
 def _known(row: dict[str, Any]) -> KnownTurn:
     users = [str(each["text"]) for each in row["messages"]]
     users += [str(each["answer"]) for each in row.get("answered", ())]
-    turn, state = str(row["turn"]), str(row["state"])
-    return KnownTurn(turn, tuple(users), str(row["text"]), state, int(row.get("attempts", 1)))
+    turn, state = str(row["turn"]), str(row.get("cut") or row["state"])
+    return KnownTurn(turn, tuple(users), str(row["text"]), state)
 
 
 def _is_first(turn: KnownTurn) -> bool:

@@ -53,6 +53,7 @@ def past_below(rows: Rows, session: str, number: int, limit: int) -> Iterator[tu
             "state": "past",
             "messages": [{"message": "", "kind": "text", "text": text} for text in past.messages],
             "text": "".join(attempt.text for attempt in past.attempts),
+            "cut": past.attempts[-1].cut if past.attempts else "",
             "tools": [
                 {
                     "call": tool.call,
