@@ -27,6 +27,7 @@ _ONLY_IN = {
     "openai": "worker/model.py",
     "sqlite3": ("supervisor/journal/", "gateway/tokens.py"),
     "sqlite_utils": "supervisor/journal/",
+    "psycopg": "supervisor/journal/postgres/",
     "xllamacpp": "model_service/llama.py",
     "faster_whisper": "stt_service/whisper.py",
     "opentelemetry": "hermesctl/otel.py",

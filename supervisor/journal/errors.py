@@ -24,6 +24,14 @@ class JournalUnwritable(JournalError):
     """The disk did not accept the write; a later write may succeed."""
 
 
+class JournalUnreachable(JournalUnwritable):
+    """The server did not answer. Whether it has the write is found out before the next one."""
+
+
+class JournalEnded(JournalError):
+    """This life may not write any more: another one has taken its place, or the server lost what it wrote."""
+
+
 class JournalDamaged(JournalError):
     """The content of the file is not valid."""
 

@@ -25,13 +25,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from sqlite3 import Connection
 from threading import Lock
+from typing import Protocol
 
 from supervisor.core.records import Record
 from supervisor.host import threads
-from supervisor.journal.errors import JournalError
-from supervisor.journal.writer import Writer
+from supervisor.journal.errors import JournalError, JournalUnreachable
+from supervisor.journal.prune import Store
 
 # 100 rows cost 2.6 times as much as one; a larger group gains little and delays its first commit.
 GROUP_COMMITS_MAX = 256
@@ -44,6 +44,16 @@ STOPPED = JournalError("the journal is closed", "start the service again")
 _BROKEN_HINT = "`hermesctl logs` shows where; start the service again, and please report it"
 
 Deliver = Callable[[JournalError | None], None]
+
+
+class Writer(Protocol):
+    """Writes one transaction after the other; `pages` have been written since the last checkpoint."""
+
+    @property
+    def pages(self) -> int: ...
+    def write(self, records: Sequence[Record]) -> None: ...
+    def run(self, chore: Callable[[Store], bool]) -> bool: ...
+    def checkpoint(self) -> None: ...
 
 
 class Commit:
@@ -60,13 +70,13 @@ class Commit:
 
 
 class Chore:
-    """A small job on the writing connection, run between commits. It handles its own transaction."""
+    """A small job by the writing connection, run between commits in a transaction of its own."""
 
     __slots__ = ("deliver", "loop", "run")
 
     def __init__(
         self,
-        run: Callable[[Connection], bool],
+        run: Callable[[Store], bool],
         deliver: Callable[[bool | JournalError], None],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
@@ -112,7 +122,7 @@ class GroupCommit:
         if error is not None:
             raise error
 
-    def chore(self, run: Callable[[Connection], bool]) -> "asyncio.Future[bool]":
+    def chore(self, run: Callable[[Store], bool]) -> "asyncio.Future[bool]":
         """Run a chore between commits and return its result."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[bool] = loop.create_future()
@@ -207,9 +217,12 @@ class GroupCommit:
         return group
 
     def _write(self, commits: list[Commit]) -> list[JournalError | None]:
-        """Write one transaction for all. If it fails, retry each commit alone; only a faulty one fails."""
+        """Write one transaction for all. If it fails, retry each commit alone; only a faulty one fails.
+
+        A server that does not answer would not answer each of them either.
+        """
         error = self._try([record for commit in commits for record in commit.records])
-        if error is None or len(commits) == 1:
+        if error is None or len(commits) == 1 or isinstance(error, JournalUnreachable):
             return [error] * len(commits)
         return [self._try(commit.records) for commit in commits]
 

@@ -8,7 +8,6 @@ earlier ones. Rows are read newest first and reading ends with the budget, so th
 import json
 from collections import deque
 from dataclasses import dataclass, replace
-from sqlite3 import Row
 
 import msgspec
 
@@ -17,7 +16,7 @@ from ipc.message_parts import Cut
 from supervisor.journal import budget as budgets
 from supervisor.journal.budget import Budget, told_within
 from supervisor.journal.load import TAKEN, text_of
-from supervisor.journal.rows import Rows
+from supervisor.journal.rows import Row, Rows
 
 ENDED_BEFORE = """
     SELECT id, number, state, messages, attempts FROM turns

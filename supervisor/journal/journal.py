@@ -19,7 +19,7 @@ from supervisor.journal.load import load, wake
 from supervisor.journal.migrate import migrate, newest, refuse_newer, version
 from supervisor.journal.prune import Pruning
 from supervisor.journal.reader import Reads
-from supervisor.journal.rows import Rows
+from supervisor.journal.rows import FileRows
 from supervisor.journal.tables import Tables
 from supervisor.journal.writer import Writer
 
@@ -42,7 +42,7 @@ class Journal:
         self._lock = lock
         self._writing = writing
         self._reading = reading
-        self._rows = Rows(reading, str(path))
+        self._rows = FileRows(reading, str(path))
         self._writer = Writer(writing, str(path))
         self.epoch = epoch_of(writing)
         self.read = Reads(self._rows)

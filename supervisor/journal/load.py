@@ -7,7 +7,6 @@ import json
 from collections import defaultdict, deque
 from collections.abc import Sequence
 from itertools import chain
-from sqlite3 import Row
 
 from supervisor.core.policy import Policy
 from supervisor.core.state import (
@@ -22,7 +21,7 @@ from supervisor.core.state import (
     Verdict,
     Who,
 )
-from supervisor.journal.rows import Rows
+from supervisor.journal.rows import Row, Rows
 
 # Oldest first: the session that waited longest before the restart runs first after it.
 OPEN_SESSIONS = """
@@ -99,7 +98,7 @@ def _sessions(rows: Rows, names: Sequence[str]) -> dict[str, Session]:
     for row in rows.all(WAITING, wanted):
         waiting[row["session"]].append(row)
     turns = _turns(rows, rows.all(OPEN_TURNS, wanted))
-    return {
+    found = {
         row["name"]: Session(
             row["name"],
             row["seq"],
@@ -110,6 +109,7 @@ def _sessions(rows: Rows, names: Sequence[str]) -> dict[str, Session]:
         )
         for row in rows.all(SESSIONS, wanted)
     }
+    return {name: found[name] for name in names if name in found}
 
 
 def _turns(rows: Rows, found: Sequence[Row]) -> dict[str, Turn]:

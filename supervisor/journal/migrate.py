@@ -3,14 +3,19 @@
 import sqlite3
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 
 from supervisor.journal.errors import JournalTooNew
 
 
 @cache
 def steps() -> tuple[tuple[int, str], ...]:
-    """Return every migration as (number, script), in order and without a gap; the files are read once."""
-    folder = resources.files("supervisor.journal") / "schema"
+    """Return every migration of the file; the scripts are read once."""
+    return steps_in(resources.files("supervisor.journal") / "schema")
+
+
+def steps_in(folder: Traversable) -> tuple[tuple[int, str], ...]:
+    """Return the migrations in a folder as (number, script), in order and without a gap."""
     files = sorted(
         (each for each in folder.iterdir() if each.name.endswith(".sql")), key=lambda each: each.name
     )

@@ -6,14 +6,13 @@ Tables that clients list are in tables.py.
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
-from sqlite3 import Row
 from typing import Any, NamedTuple
 
 from supervisor.core.events import Known
 from supervisor.core.state import session_of, turn_number
 from supervisor.journal.history import AnswerPast, AttemptPast, TurnPast, answers, history, tried
 from supervisor.journal.load import TAKEN
-from supervisor.journal.rows import Rows
+from supervisor.journal.rows import Row, Rows
 from supervisor.journal.sums import Used, is_approved, used
 
 # A page of events ends early after this many characters, because events may carry long texts.

@@ -1,15 +1,32 @@
-"""The reading side of a connection: named columns, and SQLite's errors as JournalErrors."""
+"""The reading side of a journal: rows with named columns; and that of a file, with its errors named."""
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from typing import Any
+from typing import Any, Protocol
 
 from supervisor.journal.errors import named
 
 
-class Rows:
+class Row(Protocol):
+    """`dict(row)` has the columns by name, an iteration gives their values."""
+
+    def __getitem__(self, name: str) -> Any: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def keys(self) -> Iterable[str]: ...
+
+
+class Rows(Protocol):
     """Reads, each bounded by its caller's SQL."""
+
+    def all(self, sql: str, values: Sequence[Any] = ()) -> Sequence[Row]: ...
+    def one(self, sql: str, values: Sequence[Any] = ()) -> Row | None: ...
+    def some(self, sql: str, values: Sequence[Any], enough: Callable[[Any], bool]) -> Sequence[Row]:
+        """Return the first rows, up to the one for which `enough` holds."""
+
+
+class FileRows:
+    """The reads of a file."""
 
     def __init__(self, connection: sqlite3.Connection, journal: str) -> None:
         self._connection = connection
@@ -23,10 +40,8 @@ class Rows:
         except sqlite3.Error as error:
             raise named(error, self._journal) from error
 
-    def some(
-        self, sql: str, values: Sequence[Any], enough: Callable[[sqlite3.Row], bool]
-    ) -> list[sqlite3.Row]:
-        """Return the first rows, up to the one for which `enough` holds; the others are not read."""
+    def some(self, sql: str, values: Sequence[Any], enough: Callable[[Any], bool]) -> list[sqlite3.Row]:
+        """The rows behind the last one are not read."""
         found: list[sqlite3.Row] = []
         try:
             cursor = self._connection.cursor()

@@ -9,12 +9,11 @@ short requests.
 import math
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from sqlite3 import Row
 
 from ipc.bounds import NUMBER_MAX, Name, Number
 from ipc.paging import Placed, key_of, place
 from supervisor.clock import monotonic
-from supervisor.journal.rows import Rows
+from supervisor.journal.rows import Row, Rows
 
 # Sessions that are looked at in one statement, and events of one of them.
 _SESSIONS = 200
@@ -29,10 +28,11 @@ SESSIONS_BELOW = """
     WHERE (last_at, name) < (?, ?) ORDER BY last_at DESC, name DESC LIMIT ?"""
 # A message's text is in its first event; that of a clip is its transcript.
 MESSAGES_BELOW = """
-    SELECT min(seq) AS lowest, coalesce(max({match}), 0) AS is_found FROM (
-        SELECT seq, type, body FROM events WHERE session = ? AND seq < ? ORDER BY seq DESC LIMIT ?)"""
+    SELECT min(seq) AS lowest, coalesce(max(CASE WHEN {match} THEN 1 ELSE 0 END), 0) AS is_found FROM (
+        SELECT seq, type, body FROM events
+        WHERE session = ? AND seq < ? ORDER BY seq DESC LIMIT ?) AS newest"""
 _MATCH = "type IN ('message.accepted', 'transcript.ready')"
-_WORD = r" AND body ->> '$.text' LIKE ? ESCAPE '\'"
+_WORD = r" AND json_extract(body, '$.text') LIKE ? ESCAPE '\'"
 
 
 def search(rows: Rows, prefix: str, words: str, after: str) -> Iterator[Placed]:

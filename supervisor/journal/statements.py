@@ -1,4 +1,8 @@
-"""The SQL of every record. A write names in its WHERE the state it was decided on: that is its fence."""
+"""The SQL of every record. A write names in its WHERE the state it was decided on: that is its fence.
+
+The same text serves PostgreSQL (postgres/dialect.py), so it keeps to what both databases understand: CASE
+instead of iif, and a condition is a truth value, never a number.
+"""
 
 from dataclasses import dataclass
 
@@ -102,6 +106,10 @@ _AS_ATTEMPT_ALLOWS = """
 _QUESTION_WITHDRAWN = Sweep(
     "UPDATE questions SET state = 'withdrawn', ended_at = :at WHERE turn = :turn AND state = 'open'"
 )
+PAST_TURNS = Sweep(
+    """INSERT INTO past_turns (session, number, body)
+       SELECT :session, listed.key + 1, listed.value FROM json_each(:turns_json) AS listed"""
+)
 
 # --- by record ----------------------------------------------------------------------------------------------
 
@@ -118,10 +126,7 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
     ),
     SessionBegun: (
         Write("session.begun", "INSERT INTO begun (session, key, at) VALUES (:session, :key, :at)"),
-        Sweep(
-            """INSERT INTO past_turns (session, number, body)
-               SELECT :session, listed.key + 1, listed.value FROM json_each(:turns_json) AS listed"""
-        ),
+        PAST_TURNS,
     ),
     TranscriptReady: (
         Write(
@@ -225,8 +230,8 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
         Write(
             "turn.queued",
             f"""UPDATE turns SET losses = :losses,
-                   state = iif(EXISTS (SELECT 1 FROM questions WHERE turn = :turn AND state = 'open'),
-                       'asking', 'queued')
+                   state = CASE WHEN EXISTS (SELECT 1 FROM questions WHERE turn = :turn AND state = 'open')
+                       THEN 'asking' ELSE 'queued' END
                WHERE {_THE_TURN} AND state = 'running' AND attempts = :attempt
                    AND losses <= :losses""",
         ),
@@ -275,14 +280,17 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
     QuestionAsked: (
         Write(
             "turn.asking",
-            f"""UPDATE turns SET content_at = :at, state = iif(:hold, 'running', 'asking')
-               WHERE {_THE_TURN} AND attempts = :attempt AND state = iif(:resumes, 'queued', 'running')
+            f"""UPDATE turns SET content_at = :at,
+                   state = CASE WHEN :hold > 0 THEN 'running' ELSE 'asking' END
+               WHERE {_THE_TURN} AND attempts = :attempt
+                   AND state = CASE WHEN :resumes THEN 'queued' ELSE 'running' END
                    AND :resumes <> EXISTS (SELECT 1 FROM attempts
                        WHERE turn = :turn AND number = :attempt AND state = 'open')""",
         ),
         Sweep(
             """UPDATE attempts SET input_tokens = :input_tokens, output_tokens = :output_tokens, cost = :cost,
-                   state = iif(:hold, 'open', 'asked'), ended_at = iif(:hold, NULL, :at)
+                   state = CASE WHEN :hold > 0 THEN 'open' ELSE 'asked' END,
+                   ended_at = CASE WHEN :hold > 0 THEN NULL ELSE :at END
                WHERE turn = :turn AND number = :attempt AND state = 'open'"""
         ),
         Write(
@@ -297,7 +305,7 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
         Sweep(
             """UPDATE tool_calls SET state = 'unknown'
                WHERE turn = :turn AND attempt = :attempt AND call <> :call AND state = 'started'
-                   AND NOT :hold"""
+                   AND :hold = 0"""
         ),
     ),
     QuestionAnswered: (
@@ -308,8 +316,9 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
         ),
         Write(
             "turn.answered",
-            f"""UPDATE turns SET state = iif(:is_held, 'running', 'queued'), content_at = :at
-               WHERE {_THE_TURN} AND attempts = :attempt AND state = iif(:is_held, 'running', 'asking')
+            f"""UPDATE turns SET state = CASE WHEN :is_held THEN 'running' ELSE 'queued' END, content_at = :at
+               WHERE {_THE_TURN} AND attempts = :attempt
+                   AND state = CASE WHEN :is_held THEN 'running' ELSE 'asking' END
                    AND :is_held = EXISTS (SELECT 1 FROM attempts
                        WHERE turn = :turn AND number = :attempt AND state = 'open')""",
         ),

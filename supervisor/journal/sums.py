@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from supervisor.journal.rows import Rows
 
-_COUNTED = "UPDATE tallies SET number = number + 1 WHERE what = '{}'"
+COUNTED = "UPDATE tallies SET number = number + 1 WHERE what = '{}'"
 _USED_BY_SESSION = """
     UPDATE sessions SET tokens = tokens + :input_tokens + :output_tokens, cost = cost + :cost
     WHERE name = :session AND :input_tokens + :output_tokens > 0"""
-_USED_ON_DAY = """
+USED_ON_DAY = """
     INSERT INTO days (day, tokens, cost)
     SELECT date(:at, 'unixepoch'), :input_tokens + :output_tokens, :cost
     WHERE :input_tokens + :output_tokens > 0
@@ -55,4 +55,4 @@ def is_approved(rows: Rows, question: str, session: str | None) -> bool:
 
 def added(outcome: str) -> tuple[str, str, str]:
     """Return the SQL that adds a turn that ends like this."""
-    return _COUNTED.format(outcome), _USED_BY_SESSION, _USED_ON_DAY
+    return COUNTED.format(outcome), _USED_BY_SESSION, USED_ON_DAY

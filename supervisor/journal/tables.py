@@ -39,7 +39,7 @@ TURNS_UNHAPPY = f"""
     ORDER BY position DESC LIMIT ?3"""
 TURNS_POISON = f"""
     SELECT {_TURN_COLUMNS} FROM turns INDEXED BY turns_unhappy
-    WHERE state IN ('failed', 'interrupted') AND state = 'failed' AND poison = 1 AND position < ?4
+    WHERE state IN ('failed', 'interrupted') AND state = 'failed' AND poison AND position < ?4
         AND (?2 IS NULL OR session = ?2)
     ORDER BY position DESC LIMIT ?3"""
 TURNS_OF_SESSION = f"""

@@ -6,13 +6,12 @@ in the middle and the oldest tool calls are counted (budget.py). `Show` of `outp
 
 import json
 from collections.abc import Iterator
-from sqlite3 import Row
 from typing import Any
 
 from supervisor.core.state import session_of, turn_number
 from supervisor.journal import history
 from supervisor.journal.budget import Budget, told_within
-from supervisor.journal.rows import Rows
+from supervisor.journal.rows import Row, Rows
 
 _COLUMNS = """
     id, number, agent, state, messages, opened_at, ended_at, attempts, text, error, hint, ended_by, poison,

@@ -9,7 +9,9 @@ from typing import Any
 from supervisor.core.records import Record
 from supervisor.journal import fused_insert as beginnings
 from supervisor.journal.errors import JournalError, JournalFenced, named
+from supervisor.journal.file_store import FileStore
 from supervisor.journal.fused_insert import BEGUN, EVENTS_BEGUN, FIRST_BEGUN, NEXT_BEGUN, Begun, folded
+from supervisor.journal.prune import Store
 from supervisor.journal.record_values import parameters
 from supervisor.journal.statements import (
     EVENT,
@@ -62,14 +64,18 @@ class Writer:
             raise
         self.transactions += 1
 
-    def run(self, chore: Callable[[sqlite3.Connection], bool]) -> bool:
-        """Run a chore and return its result."""
+    def run(self, chore: Callable[[Store], bool]) -> bool:
+        """Run a chore in a transaction of its own and return its result."""
         try:
-            return chore(self._connection)
+            self._connection.execute("BEGIN IMMEDIATE")
+            more = chore(FileStore(self._connection))
+            self._connection.execute("COMMIT")
         except sqlite3.Error as error:
+            self._undo()
             raise named(error, self._journal) from error
         finally:
             self.pages += _PAGES_PER_CHORE
+        return more
 
     def _undo(self) -> None:
         """After some errors SQLite has rolled back by itself. Without COMMIT nothing of it is durable."""

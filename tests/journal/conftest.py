@@ -7,12 +7,25 @@ import pytest
 
 from supervisor.journal.contract import Keeper
 from supervisor.journal.journal import Journal
+from supervisor.journal.postgres.server_journal import ServerJournal
+from tests import postgres_cluster
 from tests.memory_journal import MemoryJournal
+from tests.postgres_cluster import Cluster
+
+# For tests of what every journal reads, and not only the contract of a few reads.
+every_journal = pytest.mark.parametrize("journal", ["sqlite", "postgres"], indirect=True)
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    opened = open_in(tmp_path)
+def journal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Journal | ServerJournal]:
+    """A file, if the test does not ask for `every_journal`."""
+    opened: Journal | ServerJournal
+    if getattr(request, "param", "sqlite") == "postgres":
+        cluster: Cluster = request.getfixturevalue("cluster")
+        url = cluster.url(cluster.new_schema())
+        opened = ServerJournal.open(url, "here", tmp_path / "supervisor.lock")
+    else:
+        opened = open_in(tmp_path)
     yield opened
     opened.close()
 
@@ -20,9 +33,10 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 class Shelf:
     """Where a journal of one kind is opened, for one life after the other."""
 
-    def __init__(self, kind: str, folder: Path) -> None:
+    def __init__(self, kind: str, folder: Path, url: str = "") -> None:
         self._kind = kind
         self._folder = folder
+        self._url = url
         self._memory: MemoryJournal | None = None
         self.opened: Keeper | None = None
 
@@ -31,6 +45,8 @@ class Shelf:
         self.close()
         if self._kind == "sqlite":
             self.opened = open_in(self._folder)
+        elif self._kind == "postgres":
+            self.opened = ServerJournal.open(self._url, "here", self._folder / "supervisor.lock")
         elif self._memory is None:
             self.opened = self._memory = MemoryJournal()
         else:
@@ -44,10 +60,21 @@ class Shelf:
             self.opened = None
 
 
-@pytest.fixture(params=["sqlite", "memory"])
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """One server for all tests of this process; each test has a schema of its own."""
+    with postgres_cluster.running() as cluster:
+        yield cluster
+
+
+@pytest.fixture(params=["sqlite", "memory", "postgres"])
 def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shelf]:
     """Every kind of journal there is; another one is held to the contract by adding its name."""
-    shelf = Shelf(request.param, tmp_path)
+    url = ""
+    if request.param == "postgres":
+        cluster: Cluster = request.getfixturevalue("cluster")
+        url = cluster.url(cluster.new_schema())
+    shelf = Shelf(request.param, tmp_path, url)
     yield shelf
     shelf.close()
 

@@ -11,6 +11,7 @@ from supervisor.core.events import BeginAsked, InterruptAsked
 from supervisor.journal.history import AttemptPast, TurnPast, encoded
 from supervisor.journal.journal import Journal
 from supervisor.journal.prune import Pruning
+from tests.journal.conftest import every_journal
 from tests.journal.lives import Life
 from tests.journal.test_round_trip import live_through_everything
 
@@ -25,6 +26,7 @@ def texts(journal: Journal, session: str, turns_max: int = 200, bytes_max: int =
     return [turn.messages[0] for turn in journal.read.history(session, 99, turns_max, bytes_max)]
 
 
+@every_journal
 def test_a_turn_is_told_as_it_was_kept(journal: Journal) -> None:
     life = live_through_everything(journal)
     whole = journal.read.history("s", 4, 200, 1024 * 1024)
@@ -33,6 +35,7 @@ def test_a_turn_is_told_as_it_was_kept(journal: Journal) -> None:
     assert any(tool for turn in whole for attempt in turn.attempts for tool in attempt.tools)
 
 
+@every_journal
 def test_the_newest_turns_are_kept_that_an_attempt_would_be_told(journal: Journal) -> None:
     many = begun(journal, Begin("s", "k", tuple(Exchange(str(number), "x") for number in range(300))))
     assert len(many.turns) == 200
@@ -43,6 +46,7 @@ def test_the_newest_turns_are_kept_that_an_attempt_would_be_told(journal: Journa
     assert unanswered.turns == (encoded(TurnPast("", 1, ("only a question",), ())),)
 
 
+@every_journal
 def test_own_turns_come_before_the_imported_ones_when_there_is_no_room_for_all(journal: Journal) -> None:
     life = Life(journal)
     life.ready(0)
@@ -56,6 +60,7 @@ def test_own_turns_come_before_the_imported_ones_when_there_is_no_room_for_all(j
     assert texts(journal, "s", bytes_max=1200) == ["b", "own"]
 
 
+@every_journal
 @pytest.mark.parametrize(
     ("request_", "code"),
     [
@@ -71,6 +76,7 @@ def test_what_cannot_be_copied_is_refused(journal: Journal, request_: Begin, cod
     assert found.code == code
 
 
+@every_journal
 def test_a_history_goes_with_the_last_event_of_its_session(journal: Journal) -> None:
     life = Life(journal)
     life.ready(0)

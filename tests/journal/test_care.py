@@ -17,9 +17,10 @@ from supervisor.core.policy import Policy
 from supervisor.core.records import MessageDropped
 from supervisor.journal import maintenance
 from supervisor.journal.errors import JournalError
+from supervisor.journal.file_store import FileStore
 from supervisor.journal.journal import Journal
-from supervisor.journal.prune import Pruning, used_bytes
-from tests.journal.conftest import open_in
+from supervisor.journal.prune import Pruning
+from tests.journal.conftest import every_journal, open_in
 from tests.journal.lives import Life, accepted
 from tests.journal.test_opening import ended
 
@@ -93,6 +94,7 @@ def test_an_export_of_one_session_has_nothing_of_others(tmp_path: Path, journal:
     assert len(rows) == 1 + 40 + 40 + 120
 
 
+@every_journal
 def test_what_is_old_is_forgotten_and_no_seq_is_lost(journal: Journal) -> None:
     fill(journal)
     pruning = Pruning(before=31.0)
@@ -109,6 +111,7 @@ def test_what_is_old_is_forgotten_and_no_seq_is_lost(journal: Journal) -> None:
     assert seqs(journal, "s0")[-1] == 122
 
 
+@every_journal
 def test_what_is_open_stays_however_old_it_is(journal: Journal) -> None:
     life = Life(journal, now=1.0)
     life.ready(0)
@@ -129,15 +132,16 @@ def test_what_is_open_stays_however_old_it_is(journal: Journal) -> None:
 
 def test_the_oldest_go_first_until_it_is_small_enough(journal: Journal) -> None:
     fill(journal, 1, 400)
-    before = used_bytes(journal._reading)
+    before = FileStore(journal._reading).used_bytes()
     pruning = Pruning(before=0.0, keep_bytes=before // 2)
     asyncio.run(journal.prune(pruning))
-    assert used_bytes(journal._reading) <= before // 2
+    assert FileStore(journal._reading).used_bytes() <= before // 2
     left = seqs(journal, "s0")
     assert 100 < len(left) < 1000
     assert left == list(range(left[0], 1201))
 
 
+@every_journal
 def test_commits_pass_between_the_slices_of_a_pruning(journal: Journal) -> None:
     fill(journal, 1, 300)
 
@@ -167,6 +171,7 @@ def test_rows_that_contradict_each_other_are_found(tmp_path: Path) -> None:
     )
 
 
+@every_journal
 def test_a_turn_that_ended_lately_stays_however_early_it_began(journal: Journal) -> None:
     """The first two ended before the limit, one after it, and one at it."""
     for number, ended_at in enumerate((5.0, 5.0, 20.0, 10.0), start=1):
@@ -181,6 +186,7 @@ def test_a_turn_that_ended_lately_stays_however_early_it_began(journal: Journal)
     assert seqs(journal, "s") == list(range(7, 13))
 
 
+@every_journal
 def test_the_first_message_of_all_is_forgotten_too(journal: Journal) -> None:
     journal.commit_now([accepted(1, "gone")])
     journal.commit_now([MessageDropped(session="gone", at=1.0, seq=2, message="m_gone_1", by="test")])
@@ -193,6 +199,7 @@ def test_the_first_message_of_all_is_forgotten_too(journal: Journal) -> None:
     assert journal.read.message_story("m_young_2") is not None
 
 
+@every_journal
 def test_a_long_feed_is_forgotten_to_its_end(journal: Journal) -> None:
     journal.commit_now([record for number in range(1, 301) for record in ended("s0", number)])
     asyncio.run(journal.prune(Pruning(before=inf)))

@@ -13,6 +13,7 @@ from supervisor.core.policy import Policy
 from supervisor.journal.errors import JournalError, JournalFenced, JournalUnwritable
 from supervisor.journal.group_commit import CHECKPOINT_PAGES_IDLE, GROUP_COMMITS_MAX, Commit
 from supervisor.journal.journal import Journal
+from tests.journal.conftest import every_journal
 from tests.journal.lives import accepted
 from tests.memory_journal import MemoryJournal
 from tests.waiting import DEADLINE_SECONDS
@@ -23,12 +24,14 @@ async def all_at_once(journal: Journal | MemoryJournal, sessions: int) -> list[B
     return await asyncio.gather(*commits, return_exceptions=True)
 
 
+@every_journal
 def test_commits_that_wait_together_share_transactions(journal: Journal) -> None:
     assert asyncio.run(all_at_once(journal, 64)) == [None] * 64
     assert journal.transactions < 32
     assert journal.read.counts()["waiting"] == 64
 
 
+@every_journal
 def test_one_bad_commit_in_a_group_is_refused_alone(journal: Journal) -> None:
     async def group() -> list[BaseException | None]:
         good = [journal.commit([accepted(1, session=f"s{each}")]) for each in range(20)]
@@ -42,6 +45,7 @@ def test_one_bad_commit_in_a_group_is_refused_alone(journal: Journal) -> None:
     assert journal.read.counts()["waiting"] == 40
 
 
+@every_journal
 def test_commits_of_one_session_keep_their_order(journal: Journal) -> None:
     async def many() -> None:
         await asyncio.gather(*(journal.commit([accepted(number)]) for number in range(1, 500)))
@@ -52,6 +56,7 @@ def test_commits_of_one_session_keep_their_order(journal: Journal) -> None:
     assert [message.id for message in woken.waiting] == [f"m_s_{number}" for number in range(1, 500)]
 
 
+@every_journal
 def test_a_commit_that_has_returned_can_be_read_while_others_are_written(journal: Journal) -> None:
     async def writer(session: str) -> None:
         for number in range(1, 60):
@@ -65,6 +70,7 @@ def test_a_commit_that_has_returned_can_be_read_while_others_are_written(journal
     asyncio.run(writers())
 
 
+@every_journal
 def test_an_answer_nobody_waits_for_any_more_harms_nothing(journal: Journal) -> None:
     async def leave() -> None:
         journal.commit([accepted(1)]).cancel()
@@ -144,6 +150,7 @@ class _Never:
         raise AssertionError("a chore after the end")
 
 
+@every_journal
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_every_commit_gets_an_outcome_when_the_journals_thread_breaks(journal: Journal) -> None:
     # More than one group takes: most of them are still in the queue then.

@@ -17,6 +17,7 @@ from supervisor.core.state import BusyMode, Message, Who
 from supervisor.journal.budget import Budget, cut, told_within
 from supervisor.journal.journal import Journal
 from supervisor.workers.assignment import HISTORY_BYTES_MAX, SAY_BYTES_MAX, TRIED_BYTES_MAX, AssignBuilder
+from tests.journal.conftest import every_journal
 from tests.journal.lives import Life
 
 MIB = 1024 * 1024
@@ -71,6 +72,7 @@ def use_tool(lived: Life, who: Who, number: int, arguments: str, result: str, of
     lived.tell(ToolFinished(who, "s/1", 1, call, True, 5, result))
 
 
+@every_journal
 def test_h16_the_newest_calls_are_told_and_the_others_counted(journal: Journal) -> None:
     lived, who = life(journal)
     lived.tell(TextStreamed(who, "s/1", 1, "I begin. "))
@@ -88,6 +90,7 @@ def test_h16_the_newest_calls_are_told_and_the_others_counted(journal: Journal) 
     assert {attempt.text[: tool.offset] for tool in attempt.tools} == {mark[0] + "I begin. "}
 
 
+@every_journal
 def test_h16_one_huge_call_is_cut_and_stays_a_call(journal: Journal) -> None:
     lived, who = life(journal)
     wide = "\U0001f600" * 1_000_000
@@ -104,6 +107,7 @@ def test_h16_one_huge_call_is_cut_and_stays_a_call(journal: Journal) -> None:
     assert len(huge.result.encode()) + len(huge.arguments.encode()) < MIB
 
 
+@every_journal
 def test_an_older_turn_is_told_whole_or_not_at_all(journal: Journal) -> None:
     lived, who = life(journal)
     lived.tell(Finished(who, "s/1", 1, "a" * 600_000, 1, 1))
@@ -122,6 +126,7 @@ def brief(journal: Journal, *texts: str, turn: int = 1, attempt: int = 1) -> Ass
     return AssignBuilder(journal.read, Live(Settings()), lambda names: ())(effect)
 
 
+@every_journal
 @pytest.mark.parametrize(("count", "size"), [(1, MIB), (3, MIB), (10, MIB), (1000, MIB // 8), (50_000, 1)])
 def test_h16_whatever_is_asked_at_once_fits_a_frame(journal: Journal, count: int, size: int) -> None:
     assign = brief(journal, *["x" * size] * count)
@@ -132,6 +137,7 @@ def test_h16_whatever_is_asked_at_once_fits_a_frame(journal: Journal, count: int
         assert all(said.text == "x" * size for said in assign.messages)
 
 
+@every_journal
 def test_h16_an_assign_with_everything_at_its_limit_fits_a_frame(journal: Journal) -> None:
     lived, who = life(journal)
     for number in range(60):

@@ -6,12 +6,14 @@ from ipc.messages import TurnState
 from supervisor.core.events import Finished, TextStreamed
 from supervisor.journal.history import AttemptPast, ToolPast
 from supervisor.journal.journal import Journal
+from tests.journal.conftest import every_journal
 from tests.journal.lives import Life, accepted, listed
 from tests.journal.test_round_trip import live_through_everything
 
 OPEN: tuple[TurnState, ...] = ("queued", "running")
 
 
+@every_journal
 def test_the_feed_has_every_told_record_once_and_without_a_gap(journal: Journal) -> None:
     life = live_through_everything(journal)
     told = [record for record in life.records if record.seq and record.session == "s"]
@@ -24,6 +26,7 @@ def test_the_feed_has_every_told_record_once_and_without_a_gap(journal: Journal)
     assert journal.read.events_after("s", len(told), 10) == []
 
 
+@every_journal
 def test_a_page_of_long_events_ends_early_and_the_next_goes_on(journal: Journal) -> None:
     journal.commit_now([accepted(number, text="x" * 50_000) for number in range(1, 101)])
     seen: list[int] = []
@@ -35,6 +38,7 @@ def test_a_page_of_long_events_ends_early_and_the_next_goes_on(journal: Journal)
     assert pages > 1
 
 
+@every_journal
 def test_history_gives_answers_and_cuts_with_what_was_done(journal: Journal) -> None:
     live_through_everything(journal)
     done, cut, failed = journal.read.history("s", 4, turns_max=10, bytes_max=10_000)
@@ -51,6 +55,7 @@ def test_history_gives_answers_and_cuts_with_what_was_done(journal: Journal) -> 
     assert failed.attempts == (AttemptPast("", (), "failed"),)
 
 
+@every_journal
 def test_an_attempt_is_told_what_the_lost_one_said_and_did(journal: Journal) -> None:
     live_through_everything(journal)
     (lost,) = journal.read.tried("s/1", 2, 10_000)
@@ -62,6 +67,7 @@ def test_an_attempt_is_told_what_the_lost_one_said_and_did(journal: Journal) -> 
     )
 
 
+@every_journal
 def test_history_keeps_to_its_limits_and_always_has_the_newest(journal: Journal) -> None:
     live_through_everything(journal)
     assert [turn.number for turn in journal.read.history("s", 4, 2, 10_000)] == [2, 3]
@@ -70,6 +76,7 @@ def test_history_keeps_to_its_limits_and_always_has_the_newest(journal: Journal)
     assert journal.read.history("s", 1, 10, 10_000) == ()
 
 
+@every_journal
 def test_tables_are_newest_first_and_filtered(journal: Journal) -> None:
     life = live_through_everything(journal)
     life.say("m9", "hi", session="t")
@@ -85,6 +92,7 @@ def test_tables_are_newest_first_and_filtered(journal: Journal) -> None:
     assert [row["killed"]["processes"] for row, _ in tables.turns("interrupted", None, "", 9) if row] == [3]
 
 
+@every_journal
 def test_counts_are_those_of_the_tables(journal: Journal) -> None:
     life = live_through_everything(journal)
     life.say("m9", "hi", session="t")
@@ -94,6 +102,7 @@ def test_counts_are_those_of_the_tables(journal: Journal) -> None:
     assert ended == {"sessions": 3, "done": 1, "failed": 1, "interrupted": 1, "held": 0}
 
 
+@every_journal
 def test_a_story_has_all_that_happened_and_no_words_of_the_sender(journal: Journal) -> None:
     live_through_everything(journal)
     story = journal.read.turn_story("s/1")
@@ -109,6 +118,7 @@ def test_a_story_has_all_that_happened_and_no_words_of_the_sender(journal: Journ
     assert journal.read.message_story("m_?") is None
 
 
+@every_journal
 @pytest.mark.parametrize("text", ["", "\x00", "é🙂\u2028\n", '"quotes" and \\'])
 def test_any_text_comes_back_as_it_was(journal: Journal, text: str) -> None:
     journal.commit_now([accepted(1, text=text)])
@@ -118,6 +128,7 @@ def test_any_text_comes_back_as_it_was(journal: Journal, text: str) -> None:
     assert journal.read.events_after("s", 0, 1)[0].fields["text"] == text
 
 
+@every_journal
 def test_history_has_the_words_of_a_lost_attempt_without_tools(journal: Journal) -> None:
     life = Life(journal)
     life.ready(0)

@@ -9,6 +9,7 @@ from ipc.paging import page
 from supervisor.core.records import TranscriptReady
 from supervisor.journal import session_search
 from supervisor.journal.journal import Journal
+from tests.journal.conftest import every_journal
 from tests.journal.lives import accepted
 
 
@@ -72,6 +73,7 @@ def test_words_are_found_in_names_and_messages(full: Journal, words: str, names:
     assert found(full, "anna:", words) == [name for name in names if name.startswith("anna:")]
 
 
+@every_journal
 def test_a_clip_is_found_by_its_transcript(journal: Journal) -> None:
     clip = accepted(1, "s", "")
     ready = TranscriptReady(session="s", at=2.0, seq=2, message=clip.message, text="spoken words")

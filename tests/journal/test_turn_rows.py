@@ -14,6 +14,7 @@ from supervisor.core.events import (
     ToolStarted,
 )
 from supervisor.journal.journal import Journal
+from tests.journal.conftest import every_journal
 from tests.journal.lives import Life, listed
 from tests.journal.test_round_trip import live_through_everything
 
@@ -30,6 +31,7 @@ def rows(journal: Journal, session: str, limit: int = 100) -> list[dict[str, Any
             return found
 
 
+@every_journal
 def test_a_turn_has_its_messages_answer_calls_and_usage(journal: Journal) -> None:
     live_through_everything(journal)
     shown = {row["turn"]: row for row in rows(journal, "s")}
@@ -53,6 +55,7 @@ def test_a_turn_has_its_messages_answer_calls_and_usage(journal: Journal) -> Non
     assert done["question"] is None
 
 
+@every_journal
 def test_a_turn_without_an_answer_has_what_was_said_and_why_it_ended(journal: Journal) -> None:
     live_through_everything(journal)
     shown = {row["turn"]: row for row in rows(journal, "s")}
@@ -69,6 +72,7 @@ def test_a_turn_without_an_answer_has_what_was_said_and_why_it_ended(journal: Jo
     )
 
 
+@every_journal
 def test_an_open_turn_has_its_text_so_far_and_its_question(journal: Journal) -> None:
     life = Life(journal)
     life.ready(0)
@@ -91,6 +95,7 @@ def test_an_open_turn_has_its_text_so_far_and_its_question(journal: Journal) -> 
     )
 
 
+@every_journal
 def test_one_turn_is_the_same_row_and_an_unknown_one_is_none(journal: Journal) -> None:
     live_through_everything(journal)
     for row in rows(journal, "s"):
@@ -99,6 +104,7 @@ def test_one_turn_is_the_same_row_and_an_unknown_one_is_none(journal: Journal) -
         assert list(journal.tables.turn(wrong, "")) == []
 
 
+@every_journal
 @pytest.mark.parametrize("limit", [1, 2, 100])
 def test_pages_of_a_history_have_every_turn_once_newest_first(journal: Journal, limit: int) -> None:
     life = live_through_everything(journal)
@@ -107,6 +113,7 @@ def test_pages_of_a_history_have_every_turn_once_newest_first(journal: Journal, 
     assert rows(journal, "nobody") == []
 
 
+@every_journal
 def test_a_page_has_a_bounded_number_of_turns(journal: Journal) -> None:
     life = Life(journal)
     for number in range(1, 61):
@@ -118,6 +125,7 @@ def test_a_page_has_a_bounded_number_of_turns(journal: Journal) -> None:
     assert [row["turn"] for row in rows(journal, "s", 1000)] == [f"s/{n}" for n in range(60, 0, -1)]
 
 
+@every_journal
 def test_a_turn_with_huge_results_fits_a_page_and_says_what_is_left_out(journal: Journal) -> None:
     life = Life(journal)
     life.ready(0)
@@ -133,6 +141,7 @@ def test_a_turn_with_huge_results_fits_a_page_and_says_what_is_left_out(journal:
     assert 0 < row["tools_left_out"] == 30 - len(row["tools"])
 
 
+@every_journal
 def test_turns_and_questions_are_listed_by_the_beginning_of_their_session(journal: Journal) -> None:
     life = Life(journal)
     life.ready(0)
