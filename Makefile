@@ -73,12 +73,16 @@ lint: $(INSTALLED_DEV) ## lint and types only
 compiled: $(INSTALLED_DEV)
 	@$(BIN)/python -m compileall -q -j 0 ipc supervisor worker stt_service model_service client gateway hermesctl tests
 
-# What agents do ordinary work with (tests/acceptance/test_real_work.py), and a browser for tests/console. Without them those
-# tests are skipped by name.
+# What agents do ordinary work with (tests/acceptance/test_real_work.py), a browser for tests/console, and PostgreSQL, whose
+# package would start a server of its own. Without them those tests are skipped by name.
 programs:
 	@missing=$$(for each in git:git cc:gcc,libc6-dev node:nodejs tmux:tmux chromium:chromium; do command -v $${each%%:*} >/dev/null || echo $${each#*:} | tr ',' ' '; done); \
 	[ -z "$$missing" ] || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update && apt-get install -y --no-install-recommends $$missing; } || \
 	echo "These are not installed, and what needs them is not tested:" $$missing
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	apt-get install -y --no-install-recommends postgresql-common && \
+	sed -i 's/^#*create_main_cluster.*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf && \
+	apt-get install -y --no-install-recommends postgresql; } || echo "PostgreSQL is not installed, and what needs it is not tested"
 
 bench: $(INSTALLED_DEV) ## the measurements of bench/
 	$(BIN)/python -m bench

@@ -36,7 +36,7 @@ class Shelf:
     def __init__(self, kind: str, folder: Path, url: str = "") -> None:
         self._kind = kind
         self._folder = folder
-        self._url = url
+        self.url = url
         self._memory: MemoryJournal | None = None
         self.opened: Keeper | None = None
 
@@ -46,7 +46,7 @@ class Shelf:
         if self._kind == "sqlite":
             self.opened = open_in(self._folder)
         elif self._kind == "postgres":
-            self.opened = ServerJournal.open(self._url, "here", self._folder / "supervisor.lock")
+            self.opened = ServerJournal.open(self.url, "here", self._folder / "supervisor.lock")
         elif self._memory is None:
             self.opened = self._memory = MemoryJournal()
         else:

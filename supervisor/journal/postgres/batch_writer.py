@@ -59,7 +59,8 @@ from supervisor.journal.statements import (
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _FENCED = "WITH done AS ({} RETURNING 1) SELECT fence(count(*), {}, '{}', :fenced) FROM done"
 _COUNT_BATCH = (
-    f"WITH done AS ({host_life.COUNT_BATCH} RETURNING 1) SELECT fence(count(*), 1, '{LIFE}', 'its row') FROM done"
+    f"WITH done AS ({host_life.COUNT_BATCH} RETURNING 1) "
+    f"SELECT fence(count(*), 1, '{LIFE}', 'its row') FROM done"
 ).encode()
 
 Sent = tuple[bytes, dict[str, Any] | Sequence[Any]]
