@@ -336,3 +336,24 @@ def test_a_commit_that_gave_up_waiting_for_its_replica_is_not_acknowledged(
     written.result(60)
     assert server.sql("SELECT batch FROM lives") == [(1,)]
     assert server.sql("SELECT count(*) FROM events") == [(1,)]
+
+
+def test_a_commit_found_after_a_cut_is_not_acknowledged_before_its_replica_has_it(
+    absent_replica: Server,
+) -> None:
+    """The first copy waits for the replica while the second waits for the first; then the first gives up."""
+    server = absent_replica
+    journal = server.open()
+    server.sql("SELECT pg_reload_conf()")
+    until(lambda: server.sql("SHOW synchronous_standby_names") == [("absent",)])
+    server.proxy.cut("sent")
+    written = _later(lambda: commit_stubbornly(journal, [accepted(1)]))
+    (first,) = until(lambda: _waiting_for_replica(server))
+    until(lambda: server.sql("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"))
+    server.sql(f"SELECT pg_terminate_backend({first})")
+    until(lambda: first not in _waiting_for_replica(server) and _waiting_for_replica(server))
+    assert server.sql("SELECT batch FROM lives") == [(1,)]
+    assert not written.done()
+    replica_comes(server)
+    written.result(60)
+    assert server.sql("SELECT batch FROM lives") == [(1,)]
