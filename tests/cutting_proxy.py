@@ -109,8 +109,8 @@ class CuttingProxy:
                 server.sendall(data[: len(data) // 2])
                 _close(client, server)
             case "sent":
-                server.sendall(data)
                 _close(client)
+                server.sendall(data)
             case "answer":
                 swallowing.set()
                 server.sendall(data)

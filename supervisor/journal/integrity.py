@@ -7,7 +7,7 @@ from typing import Literal
 _FINDINGS_MAX = 20
 
 # Contradictions between rows, which are possible although every page is valid.
-_DISAGREEMENTS = (
+DISAGREEMENTS = (
     (
         "{} sessions do not agree with their events",
         """SELECT count(*) FROM sessions
@@ -17,7 +17,7 @@ _DISAGREEMENTS = (
         "{} sessions have a gap in their events",
         """SELECT count(*) FROM (
                SELECT 1 FROM events GROUP BY session HAVING max(seq) - min(seq) + 1 <> count(*)
-                   AND max(type = 'journal.repaired') = 0)""",
+                   AND max(CASE WHEN type = 'journal.repaired' THEN 1 ELSE 0 END) = 0) AS gaps""",
     ),
     (
         "{} turns run without an attempt",
@@ -51,7 +51,7 @@ def broken_pages(
 
 def disagreements(connection: sqlite3.Connection) -> tuple[str, ...]:
     try:
-        counted = [(words, connection.execute(sql).fetchone()[0]) for words, sql in _DISAGREEMENTS]
+        counted = [(words, connection.execute(sql).fetchone()[0]) for words, sql in DISAGREEMENTS]
     except sqlite3.DatabaseError as error:
         return (str(error),)
     return tuple(words.format(number) for words, number in counted if number)

@@ -142,3 +142,10 @@ def test_history_has_the_words_of_a_lost_attempt_without_tools(journal: Journal)
     (turn,) = journal.read.history("s", 2, turns_max=10, bytes_max=10_000)
     first, _ = turn.attempts
     assert (first.text, first.cut, first.tools) == ("half an ", "lost", ())
+
+
+@every_journal
+def test_clips_are_known_by_their_messages(journal: Journal) -> None:
+    live_through_everything(journal)
+    assert journal.read.clips_known(["clip one", "clip two", "clip three"]) == {"clip one", "clip two"}
+    assert journal.read.clip_of("m8") == ("s", "failed", "clip two")

@@ -28,7 +28,7 @@ _ESCAPE, _NUL = "\x10", "\x00"
 _ESCAPED = re.compile("\x10([@\x10])")
 
 _INDEXED = re.compile(r"\bINDEXED BY \w+")
-_LISTED = re.compile(r"json_each\((\?|:\w+)\) AS (\w+)")
+_LISTED = re.compile(r"json_each\((\?|:\w+)\)(?: AS (\w+))?")
 _PAIR_TEXT = re.compile(r"(\w+)\.value ->> 0")
 _PAIR_NUMBER = re.compile(r"(\w+)\.value ->> 1")
 _ABSENT = re.compile(r"(\?\d) IS NULL")
@@ -41,11 +41,16 @@ def translated(sql: str) -> bytes:
     """Return a statement for PostgreSQL, with the parameters as psycopg writes them."""
     sql = _INDEXED.sub("", sql.replace("%", "%%"))
     sql = _ABSENT.sub(r"\1::text IS NULL", sql)
-    sql = _LISTED.sub(r"json_array_elements_text(\1::json) WITH ORDINALITY AS \2(value, key)", sql)
+    sql = _LISTED.sub(_elements, sql)
     sql = _PAIR_TEXT.sub(r"(\1.value::json ->> 0)", sql)
     sql = _PAIR_NUMBER.sub(r"(\1.value::json ->> 1)::bigint", sql)
     sql = _NUMBERED.sub(r"%(p\1)s", sql.replace("CROSS JOIN", "JOIN").replace(" LIKE ", " ILIKE "))
     return _NAMED.sub(r"%(\1)s", sql.replace("?", "%s")).encode()
+
+
+def _elements(found: re.Match[str]) -> str:
+    name = found[2] or "listed"
+    return f"json_array_elements_text({found[1]}::json) WITH ORDINALITY AS {name}(value, key)"
 
 
 @cache

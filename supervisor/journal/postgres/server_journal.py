@@ -12,6 +12,7 @@ from pathlib import Path
 from supervisor.core.events import Known
 from supervisor.journal import lock as locking
 from supervisor.journal.group_commit import GroupCommit
+from supervisor.journal.integrity import DISAGREEMENTS
 from supervisor.journal.load import load, wake
 from supervisor.journal.postgres import host_life, server_schema
 from supervisor.journal.postgres.batch_writer import BatchWriter
@@ -74,6 +75,11 @@ class ServerJournal:
         """Delete old ended turns, slice by slice between other commits."""
         while await self._group_commit.chore(pruning.slice):
             pass
+
+    def check(self) -> tuple[str, ...]:
+        """Return the contradictions between rows; the server takes care of its pages."""
+        counted = ((words, self._rows.all(sql)[0][0]) for words, sql in DISAGREEMENTS)
+        return tuple(words.format(number) for words, number in counted if number)
 
     def close(self) -> None:
         """Write what waits, end the life, release the lock. A second call does nothing."""
