@@ -1,12 +1,16 @@
 """The only module that uses xllamacpp: an OpenAI-compatible server on loopback that requires a key."""
 
 import math
+import os
 from typing import Any
 
 import msgspec
-import xllamacpp  # type: ignore[import-untyped]
 
-from ipc.cpus import available_cpus
+from ipc.cpus import OPENMP_SPINS, available_cpus
+
+os.environ["GOMP_SPINCOUNT"] = OPENMP_SPINS
+
+import xllamacpp  # type: ignore[import-untyped]
 
 # One slot per CPU keeps the cores busy; with more than a few, each answer is slower than a reader.
 _SLOTS_MAX = 4

@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from ipc.cpus import OPENMP_SPINS
+
 # Set before the import below: weights come from the disk only; no library looks them up on the network.
 os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["GOMP_SPINCOUNT"] = OPENMP_SPINS
 
 import ctranslate2  # type: ignore[import-untyped]
 import numpy as np

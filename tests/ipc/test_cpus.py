@@ -1,11 +1,13 @@
-"""Threads follow the CPUs that are really there."""
+"""Threads follow the CPUs that are really there, and leave them to others while they wait."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from ipc.cpus import available_cpus
+from ipc.cpus import OPENMP_SPINS, available_cpus
 
 ALLOWED = len(os.sched_getaffinity(0))
 
@@ -34,3 +36,16 @@ def test_the_tightest_quota_on_the_way_to_the_root_counts(
 
 def test_a_host_without_cgroups_gives_the_affinity(tmp_path: Path) -> None:
     assert available_cpus(tmp_path / "none", tmp_path / "none") == ALLOWED
+
+
+@pytest.mark.parametrize("module", ["stt_service.whisper", "model_service.llama"])
+def test_the_threads_of_a_model_sleep_soon_while_they_wait_for_each_other(module: str) -> None:
+    """As libgomp says itself when it is loaded."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {module}"],
+        env={**os.environ, "OMP_DISPLAY_ENV": "VERBOSE"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"GOMP_SPINCOUNT = '{OPENMP_SPINS}'" in done.stderr
