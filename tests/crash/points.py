@@ -102,6 +102,14 @@ def every_point() -> list[str]:
     ]
 
 
+def sides(point: str) -> tuple[str, ...]:
+    """The sides of a point on which a death leaves something of its own.
+
+    After a statement of a transaction is before the next one, or before the commit; nothing is durable yet.
+    """
+    return ("before",) if point in statement_points().values() else ("before", "after")
+
+
 def point_of(sql: str, record: type[Record] | None) -> str | None:
     """Which point a statement is; None when it changes nothing. A change without a name is an error."""
     text = sql.strip()
