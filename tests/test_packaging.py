@@ -86,11 +86,19 @@ def _is_installed(name: str) -> bool:
 
 
 def _copy(distribution: metadata.Distribution, folder: Path) -> None:
+    """With its times and bytecode, or what is installed would be compiled again; a link is a cheap copy."""
+    made: set[str] = set()
     for file in distribution.files or ():
-        if ".." not in file.parts and "__pycache__" not in file.parts:
-            target = folder / file
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(str(distribution.locate_file(file)), target)
+        source, target = str(distribution.locate_file(file)), os.path.join(folder, file)
+        if ".." in file.parts or not os.path.exists(source):
+            continue
+        if (parent := os.path.dirname(target)) not in made:
+            os.makedirs(parent, exist_ok=True)
+            made.add(parent)
+        try:
+            os.link(source, target)
+        except OSError:
+            shutil.copy2(source, target)
 
 
 def test_the_archive_and_the_wheel_hold_every_file_of_the_packages(built: Path) -> None:
