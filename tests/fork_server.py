@@ -97,12 +97,14 @@ def _become(order: Order, descriptors: Sequence[int]) -> None:
 
 def _preload(program: Sequence[str]) -> None:
     """Imports for one program, or for those that are started isolated, as this process was, or by hand."""
+    gc.disable()
     if program:
         _preload_hermesctl()
     else:
         _preload_agents()
     gc.collect()
     gc.freeze()
+    gc.enable()
     assert len(os.listdir("/proc/self/task")) == 1, "a thread would be missing in every fork"
 
 

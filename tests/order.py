@@ -3,8 +3,12 @@
 pytest-xdist's work stealing gives every process an equal run of neighbouring tests; later, an idle process
 takes half of what the longest queue still holds, from its end. So each run begins with its share of the long
 tests, and the others keep their order: neighbours share fixtures of a module.
+
+A line of `longest.txt` is a test that takes more than five seconds, with all its cases, or a module of such
+tests whose fixture is dear: these stay together.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -16,18 +20,32 @@ _Item = TypeVar("_Item")
 
 
 def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """`longest.txt` names the tests that take more than five seconds, all cases of a test in one line."""
     processes = getattr(config, "workerinput", {}).get("workercount", 1)
     if processes > 1:
         longest = frozenset(_LONGEST.read_text().split())
-        is_long = [item.nodeid.partition("[")[0] in longest for item in items]
-        items[:] = spread(items, is_long, processes)
+        items[:] = spread(items, [_part(item.nodeid, longest) for item in items], processes)
 
 
-def spread(items: Sequence[_Item], is_long: Sequence[bool], processes: int) -> list[_Item]:
-    first = [item for item, long in zip(items, is_long, strict=True) if long]
-    others = [item for item, long in zip(items, is_long, strict=True) if not long]
-    shares = [first[process::processes] for process in range(processes)]
+def _part(name: str, longest: frozenset[str]) -> str:
+    """What stays together with this test at the beginning of a run; empty when it is none of the longest."""
+    module = name.partition("::")[0]
+    if module in longest:
+        return module
+    return name if name.partition("[")[0] in longest else ""
+
+
+def spread(items: Sequence[_Item], parts: Sequence[str], processes: int) -> list[_Item]:
+    """Each part goes to the process that has the fewest tests of parts so far."""
+    long: defaultdict[str, list[_Item]] = defaultdict(list)
+    others = []
+    for item, part in zip(items, parts, strict=True):
+        if part:
+            long[part].append(item)
+        else:
+            others.append(item)
+    shares: list[list[_Item]] = [[] for _ in range(processes)]
+    for together in sorted(long.values(), key=len, reverse=True):
+        min(shares, key=len).extend(together)
     arranged: list[_Item] = []
     for process, share in enumerate(shares):
         size = (len(items) - len(arranged)) // (processes - process)

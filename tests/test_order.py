@@ -12,25 +12,39 @@ from tests.order import spread
 @pytest.mark.parametrize("count", [0, 1, 6, 100])
 def test_every_test_is_run_once_and_the_long_ones_are_spread(processes: int, count: int) -> None:
     tests = list(range(count))
-    is_long = [number % 9 == 5 for number in tests]
-    arranged = spread(tests, is_long, processes)
+    parts = [f"test {number}" if number % 9 == 5 else "" for number in tests]
+    arranged = spread(tests, parts, processes)
     assert sorted(arranged) == tests
-    others = [number for number in arranged if not is_long[number]]
+    others = [number for number in arranged if not parts[number]]
     assert others == sorted(others)
-    if count < 100:
-        return
-    # As pytest-xdist hands them out.
-    left, begun = arranged, set()
+    if count == 100:
+        begun = [len(longer) for longer in _begun(arranged, parts, processes)]
+        assert max(begun) - min(begun) <= 1
+
+
+def test_what_shares_a_fixture_stays_together() -> None:
+    tests = list(range(100))
+    parts = ["a module" if 20 <= number < 30 else "another" if number >= 95 else "" for number in tests]
+    arranged = spread(tests, parts, 4)
+    assert sorted(arranged) == tests
+    assert _begun(arranged, parts, 4) == [tests[20:30], tests[95:], [], []]
+
+
+def _begun(arranged: list[int], parts: list[str], processes: int) -> list[list[int]]:
+    """The long tests with which each process begins, as pytest-xdist hands them out."""
+    left, begun = arranged, []
     for process in range(processes):
         size = len(left) // (processes - process)
         run, left = left[:size], left[size:]
-        longer = [number for number in run if is_long[number]]
+        longer = [number for number in run if parts[number]]
         assert run[: len(longer)] == longer
-        begun.add(len(longer))
-    assert max(begun) - min(begun) <= 1
+        begun.append(longer)
+    return begun
 
 
 def test_the_list_names_tests_that_exist() -> None:
     for line in (Path(__file__).with_name("longest.txt")).read_text().split():
         file, _, name = line.partition("::")
-        assert name.rpartition("::")[2] in ("runTest", *(ROOT / file).read_text().replace("(", " ").split())
+        assert (ROOT / file).is_file()
+        words = (ROOT / file).read_text().replace("(", " ").split()
+        assert name.rpartition("::")[2] in ("", "runTest", *words)
