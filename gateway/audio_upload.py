@@ -1,6 +1,6 @@
 """A clip that is uploaded as multipart/form-data: written to the clips folder while it arrives.
 
-The name of the part is `audio`; the other parts are short fields. The clip is durable before a message names
+One part of the form is the clip; the others are short fields. The clip is durable before a message names
 it. Until it is whole its name begins with a dot, so that it is no clip, and what is cut off is removed.
 """
 
@@ -24,13 +24,14 @@ _PARTS_MAX = 16
 # Written to the file at once, in a thread: disks may be slow.
 _WRITE_BYTES = 1024 * 1024
 _AUDIO = "audio"
-_HINT = "send multipart/form-data with a part named audio"
 
 
 class _Form:
-    """Collects the parts of a form: audio piece by piece, the fields as texts."""
+    """Collects the parts of a form: the clip piece by piece, the fields as texts."""
 
-    def __init__(self) -> None:
+    def __init__(self, part: str) -> None:
+        self._part = part
+        self.hint = f"send multipart/form-data with a part named {part}"
         self.fields: dict[str, bytearray] = {}
         self.audio = bytearray()
         self.audio_bytes = 0
@@ -44,7 +45,7 @@ class _Form:
         self._name = ""
         self._parts += 1
         if self._parts > _PARTS_MAX:
-            raise HttpError(400, f"the form has more than {_PARTS_MAX} parts", _HINT)
+            raise HttpError(400, f"the form has more than {_PARTS_MAX} parts", self.hint)
 
     def on_header_field(self, data: bytes, start: int, end: int) -> None:
         self._header += data[start:end]
@@ -60,7 +61,7 @@ class _Form:
         self._value.clear()
 
     def on_part_data(self, data: bytes, start: int, end: int) -> None:
-        if self._name == _AUDIO:
+        if self._name == self._part:
             self.audio += data[start:end]
             self.audio_bytes += end - start
             if self.audio_bytes > CLIP_BYTES_MAX:
@@ -93,23 +94,23 @@ def is_form(exchange: Exchange) -> bool:
     return exchange.header(b"content-type").lower().startswith("multipart/form-data")
 
 
-async def store(exchange: Exchange, clips: Path) -> tuple[str, dict[str, str]]:
-    """Returns the name of the stored clip, and the other fields of the form."""
+async def store(exchange: Exchange, clips: Path, part: str = _AUDIO) -> tuple[str, dict[str, str]]:
+    """Returns the name of the stored clip, which is this part of the form, and the form's other fields."""
     _, options = parse_options_header(exchange.header(b"content-type"))
     boundary = options.get(b"boundary", b"")
+    form = _Form(part)
     if not boundary:
-        raise HttpError(400, "the form has no boundary", _HINT)
-    form = _Form()
+        raise HttpError(400, "the form has no boundary", form.hint)
     await asyncio.to_thread(make_private, clips)
     name = os.urandom(16).hex()
-    part = clips / f".{name}"
-    file = await asyncio.to_thread(open, part, "xb", opener=_privately)
+    partial = clips / f".{name}"
+    file = await asyncio.to_thread(open, partial, "xb", opener=_privately)
     try:
         with file:
             await _copy(exchange, form, form.parser(boundary), file)
-        await asyncio.to_thread(_publish, part, clips / name)
+        await asyncio.to_thread(_publish, partial, clips / name)
     finally:
-        await asyncio.to_thread(part.unlink, missing_ok=True)
+        await asyncio.to_thread(partial.unlink, missing_ok=True)
     return name, {key: bytes(value).decode(errors="replace") for key, value in form.fields.items()}
 
 
@@ -131,11 +132,11 @@ async def _copy(exchange: Exchange, form: _Form, parser: MultipartParser, file: 
                 break
         parser.finalize()
     except MultipartParseError as error:
-        raise HttpError(400, f"the form cannot be read: {str(error)[:200]}", _HINT) from None
+        raise HttpError(400, f"the form cannot be read: {str(error)[:200]}", form.hint) from None
     if not form.is_complete:
-        raise HttpError(400, "the form ends before its last part does", _HINT)
+        raise HttpError(400, "the form ends before its last part does", form.hint)
     if not form.audio_bytes:
-        raise HttpError(400, "the form has no audio, or an empty one", _HINT)
+        raise HttpError(400, "the form has no audio, or an empty one", form.hint)
     await _write(form, file)
     await asyncio.to_thread(_sync, file)
 

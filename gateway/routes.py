@@ -13,7 +13,7 @@ from gateway import clip_download, live_socket, messages_api, queries_api, servi
 from gateway.console_files import ConsoleFiles
 from gateway.errors import HttpError
 from gateway.exchange import Exchange
-from gateway.openai import chat_api, models_api, responses_api
+from gateway.openai import chat_api, models_api, responses_api, transcriptions_api
 from gateway.parts import Parts
 from gateway.tokens import Token
 
@@ -94,6 +94,7 @@ def routes() -> tuple[Route, ...]:
         Route("POST", "/v1/responses", "talk", responses_api.post_response),
         Route("GET", "/v1/responses/{response}", "watch", responses_api.get_response),
         Route("POST", "/v1/responses/{response}/cancel", "talk", responses_api.post_cancel),
+        Route("POST", "/v1/audio/transcriptions", "talk", transcriptions_api.post_transcription),
     )
 
 

@@ -2,7 +2,7 @@
 
 Open WebUI sends four of them for one message, one even before it. They are no part of any conversation, and
 each would be a session in the journal and a turn on a seat. So they are answered here, from the text of the
-request alone, without a model (docs/decisions). A title is the beginning of the first message; lists of
+request alone, without a model (decision 47). A title is the beginning of the first message; lists of
 proposals are empty, which every such program shows as none.
 """
 
@@ -39,7 +39,8 @@ def answer(task: str, prompt: str) -> str:
 
 def _title(prompt: str) -> str:
     history = _HISTORY.search(prompt)
-    first = _USER.search(history[1].strip() if history else prompt)
-    words = (first[1] if first else prompt).split()
+    text = history[1].strip() if history else prompt
+    first = _USER.search(text)
+    words = (first[1] if first else text).split()
     title = " ".join(words[:_TITLE_WORDS])[:_TITLE_CHARACTERS].strip()
     return title + ("…" if len(words) > _TITLE_WORDS else "") or "Chat"

@@ -19,6 +19,8 @@ from ipc.bounds import INSTRUCTIONS_BYTES_MAX, MESSAGE_BYTES_MAX
 BODY_BYTES_MAX = 16 * 1024 * 1024
 # Behind the name of a session come the owner's prefix before it and the mark of a branch behind it.
 _SESSION_CHARACTERS_MAX = 120
+# What templates of clients become when there is no message before: of Open WebUI, others, LibreChat.
+_NO_PARENT = frozenset({"", "none", "null", "00000000-0000-0000-0000-000000000000"})
 _INSTRUCTING = ("system", "developer")
 _TEXTS = ("text", "input_text", "output_text", "refusal")
 
@@ -195,5 +197,6 @@ def is_detached(exchange: Exchange) -> bool:
 
 
 def _begins(exchange: Exchange) -> bool:
-    """Whether the client says that the message has none before it: a template that has no value then."""
-    return [value.lower() for value in exchange.headers(b"x-parent")] in ([""], ["none"], ["null"])
+    """Whether the client says that the message has none before it."""
+    found = exchange.headers(b"x-parent")
+    return len(found) == 1 and found[0].lower() in _NO_PARENT
