@@ -73,8 +73,9 @@ lint: $(INSTALLED_DEV) ## lint and types only
 compiled: $(INSTALLED_DEV)
 	@$(BIN)/python -m compileall -q -j 0 ipc supervisor worker stt_service model_service client gateway hermesctl tests
 
-# What agents do ordinary work with (tests/acceptance/test_real_work.py), a browser for tests/console, and PostgreSQL, whose
-# package would start a server of its own. Without them those tests are skipped by name.
+# What agents do ordinary work with (tests/acceptance/test_real_work.py), a browser for tests/console, PostgreSQL, whose package
+# would start a server of its own, and a proxy for tests/gateway, which is unpacked only. Without them those tests are skipped
+# by name.
 programs:
 	@missing=$$(for each in git:git cc:gcc,libc6-dev node:nodejs tmux:tmux chromium:chromium; do command -v $${each%%:*} >/dev/null || echo $${each#*:} | tr ',' ' '; done); \
 	[ -z "$$missing" ] || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update && apt-get install -y --no-install-recommends $$missing; } || \
@@ -83,6 +84,9 @@ programs:
 	apt-get install -y --no-install-recommends postgresql-common && \
 	sed -i 's/^#*create_main_cluster.*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf && \
 	apt-get install -y --no-install-recommends postgresql; } || echo "PostgreSQL is not installed, and what needs it is not tested"
+	@command -v nginx >/dev/null || [ -x .nginx/usr/sbin/nginx ] || \
+	{ mkdir -p .nginx && cd .nginx && apt-get download --quiet nginx && dpkg -x nginx_*.deb . ; } || \
+	echo "There is no nginx here, and what needs it is not tested."
 
 bench: $(INSTALLED_DEV) ## the measurements of bench/
 	$(BIN)/python -m bench
@@ -98,7 +102,7 @@ vendor: ## make the console's vendor.js from vendor/package-lock.json; needs npm
 	node vendor/build.js
 
 clean: ## remove the environment and what tools left behind; settings and state stay
-	rm -rf $(VENV) build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .nginx build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
 
 $(INSTALLED): $(BIN)/python pyproject.toml requirements/run.txt
