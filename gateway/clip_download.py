@@ -23,6 +23,7 @@ _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
 async def get_clip(parts: Parts, exchange: Exchange) -> None:
+    """The recorded clip of a message, whole or a part of it."""
     assert exchange.token is not None
     exchange.query()
     message = exchange.parameters["message"]

@@ -34,7 +34,7 @@ _PROOF_SECONDS = 10.0
 _ENDS = frozenset({"turn.interrupted", "turn.done", "turn.failed"})
 
 
-class _Text(msgspec.Struct, forbid_unknown_fields=True):
+class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
     text: str
     busy: BusyMode | None = None
     expect_turn: str | None = None
@@ -42,33 +42,34 @@ class _Text(msgspec.Struct, forbid_unknown_fields=True):
     instructions: str = ""
 
 
-class _Fork(msgspec.Struct, forbid_unknown_fields=True):
+class ForkBody(msgspec.Struct, forbid_unknown_fields=True):
     through_turn: Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
     session: str
 
 
-class _Stop(msgspec.Struct, forbid_unknown_fields=True):
+class InterruptBody(msgspec.Struct, forbid_unknown_fields=True):
     expect_turn: str | None = None
     drop: bool = False
 
 
-class _AnswerText(msgspec.Struct, forbid_unknown_fields=True):
+class AnswerBody(msgspec.Struct, forbid_unknown_fields=True):
     text: str
 
 
-class _Seats(msgspec.Struct, forbid_unknown_fields=True):
+class ScaleBody(msgspec.Struct, forbid_unknown_fields=True):
     seats: int | None = None
     per_cpu: float | None = None
 
 
 async def post_message(parts: Parts, exchange: Exchange) -> None:
+    """Sends a text or a clip; answers once it is durable."""
     exchange.query()
     key = _key(exchange)
     session = exchange.namespace.inward(exchange.parameters["session"])
     if audio_upload.is_form(exchange):
         accepted = await _submit_clip(parts, exchange, session, key)
     else:
-        body = await exchange.json(_Text, json_bytes_max(MESSAGE_BYTES_MAX + INSTRUCTIONS_BYTES_MAX))
+        body = await exchange.json(MessageBody, json_bytes_max(MESSAGE_BYTES_MAX + INSTRUCTIONS_BYTES_MAX))
         _check_text(body.text)
         expect = _inward(exchange, body.expect_turn)
         submit = Submit(
@@ -110,7 +111,7 @@ async def _submit_clip(parts: Parts, exchange: Exchange, session: str, key: str)
 async def post_interrupt(parts: Parts, exchange: Exchange) -> None:
     """Answers when every process of the turn is proved gone."""
     exchange.query()
-    body = await exchange.json(_Stop, default=_Stop())
+    body = await exchange.json(InterruptBody, default=InterruptBody())
     session = exchange.namespace.inward(exchange.parameters["session"])
     news = asyncio.Event()
     reader = await parts.feeds.open(session, None, news.set)
@@ -169,6 +170,7 @@ async def delete_waiting(parts: Parts, exchange: Exchange) -> None:
 
 
 async def post_resume(parts: Parts, exchange: Exchange) -> None:
+    """Releases the messages that an interrupt holds back."""
     await _change_queue(parts, exchange, "resume", None)
 
 
@@ -178,7 +180,8 @@ async def _change_queue(parts: Parts, exchange: Exchange, act: Any, message: str
 
 
 async def post_answer(parts: Parts, exchange: Exchange) -> None:
-    body = await exchange.json(_AnswerText, json_bytes_max(MESSAGE_BYTES_MAX))
+    """Answers an open question."""
+    body = await exchange.json(AnswerBody, json_bytes_max(MESSAGE_BYTES_MAX))
     _check_text(body.text)
     question = exchange.namespace.inward(exchange.parameters["question"])
     await _carry_out(parts, exchange, Respond(question, body.text, exchange.by))
@@ -200,7 +203,7 @@ async def post_fork(parts: Parts, exchange: Exchange) -> None:
     """Makes a session that begins with the turns of this one, through the turn of that number."""
     exchange.query()
     key = _key(exchange)
-    body = await exchange.json(_Fork)
+    body = await exchange.json(ForkBody)
     inward = exchange.namespace.inward
     request = Begin(
         inward(body.session),
@@ -213,15 +216,18 @@ async def post_fork(parts: Parts, exchange: Exchange) -> None:
 
 
 async def post_drain(parts: Parts, exchange: Exchange) -> None:
+    """Starts no turn from now on."""
     await _carry_out(parts, exchange, Drain())
 
 
 async def post_undrain(parts: Parts, exchange: Exchange) -> None:
+    """Starts turns again."""
     await _carry_out(parts, exchange, Undrain())
 
 
 async def post_scale(parts: Parts, exchange: Exchange) -> None:
-    body = await exchange.json(_Seats)
+    """Sets the number of turns that run at once."""
+    body = await exchange.json(ScaleBody)
     if body.seats is None and body.per_cpu is None:
         raise HttpError(400, "neither seats nor per_cpu is given", 'send {"seats": 4} or {"per_cpu": 2}')
     await _carry_out(parts, exchange, Scale(body.seats, body.per_cpu))

@@ -20,6 +20,7 @@ _PLACE_CHARACTERS_MAX = 4_096
 
 
 async def get_sessions(parts: Parts, exchange: Exchange) -> None:
+    """The sessions, those with news first."""
     limit, after = _page(exchange, "words")
     words = exchange.query("limit", "after", "words").get("words", "")
     request = Show("sessions", limit=limit, after=after, words=words)
@@ -27,6 +28,7 @@ async def get_sessions(parts: Parts, exchange: Exchange) -> None:
 
 
 async def get_turns(parts: Parts, exchange: Exchange) -> None:
+    """The turns, newest first."""
     limit, after = _page(exchange, "session", "state")
     query = exchange.query("limit", "after", "session", "state")
     session = query.get("session")
@@ -41,6 +43,7 @@ async def get_turns(parts: Parts, exchange: Exchange) -> None:
 
 
 async def get_questions(parts: Parts, exchange: Exchange) -> None:
+    """The open questions, the longest wait first."""
     limit, after = _page(exchange)
     await _answer_page(parts, exchange, "questions", Show("questions", limit=limit, after=after))
 
@@ -94,6 +97,7 @@ async def get_why(parts: Parts, exchange: Exchange) -> None:
 
 
 async def get_queue(parts: Parts, exchange: Exchange) -> None:
+    """The messages that wait in a session, in order."""
     exchange.query()
     session = exchange.namespace.inward(exchange.parameters["session"])
     rows = await parts.supervisor.rows(Queue(session))
@@ -110,12 +114,14 @@ async def get_workers(parts: Parts, exchange: Exchange) -> None:
 
 
 async def get_services(parts: Parts, exchange: Exchange) -> None:
+    """The services."""
     exchange.query()
     rows = await parts.supervisor.rows(Show("services"))
     await exchange.answer(200, {"services": rows})
 
 
 async def get_status(parts: Parts, exchange: Exchange) -> None:
+    """The row of `hermesctl status --json`."""
     exchange.query()
     (row,) = await parts.supervisor.rows(Show("status"))
     await exchange.answer(200, row)

@@ -14,6 +14,7 @@ from gateway.console_files import ConsoleFiles
 from gateway.errors import HttpError
 from gateway.exchange import Exchange
 from gateway.openai import chat_api, models_api, responses_api, transcriptions_api
+from gateway.openapi import Description
 from gateway.parts import Parts
 from gateway.tokens import Token
 
@@ -26,12 +27,17 @@ WEBSOCKET = "WEBSOCKET"
 
 @dataclass(frozen=True)
 class Route:
-    """A `{name}` in the path stands for one segment, which may hold an encoded slash (%2F)."""
+    """A `{name}` in the path stands for one segment, which may hold an encoded slash (%2F).
+
+    `body` is the JSON that the handler takes, `query` are its parameters: for the description of the API.
+    """
 
     method: str
     path: str
     right: Right
     handler: Handler
+    body: type | None = None
+    query: tuple[str, ...] = ()
 
     def match(self, segments: list[str]) -> dict[str, str] | None:
         """Returns the parameters of a path that fits."""
@@ -48,26 +54,67 @@ class Route:
 
 
 def routes() -> tuple[Route, ...]:
+    """Returns the whole table, in the order of docs/gateway.md."""
+    description = Description()
+    table = (*_of_console(), *_of_clients(description), *_of_tables(), *_of_openai())
+    description.describe(table)
+    return table
+
+
+def _of_console() -> tuple[Route, ...]:
     console = ConsoleFiles()
     return (
         Route("GET", "/", "anyone", console.get_index),
         Route("GET", "/console/{file}", "anyone", console.get_file),
         Route("GET", "/service-worker.js", "anyone", console.get_service_worker),
         Route("GET", "/manifest.webmanifest", "anyone", console.get_manifest),
+    )
+
+
+def _of_clients(description: Description) -> tuple[Route, ...]:
+    """Health, tokens, messages and events."""
+    return (
         Route("GET", "/health", "anyone", service_api.Health().get),
         Route("GET", "/metrics", "operate", service_api.get_metrics),
-        Route("POST", "/api/pair", "anyone", tokens_api.post_pair),
-        Route("POST", "/api/login", "anyone", tokens_api.post_login),
+        Route("POST", "/api/pair", "anyone", tokens_api.post_pair, tokens_api.PairBody),
+        Route("POST", "/api/login", "anyone", tokens_api.post_login, tokens_api.LoginBody),
         Route("POST", "/api/logout", "token", tokens_api.post_logout),
         Route("GET", "/api/me", "token", tokens_api.get_me),
-        Route("POST", "/api/sessions/{session}/messages", "talk", messages_api.post_message),
-        Route("POST", "/api/sessions/{session}/interrupt", "talk", messages_api.post_interrupt),
-        Route("POST", "/api/sessions/{session}/fork", "talk", messages_api.post_fork),
-        Route("GET", "/api/sessions/{session}/events", "watch", sse.get_events),
+        Route("GET", "/api/openapi.json", "token", description.get),
+        Route(
+            "POST",
+            "/api/sessions/{session}/messages",
+            "talk",
+            messages_api.post_message,
+            messages_api.MessageBody,
+        ),
+        Route(
+            "POST",
+            "/api/sessions/{session}/interrupt",
+            "talk",
+            messages_api.post_interrupt,
+            messages_api.InterruptBody,
+        ),
+        Route("POST", "/api/sessions/{session}/fork", "talk", messages_api.post_fork, messages_api.ForkBody),
+        Route("GET", "/api/sessions/{session}/events", "watch", sse.get_events, query=("after",)),
         Route(WEBSOCKET, "/api/live", "watch", live_socket.live),
-        Route("GET", "/api/sessions", "watch", queries_api.get_sessions),
-        Route("GET", "/api/sessions/{session}/history", "watch", queries_api.get_history),
-        Route("GET", "/api/turns", "watch", queries_api.get_turns),
+    )
+
+
+def _of_tables() -> tuple[Route, ...]:
+    """Sessions, turns, queues, questions and the service, and what changes them."""
+    return (
+        Route("GET", "/api/sessions", "watch", queries_api.get_sessions, query=("limit", "after", "words")),
+        Route(
+            "GET",
+            "/api/sessions/{session}/history",
+            "watch",
+            queries_api.get_history,
+            query=("limit", "before"),
+        ),
+        Route(
+            "GET", "/api/turns", "watch", queries_api.get_turns, query=("limit", "after", "session", "state")
+        ),
         Route("GET", "/api/turns/{session}/{number}", "watch", queries_api.get_turn),
         Route("GET", "/api/turns/{session}/{number}/why", "watch", queries_api.get_why),
         Route("GET", "/api/turns/{session}/{number}/calls/{call}", "watch", queries_api.get_call),
@@ -79,15 +126,26 @@ def routes() -> tuple[Route, ...]:
         Route("DELETE", "/api/sessions/{session}/queue", "talk", messages_api.delete_waiting),
         Route("DELETE", "/api/sessions/{session}/queue/{message}", "talk", messages_api.delete_waiting),
         Route("POST", "/api/sessions/{session}/queue/resume", "talk", messages_api.post_resume),
-        Route("GET", "/api/questions", "watch", queries_api.get_questions),
-        Route("POST", "/api/questions/{question}/answer", "talk", messages_api.post_answer),
+        Route("GET", "/api/questions", "watch", queries_api.get_questions, query=("limit", "after")),
+        Route(
+            "POST",
+            "/api/questions/{question}/answer",
+            "talk",
+            messages_api.post_answer,
+            messages_api.AnswerBody,
+        ),
         Route("GET", "/api/agents", "watch", queries_api.get_agents),
         Route("GET", "/api/status", "operate", queries_api.get_status),
         Route("GET", "/api/workers", "operate", queries_api.get_workers),
         Route("GET", "/api/services", "operate", queries_api.get_services),
         Route("POST", "/api/drain", "operate", messages_api.post_drain),
         Route("POST", "/api/undrain", "operate", messages_api.post_undrain),
-        Route("POST", "/api/scale", "operate", messages_api.post_scale),
+        Route("POST", "/api/scale", "operate", messages_api.post_scale, messages_api.ScaleBody),
+    )
+
+
+def _of_openai() -> tuple[Route, ...]:
+    return (
         Route("GET", "/v1/models", "watch", models_api.get_models),
         Route("GET", "/v1/models/{model}", "watch", models_api.get_model),
         Route("POST", "/v1/chat/completions", "talk", chat_api.post_chat),

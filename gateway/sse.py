@@ -27,6 +27,7 @@ _PART_BYTES = 64 * 1024
 
 
 async def get_events(parts: Parts, exchange: Exchange) -> None:
+    """The events of a session, from now or from a seq on, as server-sent events."""
     assert exchange.token is not None
     after = _place(exchange)
     session = exchange.namespace.inward(exchange.parameters["session"])

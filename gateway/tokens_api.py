@@ -12,11 +12,11 @@ from gateway.parts import Parts
 from gateway.tokens import Token
 
 
-class _Code(msgspec.Struct, forbid_unknown_fields=True):
+class PairBody(msgspec.Struct, forbid_unknown_fields=True):
     code: str
 
 
-class _Login(msgspec.Struct, forbid_unknown_fields=True):
+class LoginBody(msgspec.Struct, forbid_unknown_fields=True):
     """Either of the two."""
 
     code: str | None = None
@@ -24,6 +24,7 @@ class _Login(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def get_me(parts: Parts, exchange: Exchange) -> None:
+    """The token in use."""
     exchange.query()
     assert exchange.token is not None
     await exchange.answer(200, _shown(exchange.token))
@@ -32,7 +33,7 @@ async def get_me(parts: Parts, exchange: Exchange) -> None:
 async def post_pair(parts: Parts, exchange: Exchange) -> None:
     """Exchanges a pairing code for a token. Wrong codes count as wrong tokens do."""
     exchange.query()
-    wanted = await exchange.json(_Code)
+    wanted = await exchange.json(PairBody)
     redeemed = parts.tokens.redeem(wanted.code[:100])
     if redeemed is None:
         parts.limiter.failure(address(exchange))
@@ -44,7 +45,7 @@ async def post_pair(parts: Parts, exchange: Exchange) -> None:
 async def post_login(parts: Parts, exchange: Exchange) -> None:
     """Gives a browser a token of its own in a cookie, which no script can read, for a code or a token."""
     exchange.query()
-    wanted = await exchange.json(_Login)
+    wanted = await exchange.json(LoginBody)
     if (wanted.code is None) == (wanted.token is None):
         hint = 'send {"code": "ABCD-EFGH"} or {"token": "hermes_…"}'
         raise HttpError(400, "a login has a code or a token", hint)
@@ -54,6 +55,7 @@ async def post_login(parts: Parts, exchange: Exchange) -> None:
 
 
 async def post_logout(parts: Parts, exchange: Exchange) -> None:
+    """Ends the token of the browser and removes its cookie."""
     exchange.query()
     assert exchange.token is not None
     if not browser_cookie.values(exchange):
