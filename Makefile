@@ -87,6 +87,7 @@ programs:
 	@command -v nginx >/dev/null || [ -x .nginx/usr/sbin/nginx ] || \
 	{ mkdir -p .nginx && cd .nginx && apt-get download --quiet nginx && dpkg -x nginx_*.deb . ; } || \
 	echo "There is no nginx here, and what needs it is not tested."
+	@[ -d vendor/node_modules/axe-core ] || ! command -v npm >/dev/null || npm ci --prefix vendor --silent || echo "axe-core is not installed, and what needs it is not tested"
 
 bench: $(INSTALLED_DEV) ## the measurements of bench/
 	$(BIN)/python -m bench

@@ -4,9 +4,9 @@ export { useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef, u
 export { batch, computed, effect, signal, untracked } from "@preact/signals";
 export { default as htm } from "htm";
 export {
-    Attr as MarkdownAttr,
-    Token as MarkdownToken,
-    parser as markdownParser,
-    parser_end as markdownEnd,
-    parser_write as markdownWrite,
+  Attr as MarkdownAttr,
+  Token as MarkdownToken,
+  parser as markdownParser,
+  parser_end as markdownEnd,
+  parser_write as markdownWrite,
 } from "streaming-markdown";

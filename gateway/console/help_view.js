@@ -3,16 +3,16 @@
 import { Dialog, html } from "./ui.js";
 
 export const KEYS = [
-    ["Enter", "send; with Shift a new line (on a phone the button sends)"],
-    ["Esc", "stop what runs, withdraw a question, cancel a recording; close a dialog"],
-    ["/", "write"],
-    ["Alt ↑, Alt ↓", "the session above, below"],
-    ["Ctrl K", "search sessions"],
-    ["?", "this list"],
+  ["Enter", "send; with Shift a new line (on a phone the button sends)"],
+  ["Esc", "stop what runs, withdraw a question, cancel a recording; close a dialog"],
+  ["/", "write"],
+  ["Alt ↑, Alt ↓", "the session above, below"],
+  ["Ctrl K", "search sessions"],
+  ["?", "this list"],
 ];
 
 export function HelpView({ onClose }) {
-    return html`<${Dialog} title="Keys" onClose=${onClose}>
+  return html`<${Dialog} title="Keys" onClose=${onClose}>
     <dl class="keys">
       ${KEYS.map(([key, says]) => html`<div key=${key}><dt><kbd>${key}</kbd></dt><dd>${says}</dd></div>`)}
     </dl>

@@ -13,114 +13,114 @@ const QUIET_MS = 20_000;
 const SLEPT_MS = 30_000;
 
 export class Live {
-    /**
-     * `take(frame)` gets every frame. `changed(isUp)` is called when the connection is up, and when it is lost; after a loss
-     * `ended(code)` says why. `places()` gives [session, seq] of what is to be subscribed.
-     */
-    constructor({ take, changed, ended, address = liveAddress() }) {
-        this._take = take;
-        this._changed = changed;
-        this._ended = ended;
-        this._address = address;
-        this._socket = null;
-        this._failures = 0;
-        this._timer = 0;
-        this._heardAt = 0;
-        this._tickedAt = Date.now();
-        this._isAsked = false;
-        this._isClosed = true;
-        this.isUp = false;
-    }
+  /**
+   * `take(frame)` gets every frame. `changed(isUp)` is called when the connection is up, and when it is lost; after a loss
+   * `ended(code)` says why. `places()` gives [session, seq] of what is to be subscribed.
+   */
+  constructor({ take, changed, ended, address = liveAddress() }) {
+    this._take = take;
+    this._changed = changed;
+    this._ended = ended;
+    this._address = address;
+    this._socket = null;
+    this._failures = 0;
+    this._timer = 0;
+    this._heardAt = 0;
+    this._tickedAt = Date.now();
+    this._isAsked = false;
+    this._isClosed = true;
+    this.isUp = false;
+  }
 
-    open() {
-        if (!this._isClosed) return;
-        this._isClosed = false;
-        this._ticker = setInterval(() => this._tick(), TICK_MS);
-        this._now = () => this.reconnect();
-        this._seen = () => document.visibilityState === "visible" && !this.isUp && this.reconnect();
-        addEventListener("online", this._now);
-        document.addEventListener("visibilitychange", this._seen);
-        this._connect();
-    }
+  open() {
+    if (!this._isClosed) return;
+    this._isClosed = false;
+    this._ticker = setInterval(() => this._tick(), TICK_MS);
+    this._now = () => this.reconnect();
+    this._seen = () => document.visibilityState === "visible" && !this.isUp && this.reconnect();
+    addEventListener("online", this._now);
+    document.addEventListener("visibilitychange", this._seen);
+    this._connect();
+  }
 
-    close() {
-        this._isClosed = true;
-        clearInterval(this._ticker);
-        clearTimeout(this._timer);
-        removeEventListener("online", this._now);
-        document.removeEventListener("visibilitychange", this._seen);
-        this._drop();
-    }
+  close() {
+    this._isClosed = true;
+    clearInterval(this._ticker);
+    clearTimeout(this._timer);
+    removeEventListener("online", this._now);
+    document.removeEventListener("visibilitychange", this._seen);
+    this._drop();
+  }
 
-    /** False when it is not connected: `changed` is called later, and it can be sent then. */
-    send(command) {
-        if (!this.isUp) return false;
-        this._socket.send(JSON.stringify(command));
-        return true;
-    }
+  /** False when it is not connected: `changed` is called later, and it can be sent then. */
+  send(command) {
+    if (!this.isUp) return false;
+    this._socket.send(JSON.stringify(command));
+    return true;
+  }
 
-    /** At once, whatever the state of the connection seems to be. */
-    reconnect() {
-        if (this._isClosed) return;
-        clearTimeout(this._timer);
-        this._drop();
-        this._connect();
-    }
+  /** At once, whatever the state of the connection seems to be. */
+  reconnect() {
+    if (this._isClosed) return;
+    clearTimeout(this._timer);
+    this._drop();
+    this._connect();
+  }
 
-    _connect() {
-        const socket = new WebSocket(this._address);
-        this._socket = socket;
-        socket.onopen = () => {
-            if (socket !== this._socket) return;
-            this.isUp = true;
-            this._failures = 0;
-            this._heardAt = Date.now();
-            this._isAsked = false;
-            this._changed(true);
-        };
-        socket.onmessage = ({ data }) => {
-            if (socket !== this._socket) return;
-            this._heardAt = Date.now();
-            this._isAsked = false;
-            this._take(JSON.parse(data));
-        };
-        socket.onclose = ({ code }) => {
-            if (socket !== this._socket) return;
-            this._lost();
-            this._ended(code);
-            const pause = PAUSES_MS[Math.min(this._failures++, PAUSES_MS.length - 1)];
-            if (!this._isClosed) this._timer = setTimeout(() => this._connect(), pause);
-        };
-    }
+  _connect() {
+    const socket = new WebSocket(this._address);
+    this._socket = socket;
+    socket.onopen = () => {
+      if (socket !== this._socket) return;
+      this.isUp = true;
+      this._failures = 0;
+      this._heardAt = Date.now();
+      this._isAsked = false;
+      this._changed(true);
+    };
+    socket.onmessage = ({ data }) => {
+      if (socket !== this._socket) return;
+      this._heardAt = Date.now();
+      this._isAsked = false;
+      this._take(JSON.parse(data));
+    };
+    socket.onclose = ({ code }) => {
+      if (socket !== this._socket) return;
+      this._lost();
+      this._ended(code);
+      const pause = PAUSES_MS[Math.min(this._failures++, PAUSES_MS.length - 1)];
+      if (!this._isClosed) this._timer = setTimeout(() => this._connect(), pause);
+    };
+  }
 
-    _drop() {
-        const socket = this._socket;
-        this._socket = null;
-        socket?.close();
-        this._lost();
-    }
+  _drop() {
+    const socket = this._socket;
+    this._socket = null;
+    socket?.close();
+    this._lost();
+  }
 
-    _lost() {
-        if (!this.isUp) return;
-        this.isUp = false;
-        this._changed(false);
-    }
+  _lost() {
+    if (!this.isUp) return;
+    this.isUp = false;
+    this._changed(false);
+  }
 
-    _tick() {
-        const now = Date.now();
-        const slept = now - this._tickedAt > SLEPT_MS;
-        this._tickedAt = now;
-        if (!this.isUp) return;
-        if (slept || (this._isAsked && now - this._heardAt > QUIET_MS)) {
-            this.reconnect();
-        } else if (now - this._heardAt > QUIET_MS) {
-            this._isAsked = true;
-            // Answered by `unsubscribed`, whether there was a subscription or not.
-            this.send({ unsubscribe: "?" });
-        }
+  _tick() {
+    const now = Date.now();
+    const slept = now - this._tickedAt > SLEPT_MS;
+    this._tickedAt = now;
+    if (!this.isUp) return;
+    if (slept || (this._isAsked && now - this._heardAt > QUIET_MS)) {
+      this.reconnect();
+    } else if (now - this._heardAt > QUIET_MS) {
+      this._isAsked = true;
+      // Answered by `unsubscribed`, whether there was a subscription or not.
+      this.send({ unsubscribe: "?" });
     }
+  }
 }
 
 function liveAddress() {
-    return `${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}/api/live`;
+  return `${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}/api/live`;
 }

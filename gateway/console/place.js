@@ -9,33 +9,33 @@ export const place = signal(read());
 
 /** The pairing code that a QR code brought along. It leaves the address, and so the history, at once. */
 export function takeCode() {
-    const code = /^#code=([^&]+)/.exec(location.hash)?.[1];
-    if (!code) return "";
-    history.replaceState(null, "", location.pathname);
-    place.value = read();
-    return decodeURIComponent(code);
+  const code = /^#code=([^&]+)/.exec(location.hash)?.[1];
+  if (!code) return "";
+  history.replaceState(null, "", location.pathname);
+  place.value = read();
+  return decodeURIComponent(code);
 }
 
 export function go(view, session = "") {
-    location.hash = view === "talk" ? `#/talk/${encodeURIComponent(session)}` : `#/${view}`;
+  location.hash = view === "talk" ? `#/talk/${encodeURIComponent(session)}` : `#/${view}`;
 }
 
 function read() {
-    const [, view, rest] = /^#\/(\w+)(?:\/(.*))?$/.exec(location.hash) ?? [];
-    if (view === "watch") return { view: "watch", session: kept("session", FIRST_SESSION) };
-    const session = view === "talk" && rest ? decoded(rest) : kept("session", FIRST_SESSION);
-    return { view: "talk", session };
+  const [, view, rest] = /^#\/(\w+)(?:\/(.*))?$/.exec(location.hash) ?? [];
+  if (view === "watch") return { view: "watch", session: kept("session", FIRST_SESSION) };
+  const session = view === "talk" && rest ? decoded(rest) : kept("session", FIRST_SESSION);
+  return { view: "talk", session };
 }
 
 function decoded(text) {
-    try {
-        return decodeURIComponent(text);
-    } catch {
-        return FIRST_SESSION;
-    }
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return FIRST_SESSION;
+  }
 }
 
 addEventListener("hashchange", () => {
-    place.value = read();
-    if (place.value.view === "talk") keep("session", place.value.session);
+  place.value = read();
+  if (place.value.view === "talk") keep("session", place.value.session);
 });

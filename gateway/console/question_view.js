@@ -6,12 +6,12 @@ import { useState } from "./vendor.js";
 import { Text, html } from "./ui.js";
 
 export function QuestionView({ question }) {
-    return html`<div class=${`question ${question.state}`} role="group" aria-label="Question">
+  return html`<div class=${`question ${question.state}`} role="group" aria-label="Question">
     <${Text} tag="div" class="question-text" of=${question.text} />
     ${question.state === "open" && may("talk") && html`<${Choices} question=${question} />`}
     ${
-        question.state === "answered" &&
-        html`<p class="question-answer"><span aria-hidden="true">❯ </span><${Text} of=${question.answer} />
+      question.state === "answered" &&
+      html`<p class="question-answer"><span aria-hidden="true">❯ </span><${Text} of=${question.answer} />
           ${" "}<span class="dim small">by ${question.by}</span></p>`
     }
     ${question.state === "withdrawn" && html`<p class="dim small">withdrawn with its turn</p>`}
@@ -20,15 +20,15 @@ export function QuestionView({ question }) {
 
 /** Of a question in the log, or of a row of the table of questions. */
 export function Choices({ question }) {
-    const [isSent, setSent] = useState(false);
-    const choices = question.choices?.length ? question.choices : isApproval(question) ? ["yes", "no"] : [];
-    const choose = async (choice) => {
-        setSent(true);
-        if (!(await answer(question, choice))) setSent(false);
-    };
-    return html`<div class="choices">
+  const [isSent, setSent] = useState(false);
+  const choices = question.choices?.length ? question.choices : isApproval(question) ? ["yes", "no"] : [];
+  const choose = async (choice) => {
+    setSent(true);
+    if (!(await answer(question, choice))) setSent(false);
+  };
+  return html`<div class="choices">
     ${choices.map(
-        (choice) => html`<button
+      (choice) => html`<button
         key=${choice}
         type="button"
         class=${isApproval(question) && choice === "no" ? "choice deny" : "choice"}

@@ -7,35 +7,35 @@ self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim(
 
 /** First the network: a page and its scripts are of one version. What was kept is for the time without it. */
 self.addEventListener("fetch", (event) => {
-    const { pathname, origin } = new URL(event.request.url);
-    const isShell = pathname === "/" || pathname === "/manifest.webmanifest" || pathname.startsWith("/console/");
-    if (event.request.method !== "GET" || origin !== self.location.origin || !isShell) return;
-    event.respondWith(fromNetwork(event.request));
+  const { pathname, origin } = new URL(event.request.url);
+  const isShell = pathname === "/" || pathname === "/manifest.webmanifest" || pathname.startsWith("/console/");
+  if (event.request.method !== "GET" || origin !== self.location.origin || !isShell) return;
+  event.respondWith(fromNetwork(event.request));
 });
 
 async function fromNetwork(request) {
-    const shell = await caches.open(SHELL);
-    try {
-        const answer = await fetch(request);
-        if (answer.ok) await shell.put(request, answer.clone());
-        return answer;
-    } catch (error) {
-        const kept = await shell.match(request, { ignoreSearch: true });
-        if (kept) return kept;
-        throw error;
-    }
+  const shell = await caches.open(SHELL);
+  try {
+    const answer = await fetch(request);
+    if (answer.ok) await shell.put(request, answer.clone());
+    return answer;
+  } catch (error) {
+    const kept = await shell.match(request, { ignoreSearch: true });
+    if (kept) return kept;
+    throw error;
+  }
 }
 
 /** A notice leads to its session, in a page that is open if there is one. */
 self.addEventListener("notificationclick", (event) => {
-    event.notification.close();
-    const { session } = event.notification.data ?? {};
-    event.waitUntil(show(session));
+  event.notification.close();
+  const { session } = event.notification.data ?? {};
+  event.waitUntil(show(session));
 });
 
 async function show(session) {
-    const [page] = await self.clients.matchAll({ type: "window" });
-    if (!page) return self.clients.openWindow(`/#/talk/${encodeURIComponent(session)}`);
-    page.postMessage({ session });
-    return page.focus();
+  const [page] = await self.clients.matchAll({ type: "window" });
+  if (!page) return self.clients.openWindow(`/#/talk/${encodeURIComponent(session)}`);
+  page.postMessage({ session });
+  return page.focus();
 }

@@ -38,199 +38,197 @@ const listeners = new Set();
 let watched = [];
 
 const live = new Live({
-    take: takeFrame,
-    changed: (isUp) => (isUp ? connected() : disconnected()),
-    ended: () => checkLogin(),
+  take: takeFrame,
+  changed: (isUp) => (isUp ? connected() : disconnected()),
+  ended: () => checkLogin(),
 });
 
 export const outbox = new Outbox(({ session, message }) => {
-    const conversation = conversations.get(session);
-    if (!conversation) return outbox.forgetArrived(session, new Set([message]));
-    conversation.begin();
-    forgetArrived(conversation);
+  const conversation = conversations.get(session);
+  if (!conversation) return outbox.forgetArrived(session, new Set([message]));
+  conversation.begin();
+  forgetArrived(conversation);
 });
 
 /** Calls with (conversation, event) for every durable event that is new. */
 export function onEvent(listener) {
-    listeners.add(listener);
+  listeners.add(listener);
 }
 
 /** The conversation with a session; it is followed as long as the page is open. */
 export function conversationWith(session) {
-    let conversation = conversations.get(session);
-    if (!conversation) {
-        conversation = new Conversation(session, live, heard);
-        conversations.set(session, conversation);
-        if (live.isUp) conversation.follow();
-        forgetOldConversations();
-    }
-    return conversation;
+  let conversation = conversations.get(session);
+  if (!conversation) {
+    conversation = new Conversation(session, live, heard);
+    conversations.set(session, conversation);
+    if (live.isUp) conversation.follow();
+    forgetOldConversations();
+  }
+  return conversation;
 }
 
 const CONVERSATIONS_MAX = 20;
 
 function forgetOldConversations() {
-    const [oldest] = conversations.keys();
-    if (conversations.size > CONVERSATIONS_MAX) {
-        conversations.get(oldest).leave();
-        conversations.delete(oldest);
-    }
+  const [oldest] = conversations.keys();
+  if (conversations.size > CONVERSATIONS_MAX) {
+    conversations.get(oldest).leave();
+    conversations.delete(oldest);
+  }
 }
 
 /** Has the server tell of these tables: sessions, questions, service. */
 export function watch(tables) {
-    watched = tables;
-    live.send({ watch: tables });
+  watched = tables;
+  live.send({ watch: tables });
 }
 
 // --- login
 
 export async function start(code) {
-    onSignedOut(signOut);
-    onKeptElsewhere((name) => name === "seen" && (seenSeqs.value = kept("seen", {})));
-    if (code) await login({ code }).catch((error) => (loginReason.value = sentence(error)));
-    if (!me.value) await checkLogin();
+  onSignedOut(signOut);
+  onKeptElsewhere((name) => name === "seen" && (seenSeqs.value = kept("seen", {})));
+  if (code) await login({ code }).catch((error) => (loginReason.value = sentence(error)));
+  if (!me.value) await checkLogin();
 }
 
 export async function login(credentials) {
-    await post("/api/login", { json: credentials, isLogin: true });
-    loginReason.value = "";
-    await checkLogin();
+  await post("/api/login", { json: credentials, isLogin: true });
+  loginReason.value = "";
+  await checkLogin();
 }
 
 export async function logout() {
-    live.close();
-    await post("/api/logout", { isLogin: true }).catch(() => {});
-    forgetKept();
-    location.reload();
+  live.close();
+  await post("/api/logout", { isLogin: true }).catch(() => {});
+  forgetKept();
+  location.reload();
 }
 
 async function checkLogin() {
-    try {
-        const found = await get("/api/me");
-        if (!me.value) {
-            me.value = found;
-            live.open();
-            outbox.pump();
-        }
-    } catch (error) {
-        if (!(error instanceof ApiError)) throw error;
-        if (error.status !== 401 && me.value === null) setTimeout(checkLogin, 1_000);
-        if (error.status !== 401) link.value = "away";
+  try {
+    const found = await get("/api/me");
+    if (!me.value) {
+      me.value = found;
+      live.open();
+      outbox.pump();
     }
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    if (error.status !== 401 && me.value === null) setTimeout(checkLogin, 1_000);
+    if (error.status !== 401) link.value = "away";
+  }
 }
 
 function signOut() {
-    if (me.value) loginReason.value = "This browser was signed out. What you typed is kept; log in again to go on.";
-    me.value = false;
-    live.close();
+  if (me.value) loginReason.value = "This browser was signed out. What you typed is kept; log in again to go on.";
+  me.value = false;
+  live.close();
 }
 
 // --- the connection
 
 function connected() {
-    setLink("up");
-    if (watched.length) live.send({ watch: watched });
-    for (const conversation of conversations.values()) conversation.follow();
-    outbox.pump();
-    if (!sessions.value.size) readSessions();
+  setLink("up");
+  if (watched.length) live.send({ watch: watched });
+  for (const conversation of conversations.values()) conversation.follow();
+  outbox.pump();
+  if (!sessions.value.size) readSessions();
 }
 
 function disconnected() {
-    setLink("away");
-    for (const conversation of conversations.values()) conversation.lost();
+  setLink("away");
+  for (const conversation of conversations.values()) conversation.lost();
 }
 
 let backTimer = 0;
 
 function setLink(next) {
-    const before = link.value;
-    if (next === before || (next === "up" && before === "back")) return;
-    clearTimeout(backTimer);
-    const isBack = next === "up" && (before === "away" || before === "waiting");
-    link.value = isBack ? "back" : next;
-    if (isBack) backTimer = setTimeout(() => link.value === "back" && (link.value = "up"), BACK_MS);
-    if (isBack) outbox.pump();
+  const before = link.value;
+  if (next === before || (next === "up" && before === "back")) return;
+  clearTimeout(backTimer);
+  const isBack = next === "up" && (before === "away" || before === "waiting");
+  link.value = isBack ? "back" : next;
+  if (isBack) backTimer = setTimeout(() => link.value === "back" && (link.value = "up"), BACK_MS);
+  if (isBack) outbox.pump();
 }
 
 function takeFrame(frame) {
-    if (frame.type === "sessions") takeSessions(frame.rows);
-    else if (frame.type === "questions") questions.value = frame.rows;
-    else if (frame.type === "service") takeService(frame);
-    else if (frame.type === "supervisor") setLink(frame.up ? "up" : "waiting");
-    else conversationOf(frame)?.take(frame);
+  if (frame.type === "sessions") takeSessions(frame.rows);
+  else if (frame.type === "questions") questions.value = frame.rows;
+  else if (frame.type === "service") takeService(frame);
+  else if (frame.type === "supervisor") setLink(frame.up ? "up" : "waiting");
+  else conversationOf(frame)?.take(frame);
 }
 
 function conversationOf({ session, turn }) {
-    // A note about a clip names the message in place of a turn, and no session.
-    if (session === "" && turn) return [...conversations.values()].find((each) => each.log.messages.has(turn));
-    return conversations.get(session);
+  // A note about a clip names the message in place of a turn, and no session.
+  if (session === "" && turn) return [...conversations.values()].find((each) => each.log.messages.has(turn));
+  return conversations.get(session);
 }
 
 function heard(conversation, event) {
-    forgetArrived(conversation);
-    takeSessions([rowOf(conversation, event)]);
-    for (const listener of listeners) listener(conversation, event);
+  forgetArrived(conversation);
+  takeSessions([rowOf(conversation, event)]);
+  for (const listener of listeners) listener(conversation, event);
 }
 
 function forgetArrived(conversation) {
-    outbox.forgetArrived(conversation.session, conversation.log.messages);
+  outbox.forgetArrived(conversation.session, conversation.log.messages);
 }
 
 function takeService({ status, workers, services }) {
-    service.value = { status, workers, services };
-    samples.take(status, workers);
+  service.value = { status, workers, services };
+  samples.take(status, workers);
 }
 
 // --- sessions
 
 export async function readSessions(after = "") {
-    try {
-        const page = await get(
-            `/api/sessions?limit=${SESSIONS_PAGE}${after ? `&after=${encodeURIComponent(after)}` : ""}`,
-        );
-        takeSessions(page.sessions);
-        moreSessions.value = page.more;
-    } catch (error) {
-        if (!(error instanceof ApiError)) throw error;
-    }
+  try {
+    const page = await get(`/api/sessions?limit=${SESSIONS_PAGE}${after ? `&after=${encodeURIComponent(after)}` : ""}`);
+    takeSessions(page.sessions);
+    moreSessions.value = page.more;
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+  }
 }
 
 export async function searchSessions(words) {
-    const page = await get(`/api/sessions?limit=50&words=${encodeURIComponent(words)}`);
-    return page.sessions;
+  const page = await get(`/api/sessions?limit=50&words=${encodeURIComponent(words)}`);
+  return page.sessions;
 }
 
 function takeSessions(rows) {
-    if (!rows.length) return;
-    const known = new Map(sessions.value);
-    for (const row of rows) known.set(row.session, { ...known.get(row.session), ...row });
-    sessions.value = known;
-    // A session that is shown here as new has begun elsewhere.
-    for (const row of rows) if (row.seq) conversations.get(row.session)?.begin();
+  if (!rows.length) return;
+  const known = new Map(sessions.value);
+  for (const row of rows) known.set(row.session, { ...known.get(row.session), ...row });
+  sessions.value = known;
+  // A session that is shown here as new has begun elsewhere.
+  for (const row of rows) if (row.seq) conversations.get(row.session)?.begin();
 }
 
 /** What the events of an open session say about its row, before the server does. */
 function rowOf({ session, log }, event) {
-    const state = log.openTurn ? "occupied" : log.isHeld ? "held" : "free";
-    return { session, seq: log.seq, last_at: event.at, state, waiting: log.waiting.length };
+  const state = log.openTurn ? "occupied" : log.isHeld ? "held" : "free";
+  return { session, seq: log.seq, last_at: event.at, state, waiting: log.waiting.length };
 }
 
 /** The newest first. */
 export const sessionList = computed(() =>
-    [...sessions.value.values()].sort((a, b) => (b.last_at ?? 0) - (a.last_at ?? 0)),
+  [...sessions.value.values()].sort((a, b) => (b.last_at ?? 0) - (a.last_at ?? 0)),
 );
 
 export function see(session, seq) {
-    if (!seq || seenSeqs.value[session] >= seq) return;
-    seenSeqs.value = { ...seenSeqs.value, [session]: seq };
-    keep("seen", seenSeqs.value);
+  if (!seq || seenSeqs.value[session] >= seq) return;
+  seenSeqs.value = { ...seenSeqs.value, [session]: seq };
+  keep("seen", seenSeqs.value);
 }
 
 /** A session that this browser never showed has no news. */
 export function hasNews(row) {
-    const seen = seenSeqs.value[row.session];
-    return seen !== undefined && row.seq > seen;
+  const seen = seenSeqs.value[row.session];
+  return seen !== undefined && row.seq > seen;
 }
 
 // --- sentences
@@ -238,29 +236,29 @@ export function hasNews(row) {
 let toastNumber = 0;
 
 export function tell(fault, hint = "", tone = "fault") {
-    const id = ++toastNumber;
-    toasts.value = [...toasts.value.slice(-3), { id, fault, hint, tone }];
-    if (tone !== "fault") setTimeout(() => dismiss(id), 5_000);
+  const id = ++toastNumber;
+  toasts.value = [...toasts.value.slice(-3), { id, fault, hint, tone }];
+  if (tone !== "fault") setTimeout(() => dismiss(id), 5_000);
 }
 
 export function dismiss(id) {
-    toasts.value = toasts.value.filter((toast) => toast.id !== id);
+  toasts.value = toasts.value.filter((toast) => toast.id !== id);
 }
 
 /** Runs an action of a person; a refusal becomes a sentence. Returns what it gives, or undefined. */
 export async function attempt(action) {
-    try {
-        return await action();
-    } catch (error) {
-        if (!(error instanceof ApiError)) throw error;
-        if (error.status !== 401) tell(capital(error.message), capital(error.hint));
-        return undefined;
-    }
+  try {
+    return await action();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    if (error.status !== 401) tell(capital(error.message), capital(error.hint));
+    return undefined;
+  }
 }
 
 export const sentence = (error) => [error.message, error.hint].filter(Boolean).map(capital).join(". ");
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 export function announce(text) {
-    announcement.value = text;
+  announcement.value = text;
 }

@@ -17,29 +17,29 @@ const DRAWN = 40;
 const NEAR_PIXELS = 80;
 
 export function TalkView({ session, onMenu, onWhy }) {
-    const conversation = conversationWith(session);
-    const [editing, setEditing] = useState(null);
-    const [isDropping, setDropping] = useState(false);
-    useEffect(() => setEditing(null), [session]);
-    const edit = (turn, message) => {
-        setEditing({ turn, message });
-        setDraft(session, message.text);
-    };
-    const putBack = (item) => {
-        setDraft(session, [draftOf(session).value, item.text].filter(Boolean).join("\n"));
-        outbox.remove(item.key);
-    };
-    const over = (event) => {
-        if (!event.dataTransfer?.types.includes("Files") || !may("talk")) return;
-        event.preventDefault();
-        setDropping(true);
-    };
-    const dropped = (event) => {
-        event.preventDefault();
-        setDropping(false);
-        sendFiles(conversation, event.dataTransfer.files);
-    };
-    return html`<main class="talk" onDragOver=${over} onDragLeave=${() => setDropping(false)} onDrop=${dropped}>
+  const conversation = conversationWith(session);
+  const [editing, setEditing] = useState(null);
+  const [isDropping, setDropping] = useState(false);
+  useEffect(() => setEditing(null), [session]);
+  const edit = (turn, message) => {
+    setEditing({ turn, message });
+    setDraft(session, message.text);
+  };
+  const putBack = (item) => {
+    setDraft(session, [draftOf(session).value, item.text].filter(Boolean).join("\n"));
+    outbox.remove(item.key);
+  };
+  const over = (event) => {
+    if (!event.dataTransfer?.types.includes("Files") || !may("talk")) return;
+    event.preventDefault();
+    setDropping(true);
+  };
+  const dropped = (event) => {
+    event.preventDefault();
+    setDropping(false);
+    sendFiles(conversation, event.dataTransfer.files);
+  };
+  return html`<main class="talk" onDragOver=${over} onDragLeave=${() => setDropping(false)} onDrop=${dropped}>
     <${TalkHead} conversation=${conversation} onMenu=${onMenu} />
     <${Items} key=${session} conversation=${conversation} onEdit=${edit} onWhy=${onWhy} />
     <div class="bottom">
@@ -51,19 +51,19 @@ export function TalkView({ session, onMenu, onWhy }) {
 }
 
 function TalkHead({ conversation, onMenu }) {
-    conversation.shape.value;
-    const { session, log } = conversation;
-    const branches = branchesOf(session);
-    const turn = log.openTurn;
-    return html`<header class="head">
+  conversation.shape.value;
+  const { session, log } = conversation;
+  const branches = branchesOf(session);
+  const turn = log.openTurn;
+  return html`<header class="head">
     <${IconButton} icon="menu" class="menu" label="Sessions" onClick=${onMenu} />
     <div class="head-title">
       <h1><${Text} of=${session} /></h1>
       <p class="small dim">${stateInWords(log)}</p>
     </div>
     ${
-        branches.length > 1 &&
-        html`<label class="branches">
+      branches.length > 1 &&
+      html`<label class="branches">
       <${Icon} name="branch" />
       <span class="unseen">Branch</span>
       <select value=${session} onChange=${(event) => go("talk", event.target.value)}>
@@ -71,8 +71,11 @@ function TalkHead({ conversation, onMenu }) {
       </select>
     </label>`
     }
-    ${turn && may("talk") &&
-      html`<button type="button" class="stop-button" onClick=${() => interrupt(conversation)}><${Icon} name="stop" /> Stop</button>`}
+    ${
+      turn &&
+      may("talk") &&
+      html`<button type="button" class="stop-button" onClick=${() => interrupt(conversation)}><${Icon} name="stop" /> Stop</button>`
+    }
   </header>`;
 }
 
@@ -82,15 +85,15 @@ function stateInWords({ openTurn, isHeld, lastTurn }) {
 }
 
 function Items({ conversation, onEdit, onWhy }) {
-    const version = conversation.shape.value;
-    const { log } = conversation;
-    const [drawn, setDrawn] = useState(DRAWN);
-    const frame = useRef(null);
-    const isFollowing = useFollowing(frame, conversation);
-    useEffect(() => {
-        if (!document.hidden && conversation.log.seq) see(conversation.session, conversation.log.seq);
-    });
-    // Own words are always followed, wherever a person has read before.
+  const version = conversation.shape.value;
+  const { log } = conversation;
+  const [drawn, setDrawn] = useState(DRAWN);
+  const frame = useRef(null);
+  const isFollowing = useFollowing(frame, conversation);
+  useEffect(() => {
+    if (!document.hidden && conversation.log.seq) see(conversation.session, conversation.log.seq);
+  });
+  // Own words are always followed, wherever a person has read before.
   const sent = outbox.of(conversation.session).length;
   const sentBefore = useRef(0);
   useEffect(() => {
@@ -98,29 +101,36 @@ function Items({ conversation, onEdit, onWhy }) {
     sentBefore.current = sent;
   }, [sent]);
   const items = log.items.slice(-drawn);
-    const hasMore = log.items.length > items.length || conversation.hasEarlier;
-    const more = async () => {
-        const before = frame.current.scrollHeight - frame.current.scrollTop;
-        if (log.items.length <= drawn) await conversation.readEarlier().catch(() => {});
-        setDrawn(drawn + DRAWN);
-        // What was read stays where it is.
-        requestAnimationFrame(() => (frame.current.scrollTop = frame.current.scrollHeight - before));
-    };
-    const past = hasMore ? [] : conversation.past.value;
-    const isEmpty = !items.length && !past.length;
-    return html`<div class="scroll" ref=${frame} tabindex="0" role="region" aria-label="Conversation">
+  const hasMore = log.items.length > items.length || conversation.hasEarlier;
+  const more = async () => {
+    const before = frame.current.scrollHeight - frame.current.scrollTop;
+    if (log.items.length <= drawn) await conversation.readEarlier().catch(() => {});
+    setDrawn(drawn + DRAWN);
+    // What was read stays where it is.
+    requestAnimationFrame(() => (frame.current.scrollTop = frame.current.scrollHeight - before));
+  };
+  const past = hasMore ? [] : conversation.past.value;
+  const isEmpty = !items.length && !past.length;
+  return html`<div class="scroll" ref=${frame} tabindex="0" role="region" aria-label="Conversation">
     <div class="column">
-      ${hasMore &&
+      ${
+        hasMore &&
         html`<button type="button" class="quiet wide" disabled=${conversation.isReadingEarlier.value}
-          onClick=${more}>⋯ what was said earlier</button>`}
+          onClick=${more}>⋯ what was said earlier</button>`
+      }
       ${past.map((row, index) => html`<${PastTurnView} key=${`past ${index}`} row=${row} />`)}
-      ${!hasMore && log.begun?.from &&
+      ${
+        !hasMore &&
+        log.begun?.from &&
         html`<p class="divider">
           <a href=${`#/talk/${encodeURIComponent(log.begun.from)}`}>${origin(log.begun)}</a>
-        </p>`}
+        </p>`
+      }
       ${isEmpty && html`<${Greeting} conversation=${conversation} />`}
-      ${items.map((item) =>
-        html`<${Item} key=${item.id} item=${item} version=${version} conversation=${conversation} onEdit=${onEdit} onWhy=${onWhy} />`)}
+      ${items.map(
+        (item) =>
+          html`<${Item} key=${item.id} item=${item} version=${version} conversation=${conversation} onEdit=${onEdit} onWhy=${onWhy} />`,
+      )}
     </div>
     ${!isFollowing.value && html`<button type="button" class="to-end" onClick=${isFollowing.toEnd}><${Icon} name="down" /> newest</button>`}
   </div>`;
@@ -131,17 +141,17 @@ function origin({ from, through }) {
 }
 
 function Item({ item, version, conversation, onEdit, onWhy }) {
-    if (item instanceof Turn)
-        return html`<${TurnView} conversation=${conversation} turn=${item} shape=${version} onEdit=${onEdit} onWhy=${onWhy} />`;
-    if (item.gap !== undefined)
-        return html`<p class="aside dim">⋯ the journal was repaired; ${item.gap} events are missing</p>`;
-    return html`<${EndedMessageView} message=${item} version=${version} onWhy=${onWhy} />`;
+  if (item instanceof Turn)
+    return html`<${TurnView} conversation=${conversation} turn=${item} shape=${version} onEdit=${onEdit} onWhy=${onWhy} />`;
+  if (item.gap !== undefined)
+    return html`<p class="aside dim">⋯ the journal was repaired; ${item.gap} events are missing</p>`;
+  return html`<${EndedMessageView} message=${item} version=${version} onWhy=${onWhy} />`;
 }
 
 function Greeting({ conversation }) {
-    const state = conversation.state.value;
-    if (state !== "new") return html`<div class="greeting dim">${state === "following" ? "" : "reading …"}</div>`;
-    return html`<div class="greeting">
+  const state = conversation.state.value;
+  if (state !== "new") return html`<div class="greeting dim">${state === "following" ? "" : "reading …"}</div>`;
+  return html`<div class="greeting">
     <h2><${Text} of=${conversation.session} /> is new</h2>
     <p class="dim">
       Say something. It is answered by a process of its own, which you can stop at any moment, with a proof that nothing of it
@@ -152,28 +162,28 @@ function Greeting({ conversation }) {
 
 /** Keeps the end in sight while it grows, until a person scrolls away from it. */
 function useFollowing(frame, conversation) {
-    const [isFollowing, setFollowing] = useState(true);
-    const wants = useRef(true);
-    const toEnd = () => {
-        wants.current = true;
-        setFollowing(true);
-        frame.current.scrollTop = frame.current.scrollHeight;
+  const [isFollowing, setFollowing] = useState(true);
+  const wants = useRef(true);
+  const toEnd = () => {
+    wants.current = true;
+    setFollowing(true);
+    frame.current.scrollTop = frame.current.scrollHeight;
+  };
+  useLayoutEffect(() => {
+    const shown = frame.current;
+    const scrolled = () => {
+      wants.current = shown.scrollHeight - shown.scrollTop - shown.clientHeight < NEAR_PIXELS;
+      setFollowing(wants.current);
     };
-    useLayoutEffect(() => {
-        const shown = frame.current;
-        const scrolled = () => {
-            wants.current = shown.scrollHeight - shown.scrollTop - shown.clientHeight < NEAR_PIXELS;
-            setFollowing(wants.current);
-        };
-        const grown = new ResizeObserver(() => wants.current && (shown.scrollTop = shown.scrollHeight));
-        grown.observe(shown.firstElementChild);
-        grown.observe(shown);
-        shown.addEventListener("scroll", scrolled, { passive: true });
-        shown.scrollTop = shown.scrollHeight;
-        return () => {
-            grown.disconnect();
-            shown.removeEventListener("scroll", scrolled);
-        };
-    }, [conversation]);
-    return { value: isFollowing, toEnd };
+    const grown = new ResizeObserver(() => wants.current && (shown.scrollTop = shown.scrollHeight));
+    grown.observe(shown.firstElementChild);
+    grown.observe(shown);
+    shown.addEventListener("scroll", scrolled, { passive: true });
+    shown.scrollTop = shown.scrollHeight;
+    return () => {
+      grown.disconnect();
+      shown.removeEventListener("scroll", scrolled);
+    };
+  }, [conversation]);
+  return { value: isFollowing, toEnd };
 }

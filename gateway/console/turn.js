@@ -9,197 +9,196 @@ import { commandEnd } from "./event_words.js";
 const ENDED = new Set(["done", "failed", "interrupted"]);
 
 export class Turn {
-    constructor(id, openedAt = 0) {
-        this.id = id;
-        this.openedAt = openedAt;
-        this.messages = [];
-        this.agent = "";
-        // queued, running, asking, done, failed, interrupted
-        this.state = "queued";
-        this.text = "";
-        this.marks = [];
-        // The number of the latest attempt; how many were lost; why the latest was, until another one begins.
-        this.attempt = 0;
-        this.losses = 0;
-        this.lost = "";
-        this.stuck = "";
-        this.endedAt = 0;
-        // The event that ended it.
-        this.ending = {};
-        this.note = "";
-        // The number of times that text was taken back: a drawing that only appends must begin again.
-        this.rewrites = 0;
-        this.lastSeq = 0;
-        this._points = 0;
-    }
+  constructor(id, openedAt = 0) {
+    this.id = id;
+    this.openedAt = openedAt;
+    this.messages = [];
+    this.agent = "";
+    // queued, running, asking, done, failed, interrupted
+    this.state = "queued";
+    this.text = "";
+    this.marks = [];
+    // The number of the latest attempt; how many were lost; why the latest was, until another one begins.
+    this.attempt = 0;
+    this.losses = 0;
+    this.lost = "";
+    this.stuck = "";
+    this.endedAt = 0;
+    // The event that ended it.
+    this.ending = {};
+    this.note = "";
+    // The number of times that text was taken back: a drawing that only appends must begin again.
+    this.rewrites = 0;
+    this.lastSeq = 0;
+    this._points = 0;
+  }
 
-    get number() {
-        return Number(this.id.slice(this.id.lastIndexOf("/") + 1));
-    }
+  get number() {
+    return Number(this.id.slice(this.id.lastIndexOf("/") + 1));
+  }
 
-    get isOpen() {
-        return !ENDED.has(this.state);
-    }
+  get isOpen() {
+    return !ENDED.has(this.state);
+  }
 
-    /** The question that waits for an answer. */
-    get question() {
-        return this._marks("question").find((each) => each.state === "open") ?? null;
-    }
+  /** The question that waits for an answer. */
+  get question() {
+    return this._marks("question").find((each) => each.state === "open") ?? null;
+  }
 
-    /** Running calls, the newest first: calls of one reply run side by side. */
-    get runningTools() {
-        return this._marks("tool").filter((each) => each.state === "running");
-    }
+  /** Running calls, the newest first: calls of one reply run side by side. */
+  get runningTools() {
+    return this._marks("tool").filter((each) => each.state === "running");
+  }
 
-    /** Text and marks in the order in which they happened, as {text} or {mark}; `key` stays the same while text grows. */
-    pieces() {
-        const found = [];
-        let begin = 0;
-        const addText = (end) => {
-            const text = this.text.slice(begin, end);
-            if (text.trim()) found.push({ key: `text ${this.rewrites} ${begin}`, text });
-        };
-        for (const [at, mark] of this.marks) {
-            addText(at);
-            found.push({ key: mark.key, mark });
-            begin = Math.max(begin, at);
-        }
-        addText(this.text.length);
-        return found;
+  /** Text and marks in the order in which they happened, as {text} or {mark}; `key` stays the same while text grows. */
+  pieces() {
+    const found = [];
+    let begin = 0;
+    const addText = (end) => {
+      const text = this.text.slice(begin, end);
+      if (text.trim()) found.push({ key: `text ${this.rewrites} ${begin}`, text });
+    };
+    for (const [at, mark] of this.marks) {
+      addText(at);
+      found.push({ key: mark.key, mark });
+      begin = Math.max(begin, at);
     }
+    addText(this.text.length);
+    return found;
+  }
 
-    beginAttempt(number) {
-        this.attempt = number;
-        this.lost = this.stuck = this.note = "";
-        this.state = "running";
-    }
+  beginAttempt(number) {
+    this.attempt = number;
+    this.lost = this.stuck = this.note = "";
+    this.state = "running";
+  }
 
-    /** Appends streamed text; drops repetitions, and after a gap all pieces but the one that closes it. */
-    append(attempt, offset, text) {
-        if (!this.isOpen) return;
-        if (attempt > this.attempt) this.beginAttempt(attempt);
-        if (offset <= this._points) {
-            const news = text.slice(indexOfPoint(text, this._points - offset));
-            this.text += news;
-            this._points += countPoints(news);
-        }
-        this.note = "";
+  /** Appends streamed text; drops repetitions, and after a gap all pieces but the one that closes it. */
+  append(attempt, offset, text) {
+    if (!this.isOpen) return;
+    if (attempt > this.attempt) this.beginAttempt(attempt);
+    if (offset <= this._points) {
+      const news = text.slice(indexOfPoint(text, this._points - offset));
+      this.text += news;
+      this._points += countPoints(news);
     }
+    this.note = "";
+  }
 
-    /** Stores a transient note; the tool that it belongs to keeps the last one. */
-    remark(text, call = "") {
-        if (!this.isOpen) return;
-        this.note = text;
-        for (const tool of this.runningTools) if (tool.call === call) tool.note = text;
-    }
+  /** Stores a transient note; the tool that it belongs to keeps the last one. */
+  remark(text, call = "") {
+    if (!this.isOpen) return;
+    this.note = text;
+    for (const tool of this.runningTools) if (tool.call === call) tool.note = text;
+  }
 
-    startTool({ call, name, summary, at }) {
-        this._mark({
-            kind: "tool",
-            key: `tool ${this.attempt} ${call}`,
-            call: String(call),
-            name: String(name),
-            summary: String(summary ?? ""),
-            attempt: this.attempt,
-            // running, ok, failed, cut
-            state: "running",
-            startedAt: at,
-            ms: 0,
-            ended: "",
-            note: "",
-        });
-    }
+  startTool({ call, name, summary, at }) {
+    this._mark({
+      kind: "tool",
+      key: `tool ${this.attempt} ${call}`,
+      call: String(call),
+      name: String(name),
+      summary: String(summary ?? ""),
+      attempt: this.attempt,
+      // running, ok, failed, cut
+      state: "running",
+      startedAt: at,
+      ms: 0,
+      ended: "",
+      note: "",
+    });
+  }
 
-    finishTool(event) {
-        const tool = this._marks("tool").find((each) => each.call === event.call && each.state === "running");
-        if (!tool) return;
-        tool.state = event.ok ? "ok" : "failed";
-        tool.ms = Number(event.ms ?? 0);
-        tool.ended = commandEnd(event);
-        this.note = "";
-    }
+  finishTool(event) {
+    const tool = this._marks("tool").find((each) => each.call === event.call && each.state === "running");
+    if (!tool) return;
+    tool.state = event.ok ? "ok" : "failed";
+    tool.ms = Number(event.ms ?? 0);
+    tool.ended = commandEnd(event);
+    this.note = "";
+  }
 
-    /** Replaces the call that asked by its question. */
-    ask({ question, kind, text, choices, offset }) {
-        const last = this.marks.at(-1)?.[1];
-        if (last?.kind === "tool" && last.state === "running") this.marks.pop();
-        this._mark({
-            kind: "question",
-            key: `question ${question}`,
-            id: String(question),
-            asks: String(kind),
-            text: String(text),
-            choices: (choices ?? []).map(String),
-            // open, answered, withdrawn
-            state: "open",
-            answer: "",
-            by: "",
-            // Where it stands in the text, by the record; events of earlier versions do not have it.
-            offset: offset ?? null,
-        });
-        this.state = "asking";
-    }
+  /** Replaces the call that asked by its question. */
+  ask({ question, kind, text, choices, offset }) {
+    const last = this.marks.at(-1)?.[1];
+    if (last?.kind === "tool" && last.state === "running") this.marks.pop();
+    this._mark({
+      kind: "question",
+      key: `question ${question}`,
+      id: String(question),
+      asks: String(kind),
+      text: String(text),
+      choices: (choices ?? []).map(String),
+      // open, answered, withdrawn
+      state: "open",
+      answer: "",
+      by: "",
+      // Where it stands in the text, by the record; events of earlier versions do not have it.
+      offset: offset ?? null,
+    });
+    this.state = "asking";
+  }
 
-    answer({ question, text, by }) {
-        for (const each of this._marks("question")) {
-            if (each.id === question)
-                Object.assign(each, { state: "answered", answer: String(text), by: String(by ?? "") });
-        }
-        this.state = "queued";
+  answer({ question, text, by }) {
+    for (const each of this._marks("question")) {
+      if (each.id === question) Object.assign(each, { state: "answered", answer: String(text), by: String(by ?? "") });
     }
+    this.state = "queued";
+  }
 
-    steer(message) {
-        this._mark({ kind: "steered", key: `steered ${message}`, message });
-    }
+  steer(message) {
+    this._mark({ kind: "steered", key: `steered ${message}`, message });
+  }
 
-    /** Ends the attempt; the next one continues at `offset`. Text beyond it was shown and never recorded. */
-    lose(reason, offset) {
-        this._cutTools();
-        this.losses += 1;
-        this.lost = reason || "no reason was given";
-        this.state = this.question ? "asking" : "queued";
-        if (offset === undefined || offset === null || offset >= this._points) return;
-        const end = indexOfPoint(this.text, offset);
-        this.text = this.text.slice(0, end);
-        this._points = offset;
-        this.marks = this.marks.map(([at, mark]) => [Math.min(at, end), mark]);
-        this.rewrites += 1;
-    }
+  /** Ends the attempt; the next one continues at `offset`. Text beyond it was shown and never recorded. */
+  lose(reason, offset) {
+    this._cutTools();
+    this.losses += 1;
+    this.lost = reason || "no reason was given";
+    this.state = this.question ? "asking" : "queued";
+    if (offset === undefined || offset === null || offset >= this._points) return;
+    const end = indexOfPoint(this.text, offset);
+    this.text = this.text.slice(0, end);
+    this._points = offset;
+    this.marks = this.marks.map(([at, mark]) => [Math.min(at, end), mark]);
+    this.rewrites += 1;
+  }
 
-    end(state, event) {
-        const whole = state === "done" ? event.text : event.partial;
-        if (typeof whole === "string" && (whole || state === "done")) this._settle(whole);
-        this._cutTools();
-        const question = this.question;
-        if (question) question.state = "withdrawn";
-        Object.assign(this, { state, endedAt: event.at, ending: event, lost: "", stuck: "", note: "" });
-    }
+  end(state, event) {
+    const whole = state === "done" ? event.text : event.partial;
+    if (typeof whole === "string" && (whole || state === "done")) this._settle(whole);
+    this._cutTools();
+    const question = this.question;
+    if (question) question.state = "withdrawn";
+    Object.assign(this, { state, endedAt: event.at, ending: event, lost: "", stuck: "", note: "" });
+  }
 
-    /** Replaces the text by the recorded one; marks of another text lose their positions, but for questions. */
-    _settle(whole) {
-        const isSame = whole.startsWith(this.text);
-        if (!isSame) this.rewrites += 1;
-        this.marks = this.marks.map(([at, mark]) => {
-            if (typeof mark.offset === "number") return [indexOfPoint(whole, mark.offset), mark];
-            return [isSame ? at : 0, mark];
-        });
-        this.text = whole;
-        this._points = countPoints(whole);
-    }
+  /** Replaces the text by the recorded one; marks of another text lose their positions, but for questions. */
+  _settle(whole) {
+    const isSame = whole.startsWith(this.text);
+    if (!isSame) this.rewrites += 1;
+    this.marks = this.marks.map(([at, mark]) => {
+      if (typeof mark.offset === "number") return [indexOfPoint(whole, mark.offset), mark];
+      return [isSame ? at : 0, mark];
+    });
+    this.text = whole;
+    this._points = countPoints(whole);
+  }
 
-    _mark(mark) {
-        this.marks.push([this.text.length, mark]);
-    }
+  _mark(mark) {
+    this.marks.push([this.text.length, mark]);
+  }
 
-    /** The newest first. */
-    _marks(kind) {
-        return this.marks
-            .map(([, mark]) => mark)
-            .filter((mark) => mark.kind === kind)
-            .reverse();
-    }
+  /** The newest first. */
+  _marks(kind) {
+    return this.marks
+      .map(([, mark]) => mark)
+      .filter((mark) => mark.kind === kind)
+      .reverse();
+  }
 
-    _cutTools() {
-        for (const tool of this.runningTools) tool.state = "cut";
-    }
+  _cutTools() {
+    for (const tool of this.runningTools) tool.state = "cut";
+  }
 }

@@ -17,8 +17,8 @@ const TURNS_MS = 3_000;
 const LATE_SECONDS = { process: 15, loop: 15, progress: 120 };
 
 export function WatchView({ onMenu, onWhy }) {
-    const now = service.value;
-    return html`<main class="watch">
+  const now = service.value;
+  return html`<main class="watch">
     <header class="head">
       <${IconButton} icon="menu" class="menu" label="Sessions" onClick=${onMenu} />
       <div class="head-title"><h1>Watch</h1><p class="small dim">${now ? summary(now.status) : "reading …"}</p></div>
@@ -36,41 +36,41 @@ export function WatchView({ onMenu, onWhy }) {
 }
 
 function summary({ state, version, uptime_seconds: up, model }) {
-    return `${state} · version ${version} · up ${age(up)} · ${oneLine(model)}`;
+  return `${state} · version ${version} · up ${age(up)} · ${oneLine(model)}`;
 }
 
 function Hints({ status }) {
-    return (status.hints ?? []).map((hint) => html`<p class="hint" key=${hint}>! <${Text} of=${oneLine(hint)} /></p>`);
+  return (status.hints ?? []).map((hint) => html`<p class="hint" key=${hint}>! <${Text} of=${oneLine(hint)} /></p>`);
 }
 
 function Controls({ status }) {
-    const [seats, setSeats] = useState(null);
-    const wanted = seats ?? status.seats;
-    const change = async (by) => {
-        const next = Math.max(1, wanted + by);
-        setSeats(next);
-        await scale(next);
-        setSeats(null);
-    };
-    return html`<div class="controls">
+  const [seats, setSeats] = useState(null);
+  const wanted = seats ?? status.seats;
+  const change = async (by) => {
+    const next = Math.max(1, wanted + by);
+    setSeats(next);
+    await scale(next);
+    setSeats(null);
+  };
+  return html`<div class="controls">
     <span class="stepper" role="group" aria-label="Seats">
       <button type="button" aria-label="One seat less" disabled=${wanted <= 1} onClick=${() => change(-1)}>−</button>
       <span>${wanted} seats</span>
       <button type="button" aria-label="One seat more" onClick=${() => change(1)}>+</button>
     </span>
     ${
-        status.draining
-            ? html`<button type="button" class="quiet strong" onClick=${undrain}>Undrain</button>`
-            : html`<button type="button" class="quiet" title="Start no turn from now on; what runs is finished"
+      status.draining
+        ? html`<button type="button" class="quiet strong" onClick=${undrain}>Undrain</button>`
+        : html`<button type="button" class="quiet" title="Start no turn from now on; what runs is finished"
               onClick=${drain}>Drain</button>`
     }
   </div>`;
 }
 
 function Numbers({ status, workers }) {
-    const memory = workers.reduce((sum, worker) => sum + (worker.memory_bytes ?? 0), 0);
-    const cpu = workers.reduce((sum, worker) => sum + (worker.cpu_percent ?? 0), 0);
-    return html`<section class="numbers" aria-label="Numbers">
+  const memory = workers.reduce((sum, worker) => sum + (worker.memory_bytes ?? 0), 0);
+  const cpu = workers.reduce((sum, worker) => sum + (worker.cpu_percent ?? 0), 0);
+  return html`<section class="numbers" aria-label="Numbers">
     <${Number_} name="busy" label="busy seats" value=${`${status.busy} of ${status.seats}`} />
     <${Number_} name="waiting" label="queued and waiting" value=${status.queued + status.waiting} />
     <${Number_} name="ended" label="turns ended" value=${status.turns_ended.toLocaleString("en")} />
@@ -81,7 +81,7 @@ function Numbers({ status, workers }) {
 }
 
 function Number_({ name, label, value }) {
-    return html`<div class="number">
+  return html`<div class="number">
     <span class="number-value">${value}</span>
     <span class="small dim">${label}</span>
     <svg class="spark" viewBox="0 0 120 28" preserveAspectRatio="none" aria-hidden="true">
@@ -91,13 +91,13 @@ function Number_({ name, label, value }) {
 }
 
 function Questions() {
-    const rows = questions.value;
-    if (!rows.length) return null;
-    return html`<section aria-label="Questions">
+  const rows = questions.value;
+  if (!rows.length) return null;
+  return html`<section aria-label="Questions">
     <h2>Questions</h2>
     <ul class="cards">
       ${rows.map(
-          (row) => html`<li class="question open" key=${row.question}>
+        (row) => html`<li class="question open" key=${row.question}>
           <p class="small dim"><a href=${`#/talk/${encodeURIComponent(row.session)}`}>${row.session}</a> · asked ${clock(row.at)}</p>
           <${Text} tag="div" class="question-text" of=${row.text} />
           ${may("talk") && html`<${Choices} question=${row} />`}
@@ -108,7 +108,7 @@ function Questions() {
 }
 
 function Seats({ workers }) {
-    return html`<section aria-label="Seats">
+  return html`<section aria-label="Seats">
     <h2>Seats</h2>
     <ul class="seats">
       ${workers.map((worker) => html`<${Seat} key=${worker.seat} worker=${worker} />`)}
@@ -117,20 +117,25 @@ function Seats({ workers }) {
 }
 
 function Seat({ worker }) {
-    const facts = [
-        worker.pid && `pid ${worker.pid}`,
-        worker.memory_bytes !== null && size(worker.memory_bytes),
-        worker.cpu_percent !== null && `${worker.cpu_percent?.toFixed(0)} % CPU`,
-        worker.processes > 1 && `${worker.processes} processes`,
-    ].filter(Boolean);
-    return html`<li class=${`seat ${worker.state}`}>
+  const facts = [
+    worker.pid && `pid ${worker.pid}`,
+    worker.memory_bytes !== null && size(worker.memory_bytes),
+    worker.cpu_percent !== null && `${worker.cpu_percent?.toFixed(0)} % CPU`,
+    worker.processes > 1 && `${worker.processes} processes`,
+  ].filter(Boolean);
+  return html`<li class=${`seat ${worker.state}`}>
     <div class="seat-head">
       <span class="seat-number">${worker.seat}</span>
       <span class=${`state ${worker.state}`}>${worker.state}</span>
-      <span class="seat-session">${worker.session &&
-        html`<a href=${`#/talk/${encodeURIComponent(worker.session)}`}><${Text} of=${worker.turn ?? worker.session} /></a>`}</span>
-      ${worker.turn && may("talk") &&
-        html`<button type="button" class="quiet stop-text" onClick=${() => interruptSeat(worker)}><${Icon} name="stop" /> Stop</button>`}
+      <span class="seat-session">${
+        worker.session &&
+        html`<a href=${`#/talk/${encodeURIComponent(worker.session)}`}><${Text} of=${worker.turn ?? worker.session} /></a>`
+      }</span>
+      ${
+        worker.turn &&
+        may("talk") &&
+        html`<button type="button" class="quiet stop-text" onClick=${() => interruptSeat(worker)}><${Icon} name="stop" /> Stop</button>`
+      }
     </div>
     <div class="signs">
       ${["process", "loop", "progress"].map((sign) => html`<${Sign} key=${sign} name=${sign} seconds=${worker[sign]} />`)}
@@ -141,24 +146,24 @@ function Seat({ worker }) {
 }
 
 function Sign({ name, seconds }) {
-    const isKnown = typeof seconds === "number";
-    const state = !isKnown ? "none" : seconds > LATE_SECONDS[name] ? "late" : "fresh";
-    const shown = isKnown ? `${name} ${age(Math.round(seconds))}` : `${name} –`;
-    return html`<span class=${`sign ${state}`} title=${`the last sign of its ${name}`}>${shown}</span>`;
+  const isKnown = typeof seconds === "number";
+  const state = !isKnown ? "none" : seconds > LATE_SECONDS[name] ? "late" : "fresh";
+  const shown = isKnown ? `${name} ${age(Math.round(seconds))}` : `${name} –`;
+  return html`<span class=${`sign ${state}`} title=${`the last sign of its ${name}`}>${shown}</span>`;
 }
 
 async function interruptSeat({ session, turn }) {
-    const found = await attempt(() => post(`${sessionPath(session)}/interrupt`, { json: { expect_turn: turn } }));
-    if (found?.turn) tell(`${found.turn} interrupted: ${proof(found)}`, "", "plain");
+  const found = await attempt(() => post(`${sessionPath(session)}/interrupt`, { json: { expect_turn: turn } }));
+  if (found?.turn) tell(`${found.turn} interrupted: ${proof(found)}`, "", "plain");
 }
 
 function Services({ services }) {
-    if (!services.length) return null;
-    return html`<section aria-label="Services">
+  if (!services.length) return null;
+  return html`<section aria-label="Services">
     <h2>Services</h2>
     <ul class="services">
       ${services.map(
-          (row) => html`<li key=${row.service}>
+        (row) => html`<li key=${row.service}>
           <span class=${`state ${row.state}`}>${row.state}</span>
           <strong>${row.service}</strong>
           <${Text} class="dim small" of=${oneLine([row.detail, row.address].filter(Boolean).join(" · "))} />
@@ -173,24 +178,24 @@ function Services({ services }) {
 }
 
 function Turns({ onWhy }) {
-    const [state, setState] = useState("");
-    const [rows, setRows] = useState(null);
-    useEffect(() => {
-        let isCurrent = true;
-        const read = () =>
-            attempt(async () => {
-                if (document.hidden) return;
-                const page = await get(`/api/turns?limit=${TURNS_SHOWN}${state ? `&state=${state}` : ""}`);
-                if (isCurrent) setRows(page.turns);
-            });
-        read();
-        const timer = setInterval(read, TURNS_MS);
-        return () => {
-            isCurrent = false;
-            clearInterval(timer);
-        };
-    }, [state]);
-    return html`<section aria-label="Turns">
+  const [state, setState] = useState("");
+  const [rows, setRows] = useState(null);
+  useEffect(() => {
+    let isCurrent = true;
+    const read = () =>
+      attempt(async () => {
+        if (document.hidden) return;
+        const page = await get(`/api/turns?limit=${TURNS_SHOWN}${state ? `&state=${state}` : ""}`);
+        if (isCurrent) setRows(page.turns);
+      });
+    read();
+    const timer = setInterval(read, TURNS_MS);
+    return () => {
+      isCurrent = false;
+      clearInterval(timer);
+    };
+  }, [state]);
+  return html`<section aria-label="Turns">
     <div class="section-head">
       <h2>Turns</h2>
       <label class="small dim">
@@ -203,7 +208,7 @@ function Turns({ onWhy }) {
     ${rows && !rows.length && html`<p class="dim">none</p>`}
     <ul class="turns">
       ${(rows ?? []).map(
-          (row) => html`<li key=${row.turn}>
+        (row) => html`<li key=${row.turn}>
           <button type="button" class="turn-row" onClick=${() => onWhy(row.turn)}>
             <span class=${`state ${row.state}`}>${row.state}</span>
             <${Text} class="turn-name" of=${row.turn} />
@@ -217,14 +222,14 @@ function Turns({ onWhy }) {
 }
 
 function turnFacts(row) {
-    const begun = row.opened_at ?? row.at;
-    const ended = row.ended_at;
-    return [
-        begun && clock(begun),
-        begun && ended && age(ended - begun),
-        row.attempts > 1 && `${row.attempts} attempts`,
-        row.pid && `worker ${row.worker}`,
-    ]
-        .filter(Boolean)
-        .join(" · ");
+  const begun = row.opened_at ?? row.at;
+  const ended = row.ended_at;
+  return [
+    begun && clock(begun),
+    begun && ended && age(ended - begun),
+    row.attempts > 1 && `${row.attempts} attempts`,
+    row.pid && `worker ${row.worker}`,
+  ]
+    .filter(Boolean)
+    .join(" · ");
 }

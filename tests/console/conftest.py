@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Playwright, expect, sync_playwright
 
 from tests.console.console_page import ARGUMENTS, CHROMIUM, TIMEOUT_MS, ConsolePage
+from tests.console.microphone import flags
 from tests.fake_model import FakeModel
 from tests.gateway.gateway_process import GatewayProcess
 from tests.service import Service, settings_for
@@ -36,6 +37,17 @@ def browser(playwright_driver: Playwright) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
+def speaking_browser(
+    playwright_driver: Playwright, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Browser]:
+    """Another one, which has a microphone."""
+    arguments = [*ARGUMENTS, *flags(tmp_path_factory.mktemp("sound"))]
+    browser = playwright_driver.chromium.launch(executable_path=CHROMIUM, args=arguments)
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="session")
 def model_server() -> Iterator[FakeModel]:
     with FakeModel() as fake:
         yield fake
@@ -43,7 +55,9 @@ def model_server() -> Iterator[FakeModel]:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory, model_server: FakeModel) -> Iterator[Service]:
-    settings = settings_for(model_server, workers="count = 2", turns="waiting_max = 10")
+    # Commands that begin with `push` need the approval of a person.
+    tables = {"agents.default": 'ask = ["shell(push*)"]'}
+    settings = settings_for(model_server, workers="count = 2", turns="waiting_max = 10", **tables)
     with Service(tmp_path_factory.mktemp("service") / "home", settings) as service:
         yield service
 
@@ -57,10 +71,20 @@ def gateway(service: Service) -> Iterator[GatewayProcess]:
 @pytest.fixture
 def console(browser: Browser, gateway: GatewayProcess) -> Iterator[OpenConsole]:
     """Opens consoles of the module's gateway; each has a browser profile of its own."""
+    yield from _opened(browser, gateway)
+
+
+@pytest.fixture
+def speaker(speaking_browser: Browser, gateway: GatewayProcess) -> Iterator[OpenConsole]:
+    """The same with a microphone, for pages that have the permission."""
+    yield from _opened(speaking_browser, gateway)
+
+
+def _opened(browser: Browser, gateway: GatewayProcess) -> Iterator[OpenConsole]:
     opened: list[ConsolePage] = []
 
-    def new(other: GatewayProcess | None = None, **options: Any) -> ConsolePage:
-        opened.append(ConsolePage(browser, other or gateway, **options))
+    def new(**options: Any) -> ConsolePage:
+        opened.append(ConsolePage(browser, gateway, **options))
         return opened[-1]
 
     yield new

@@ -127,6 +127,24 @@ def test_a_question_is_answered_by_a_button_and_another_by_words(console: OpenCo
     expect(page.page.locator(".question-answer").last).to_contain_text("something like green")
 
 
+def test_a_call_that_needs_approval_shows_what_it_does_and_is_approved_or_denied(
+    console: OpenConsole,
+) -> None:
+    page = console().login(session="approval")
+    push = {"name": "shell", "arguments": {"command": "push --all 2>&1 || echo pushed"}}
+    page.say(calling(push))
+    question = page.page.get_by_role("group", name="Question")
+    expect(question).to_contain_text("push --all")
+    question.get_by_role("button", name="Approve").click()
+    expect(page.turns("done")).to_have_count(1)
+    page.turns("done").get_by_role("button", name="shell").last.click()
+    expect(page.page.locator(".tool-result pre")).to_contain_text("pushed")
+    page.say(calling(push))
+    page.turns("asking").get_by_role("button", name="Deny").click()
+    expect(page.turns("done")).to_have_count(2)
+    expect(page.turns("done").last.locator(".question-answer")).to_contain_text("no")
+
+
 def test_other_words_for_a_message_open_a_branch_and_both_stay_reachable(console: OpenConsole) -> None:
     page = console().login(session="fork")
     page.say("first words")
