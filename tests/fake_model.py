@@ -45,7 +45,7 @@ tools     calls tools and, after their results, says `text`; name and arguments 
           quote (off | on: the text quotes their results, and what else it was given since);
           id, which its calls' ids begin with (another for every request); before, words that come with
           the calls; pieces (2) that arguments come in, interval between them (0); when: words of the person
-          without which it answers like normal
+          without which it answers like normal, unless: words since then with which it does
 
 Options of every streamed mode: finish, the reason that ends it; thoughts, as in reasoning; context, the
 characters beyond which a request is refused for its length, and overflow, which server's way of refusing

@@ -95,11 +95,12 @@ class Script:
 
     @property
     def _is_called_for(self) -> bool:
-        """Whether the person has said what the option `when` names."""
+        """Whether the person has said what the option `when` names, and nothing since what `unless` names."""
         index = said(self._messages)
-        return str(self.option("when", "")) in (
-            str(self._messages[index].get("content")) if index >= 0 else ""
-        )
+        words = str(self._messages[index].get("content")) if index >= 0 else ""
+        unless, since = str(self.option("unless", "")), self._messages[index + 1 :]
+        is_over = bool(unless) and any(unless in str(message.get("content")) for message in since)
+        return str(self.option("when", "")) in words and not is_over
 
     async def thoughts(self, pause: Callable[[float], Awaitable[None]]) -> AsyncIterator[dict[str, Any]]:
         """What comes before the first word, as deltas in the way that some servers have."""

@@ -46,9 +46,9 @@ class _AcpProgram(ModelKind):
 
     patience_seconds = 150.0
 
-    def _tables(self, found: Peer, variables: dict[str, str]) -> dict[str, str]:
+    def _tables(self, found: Peer, variables: dict[str, str], *arguments: str) -> dict[str, str]:
         given = ", ".join(f"{name} = {json.dumps(value)}" for name, value in variables.items())
-        command = toml_list(found.program, "acp")
+        command = toml_list(found.program, *arguments)
         rules = 'ask = ["execute(rm *)"]'
         return {
             "agents.default": f'kind = "acp"\ncommand = {command}\nenv = {{ {given} }}\n{rules}',
@@ -76,7 +76,36 @@ class OpenCode(_AcpProgram):
         switches = ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD")
         variables = {"OPENCODE_CONFIG": str(shared / "opencode.json")}
         variables |= {f"OPENCODE_DISABLE_{each}": "1" for each in switches}
-        return self._tables(found, variables)
+        return self._tables(found, variables, "acp")
+
+
+class ClaudeCode(_AcpProgram):
+    """Claude Code through its adapter. It asks its model by Anthropic's API, at an address without `/v1`."""
+
+    shell = "Bash"
+    # A call that was cut off is not in its session.
+    calls_again = False
+    knows_of_denial = "refused permission"
+
+    def run(self, command: str) -> str:
+        """Its model learns of a call that was cut off from the record before the message, and makes none."""
+        return super().run(command).replace("[[tools ", f"[[tools unless='{self.knows_of_loss}' ", 1)
+
+    def tables(self, home: Path, shared: Path, model: FakeModel) -> dict[str, str]:
+        folder = shared / "claude"
+        folder.mkdir()
+        folder.chmod(0o777)
+        settings = {"permissions": {"allow": ["Bash"], "ask": ["Bash(rm:*)"]}}
+        (folder / "settings.json").write_text(json.dumps(settings))
+        variables = {
+            "CLAUDE_CONFIG_DIR": str(folder),
+            "ANTHROPIC_API_KEY": "none",
+            "ANTHROPIC_BASE_URL": model.base_url.removesuffix("/v1"),
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            "IS_SANDBOX": "1",
+        }
+        return self._tables(peer("claude-agent-acp"), variables)
 
 
 class HermesAcp(_AcpProgram):
@@ -104,7 +133,7 @@ class HermesAcp(_AcpProgram):
         }
         # JSON is YAML too.
         (folder / "config.yaml").write_text(json.dumps(settings))
-        return self._tables(found, {"HERMES_HOME": str(folder)})
+        return self._tables(found, {"HERMES_HOME": str(folder)}, "acp")
 
 
 KINDS: dict[str, Kind] = {
@@ -112,4 +141,5 @@ KINDS: dict[str, Kind] = {
     "hermes": HermesAgent(),
     "hermes acp": HermesAcp(),
     "opencode": OpenCode(),
+    "Claude Code": ClaudeCode(),
 }

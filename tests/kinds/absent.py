@@ -10,6 +10,7 @@ _OF_THE_PROTOCOL = {
 ABSENT: Mapping[str, Mapping[str, str]] = {
     "acp": _OF_THE_PROTOCOL,
     "hermes acp": _OF_THE_PROTOCOL,
+    "Claude Code": _OF_THE_PROTOCOL,
     "opencode": _OF_THE_PROTOCOL
     | {"approval denied": "a denial ends its turn without an answer, and its model is not asked again"},
 }
