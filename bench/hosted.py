@@ -178,8 +178,13 @@ class Hosted:
 
     def rest(self) -> list[int]:
         """Returns the processes of the worker and the spare when both are idle."""
-        until(lambda: [row["state"] for row in self._service.show("workers")] == ["idle"] * 2, _SECONDS_MAX)
+        self._await_states("idle", "idle")
         return [row["pid"] for row in self._service.show("workers")]
+
+    def _await_states(self, *states: str) -> None:
+        """Of the worker and the spare."""
+        rows = self._service.show
+        until(lambda: sorted(row["state"] for row in rows("workers")) == sorted(states), _SECONDS_MAX)
 
     def interrupted(self, text: str, tools: int, seen: Seen) -> None:
         session = self._new_session()
@@ -190,6 +195,7 @@ class Hosted:
         if not tools:
             listener.until(lambda: listener.words, _SECONDS_MAX)
         time.sleep(1)  # the tool is at work
+        self._await_states("busy", "idle")
         before, began = len(self._model.requests()), time.perf_counter()
         self._service.say(session, _NEXT, busy="interrupt")
         listener.until(

@@ -15,6 +15,7 @@ from ipc.channel import MESSAGE_BOUNDS, Channel, HandedChannel
 from ipc.codec import FRAME_BYTES_MAX, encode
 from ipc.message_parts import Part
 from ipc.zmtp import Bounds, Sent
+from supervisor.clock import monotonic
 from supervisor.core.effects import AnswerTurn, AssignTurn, KillWorker, SteerTurn
 from supervisor.core.events import Event, TextStreamed, WorkerUnreachable
 from supervisor.core.reasons import EndReason, Reason
@@ -154,6 +155,8 @@ class Links:
         self.of: dict[int, Line] = {}
         # Of those whose agent may cancel an interrupted turn by itself: the seconds that it has.
         self.graces: dict[int, float] = {}
+        # When the last turn began.
+        self.assigned_at = float("-inf")
         self._build_assign = build_assign
         self._build_setup = build_setup
 
@@ -165,6 +168,7 @@ class Links:
         self.send(who, self._build_setup(agent))
 
     def assign(self, effect: AssignTurn) -> None:
+        self.assigned_at = monotonic()
         assign = self._build_assign(effect)
         if grace := assign.agent.options.get("cancel_grace_seconds"):
             self.graces[effect.who.incarnation] = grace

@@ -33,6 +33,7 @@ from supervisor.core.state import Who
 from supervisor.event_sink import FrameSink
 from supervisor.workers.agent_faults import AgentFaults
 from supervisor.workers.link import HandedLine, Line, LineFault, Links, Words
+from supervisor.workers.setup_timing import SetupTiming
 
 # Streamed text reaches the journal at least this often, so a crash of the supervisor loses less than a
 # quarter second.
@@ -108,6 +109,7 @@ class Router:
         self._loop = asyncio.get_running_loop()
         self._decoder: Decoder[wire.FromWorker] = Decoder(wire.FromWorker)
         self._links = Links(build_assign, build_setup)
+        self._timing = SetupTiming(self._links.set_up, self._is_queued, lambda: self._links.assigned_at)
         self._lines = self._links.of
         # Nothing is added to them here: called without a step in between.
         self.assign = self._links.assign
@@ -214,7 +216,7 @@ class Router:
             case wire.Hello(has_setup=True):
                 worker = pool.current(self._engine.state, who)
                 if worker is not None:
-                    self._links.set_up(who, worker.agent)
+                    self._timing.asked(who, worker.agent)
                 event: events.Event = events.WorkerAlive(who, "loop")
             case wire.Beat() | wire.Hello() | wire.Delta():
                 event = events.WorkerAlive(who, "loop")
@@ -242,6 +244,9 @@ class Router:
         if who.incarnation in self.graces and isinstance(message, wire.Finished | wire.Failed):
             self._attempt_ended(who.incarnation)
         self._engine.post(event)
+
+    def _is_queued(self, agent: str) -> bool:
+        return any(place.line == agent for place in self._engine.state.queued.values())
 
     def _answered(self, who: Who) -> None:
         worker = pool.current(self._engine.state, who)
