@@ -23,6 +23,7 @@ from worker import spending
 from worker.agents import agent_thread, rehearsal_server
 from worker.agents.context import Host
 from worker.agents.hermes_home import Home, write_home
+from worker.agents.hermes_tls import share_contexts
 from worker.agents.hermes_turns import HermesTurns, imported
 from worker.attempt import Attempt
 from worker.errors import AgentError
@@ -44,6 +45,7 @@ def load(entry: str) -> "HermesKind":
     sys.dont_write_bytecode = True  # into folders of the user
     try:
         imported("run_agent")
+        share_contexts(imported("agent.ssl_verify"), imported("httpx").create_ssl_context)
     except AgentError:
         shutil.rmtree(home.path)
         raise
