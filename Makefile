@@ -30,7 +30,7 @@ install = @if $(BIN)/python -c '$(IS_LOCKED)'; then \
 	else set -ex; $(PIP) install -e '.[$(2)]'; fi
 
 .DEFAULT_GOAL := help
-.PHONY: vendor help run test test-agents suite check rules soak mutants lint compiled programs bench lock clean
+.PHONY: vendor help run test test-agents test-clients suite check rules soak mutants lint compiled programs bench lock clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -49,6 +49,11 @@ suite: compiled programs
 test-agents: $(INSTALLED_DEV) ## real agents and MCP servers against a scripted model; AGENTS=… installs only these
 	$(BIN)/python -m tests.agents_real.peers $(AGENTS)
 	$(PYTEST) tests/agents_real
+
+# Installs two gigabytes into .agents/ at first, most of them for Open WebUI.
+test-clients: $(INSTALLED_DEV) ## real programs that use the gateway, Open WebUI in a browser; CLIENTS=… installs only these
+	$(BIN)/python -m tests.agents_real.peers --clients $(CLIENTS)
+	$(PYTEST) tests/clients_real
 
 check: $(INSTALLED_DEV) ## what a change is tried with while it is made: lint, types, rules, a short simulation
 	$(BESIDE_LINT) rules

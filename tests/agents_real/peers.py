@@ -1,6 +1,7 @@
-"""Real agents and MCP servers for tests; `python -m tests.agents_real.peers [NAME…]` installs them.
+"""Real agents, MCP servers and clients for tests; `python -m tests.agents_real.peers [NAME…]` installs them.
 
-They go into `.agents/` of the checkout, in the versions of peers.toml. A test asks for a peer with
+They go into `.agents/` of the checkout, in the versions of peers.toml; `--clients` means those of
+tests/clients_real. A test asks for a peer with
 `peer(name)` and is skipped, with the peer's name, where that is not installed. HERMES_PEER_NAME, such as
 HERMES_PEER_HERMES_AGENT, points at a folder where it is installed already: a virtual environment, or a
 prefix of npm. A `python3.13` on PATH, or the interpreter that HERMES_PEER_PYTHON313 names, is a peer too.
@@ -18,7 +19,8 @@ import pytest
 
 _ROOT = Path(__file__).resolve().parents[2]
 _FOLDER = _ROOT / ".agents"
-_LIST = Path(__file__).with_name("peers.toml")
+_AGENTS = Path(__file__).with_name("peers.toml")
+_CLIENTS = _ROOT / "tests" / "clients_real" / "peers.toml"
 # A large program over a slow line.
 _INSTALL_SECONDS_MAX = 900
 
@@ -29,6 +31,8 @@ class Peer:
     pip: tuple[str, ...]
     npm: tuple[str, ...]
     program_name: str
+    # Requirements that replace those of the same name, wherever they come from.
+    override: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -51,7 +55,7 @@ class Peer:
 
     @property
     def _wanted(self) -> str:
-        return "\n".join((*self.pip, *self.npm))
+        return "\n".join((*self.pip, *self.npm, *self.override))
 
     def install(self) -> None:
         """Raises CalledProcessError, TimeoutExpired or FileNotFoundError where that is not possible."""
@@ -59,27 +63,45 @@ class Peer:
         self.folder.mkdir(parents=True)
         if self.pip:
             _run(sys.executable, "-m", "venv", str(self.folder))
-            _run(str(self.folder / "bin/python"), "-m", "pip", "install", "--quiet", *self.pip)
+            self._install_python()
         if self.npm:
             _run("npm", "install", "--no-audit", "--no-fund", "--prefix", str(self.folder), *self.npm)
         self._mark.write_text(self._wanted)
+
+    def _install_python(self) -> None:
+        python = str(self.folder / "bin/python")
+        pip = (python, "-m", "pip", "install", "--quiet")
+        if not self.override:
+            _run(*pip, *self.pip)
+            return
+        # pip itself cannot replace a requirement of a requirement.
+        _run(*pip, "uv")
+        replaced = self.folder / "override.txt"
+        replaced.write_text("\n".join(self.override) + "\n")
+        uv = (python, "-m", "uv", "pip", "install", "--quiet", "--python", python)
+        _run(*uv, "--override", str(replaced), *self.pip)
 
 
 def _run(*command: str) -> None:
     subprocess.run(command, check=True, timeout=_INSTALL_SECONDS_MAX)
 
 
-def peers() -> dict[str, Peer]:
-    listed = tomllib.loads(_LIST.read_text())
+def peers(listed: Path = _AGENTS) -> dict[str, Peer]:
     return {
-        name: Peer(name, tuple(each.get("pip", ())), tuple(each.get("npm", ())), each["program"])
-        for name, each in listed.items()
+        name: Peer(
+            name,
+            tuple(each.get("pip", ())),
+            tuple(each.get("npm", ())),
+            each["program"],
+            tuple(each.get("override", ())),
+        )
+        for name, each in tomllib.loads(listed.read_text()).items()
     }
 
 
 def peer(name: str) -> Peer:
     """For a test: the peer, or a skip that names it."""
-    found = peers()[name]
+    found = (peers(_AGENTS) | peers(_CLIENTS))[name]
     if not found.is_installed:
         pytest.skip(f"the peer {name} is not installed: python -m tests.agents_real.peers {name}")
     return found
@@ -94,9 +116,11 @@ def python_313() -> str:
 
 
 def main(names: list[str]) -> None:
-    known = peers()
+    listed = _CLIENTS if "--clients" in names else _AGENTS
+    names = [name for name in names if name != "--clients"]
+    known = peers(listed)
     if unknown := [name for name in names if name not in known]:
-        sys.exit(f"There is no peer {unknown[0]!r}: tests/agents_real/peers.toml has {', '.join(known)}.")
+        sys.exit(f"There is no peer {unknown[0]!r}: {listed.relative_to(_ROOT)} has {', '.join(known)}.")
     for name in names or known:
         if known[name].is_installed:
             continue
