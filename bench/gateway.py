@@ -39,6 +39,10 @@ ROUNDS = 300
 _WINDOW_SECONDS = 4.0
 _PATIENCE_SECONDS = 120.0
 _IDLE_LOOKS = 300
+# While readers return: a client that asks without pause would itself be the load that delays the loop.
+_LOOKS_PER_SECOND = 20
+# As many requests as one token may send at once (gateway/limiter.py).
+_READERS_PER_TOKEN = 400
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _answer: Decoder[Answer] = Decoder(Answer)
@@ -51,8 +55,13 @@ class Readers:
     def __init__(self, address: str, path: str, secret: str, count: int) -> None:
         port = address.rpartition(":")[2]
         line = [sys.executable, "-m", "bench.gateway_readers", port, path, secret, str(count)]
+        self._count = count
         self._process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        until(lambda: self.counts()[0] == count, _PATIENCE_SECONDS)
+
+    def connected(self) -> "Readers":
+        """Returns when all of them have an answer."""
+        until(lambda: self.counts()[0] == self._count, _PATIENCE_SECONDS)
+        return self
 
     def counts(self) -> tuple[int, int, int]:
         """How many are connected, their events together, and the least that one has."""
@@ -131,10 +140,13 @@ def stream_costs(gateway: GatewayProcess, worker: Worker, clients: int, windows:
     path, pid = "/api/sessions/stream/events", gateway.process.pid
     with raw_server("bare") as (bare, bare_pid), raw_server("asgi") as (asgi, asgi_pid):
         before = [memory_bytes(each) for each in (pid, asgi_pid)]
-        secrets = [gateway.token(f"bench-{clients}-{n}") for n in range(0, clients, 1000)]
+        secrets = [gateway.token(f"bench-{clients}-{n}") for n in range(0, clients, _READERS_PER_TOKEN)]
         share = clients // len(secrets)
-        ours = [Readers(gateway.address, path, secret, share) for secret in secrets]
-        others = {asgi_pid: Readers(asgi, "/", "", clients), bare_pid: Readers(bare, "/", "", clients)}
+        ours = [Readers(gateway.address, path, secret, share).connected() for secret in secrets]
+        others = {
+            asgi_pid: Readers(asgi, "/", "", clients).connected(),
+            bare_pid: Readers(bare, "/", "", clients).connected(),
+        }
         sides = {pid: ours, **{each: [readers] for each, readers in others.items()}}
         costs: dict[int, list[float]] = {each: [] for each in sides}
         with worker.speaking():
@@ -263,25 +275,36 @@ def returning(gateway: GatewayProcess, wire: Wire) -> None:
     idle_lags = _lags(client)
     idle = [look() for _ in range(_IDLE_LOOKS)]
     before = _lags(client)
+    beside = subprocess.Popen(
+        [sys.executable, "-m", "bench.idle_loop"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    _delays(beside)
     looks: list[float] = []
     clients = CLIENTS[-1]
     ended = threading.Event()
 
     def watch() -> None:
-        while not ended.is_set():
+        while not ended.wait(1 / _LOOKS_PER_SECOND):
             looks.append(look())
 
     thread = threading.Thread(target=watch)
-    thread.start()
     path = "/api/sessions/stream/events?after=0"
-    secrets = [gateway.token(f"returning-{n}") for n in range(0, clients, 1000)]
-    began = time.perf_counter()
+    secrets = [gateway.token(f"returning-{n}") for n in range(0, clients, _READERS_PER_TOKEN)]
+    pids = _rows(client, "status")[0]["pid"], beside.pid
+    began, scheduled = time.perf_counter(), [_scheduled(pid) for pid in pids]
+    thread.start()
     readers = [Readers(gateway.address, path, secret, clients // len(secrets)) for secret in secrets]
     until(lambda: all(each.counts()[2] >= HISTORY for each in readers), _PATIENCE_SECONDS)
     took = time.perf_counter() - began
+    ours, idles = (
+        [f"{(new - old) / took / 1e6:.0f}" for old, new in zip(olds, _scheduled(pid), strict=True)]
+        for olds, pid in zip(scheduled, pids, strict=True)
+    )
     ended.set()
     thread.join()
-    after = _lags(client)
+    after, delays = _lags(client), _delays(beside)
+    beside.kill()
+    beside.communicate()
     for each in readers:
         each.close()
     busy = f"{clients:,} readers return"
@@ -291,8 +314,11 @@ def returning(gateway: GatewayProcess, wire: Wire) -> None:
         [f"status answered, {busy}, ms", *_both(looks)],
         ["lag of the loop, idle, ms, at most", *_lag_quantiles(idle_lags, before)],
         [f"lag of the loop, {busy}, ms, at most (goal: 50)", *_lag_quantiles(before, after)],
+        ["lag of an idle loop beside it meanwhile, ms", *_both(delays)],
     ]
     table(f"{clients:,} readers of {HISTORY:,} events from 0, all read after {took:.1f} s", rows)
+    head = ["ms of each second in which its thread", "ran", "waited for a CPU"]
+    table("", [head, ["supervisor", *ours], ["idle loop", *idles]])
 
 
 def _rows(client: BlockingSocket, what: Literal["status", "metrics"]) -> list[dict[str, Any]]:
@@ -314,6 +340,21 @@ def _lags(client: BlockingSocket) -> dict[float, float]:
     text = "".join(str(row["text"]) for row in _rows(client, "metrics"))
     found = re.findall(r'^hermes_loop_lag_seconds_bucket\{le="([^"]+)"\} (\S+)$', text, re.MULTILINE)
     return {float(bound): float(count) for bound, count in found}
+
+
+def _scheduled(pid: int) -> tuple[int, int]:
+    """How long the main thread of a process has run, and was ready to run without a CPU, in nanoseconds."""
+    ran, waited, _ = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()
+    return int(ran), int(waited)
+
+
+def _delays(loop: "subprocess.Popen[str]") -> list[float]:
+    """Of the loop that has nothing else to do, since the last call."""
+    assert loop.stdin is not None
+    assert loop.stdout is not None
+    loop.stdin.write("?\n")
+    loop.stdin.flush()
+    return list(map(float, loop.stdout.readline().split()))
 
 
 def _lag_quantiles(before: dict[float, float], after: dict[float, float]) -> list[str]:
