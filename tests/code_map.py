@@ -38,7 +38,7 @@ class Module:
         """The packages of the product that it imports, without its own."""
         dotted = {package.replace("/", "."): package for package in packages}
         found = set()
-        for name in _imported(self.source.tree):
+        for name in _imported(self.source.nodes):
             parts = name.split(".")
             for length in range(len(parts), 0, -1):
                 package = dotted.get(".".join(parts[:length]))
@@ -53,8 +53,8 @@ def _first_sentence(docstring: str) -> str:
     return paragraph.rstrip(".").replace("|", "\\|")
 
 
-def _imported(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:

@@ -3,7 +3,7 @@
 import ast
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -122,6 +122,11 @@ class Source:
     def tree(self) -> ast.Module:
         return ast.parse(self.text)
 
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All of the tree: most rules look through it."""
+        return tuple(ast.walk(self.tree))
+
     @property
     def room(self) -> str:
         return PurePosixPath(self.path).parts[0]
@@ -134,7 +139,7 @@ class Source:
     @cached_property
     def imports(self) -> tuple[tuple[int, str], ...]:
         """(line, full name) of everything imported, inside functions too; relative imports made absolute."""
-        return tuple(_imports(self.tree, PurePosixPath(self.path)))
+        return tuple(_imports(self.nodes, PurePosixPath(self.path)))
 
     def imports_below(self, module: str) -> Iterator[tuple[int, str]]:
         return ((line, name) for line, name in self.imports if _is_below(name, module))
@@ -213,7 +218,7 @@ def core_is_pure(source: Source) -> Iterator[str]:
         ours = _is_below(name, "supervisor.core")
         if not ours and (top not in sys.stdlib_module_names or top in _NOT_IN_CORE):
             yield f"line {line}: the core must not import {name}"
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _ACTS:
             yield f"line {node.lineno}: the core must not call {node.func.id}()"
         if isinstance(node, ast.AsyncFunctionDef | ast.Await):
@@ -236,7 +241,7 @@ def one_class_is_the_engine(source: Source) -> Iterator[str]:
     """What a module asks of the engine is a Protocol of supervisor/event_sink.py, under a name of its own."""
     if not source.path.startswith("supervisor/") or source.path == "supervisor/engine.py":
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.ClassDef) and node.name == "Engine":
             yield f"line {node.lineno}: Engine is the class in supervisor/engine.py"
 
@@ -263,7 +268,7 @@ def files_have_one_subject(source: Source) -> Iterator[str]:
 
 
 def functions_fit_the_eye(source: Source) -> Iterator[str]:
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
             lines = node.end_lineno - node.lineno + 1
             if lines > FUNCTION_LINES_MAX:
@@ -281,7 +286,7 @@ def names_say_something(source: Source) -> Iterator[str]:
     for part in PurePosixPath(source.path).with_suffix("").parts:
         if _BANNED_WORDS & set(part.lower().split("_")):
             yield f"{part} says nothing: name the file after its subject"
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.ClassDef):
             words = {word.lower() for word in re.findall(r"[A-Z][a-z0-9]*", node.name)}
             if _BANNED_WORDS & words:
@@ -297,10 +302,10 @@ def errors_are_caught_by_name(source: Source) -> Iterator[str]:
     """Catching everything is for `__main__`, for what surrounds the agent, and for the containment."""
     if source.path in _CATCHES_ALL or source.path.endswith("/__main__.py"):
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.ExceptHandler):
             caught: list[ast.AST | None] = [None] if node.type is None else list(ast.walk(node.type))
-        elif isinstance(node, ast.Call) and _called(node).endswith("suppress"):
+        elif isinstance(node, ast.Call) and _called(node) == "suppress":
             caught = list(node.args)
         else:
             continue
@@ -313,8 +318,8 @@ def errors_are_caught_by_name(source: Source) -> Iterator[str]:
 
 def a_test_never_sleeps(source: Source) -> Iterator[str]:
     """A test waits for a condition (tests/waiting.py); `asyncio.sleep(0)` only lets others run."""
-    for node in ast.walk(source.tree) if source.is_test else ():
-        if isinstance(node, ast.Call) and _called(node).rpartition(".")[2] == "sleep":
+    for node in source.nodes if source.is_test else ():
+        if isinstance(node, ast.Call) and _called(node) == "sleep":
             zero = node.args and isinstance(node.args[0], ast.Constant) and node.args[0].value == 0
             if not zero:
                 yield f"line {node.lineno}: wait for a condition instead of sleeping"
@@ -325,7 +330,7 @@ def a_test_is_a_sentence(source: Source) -> Iterator[str]:
     if not source.is_test or source.path.endswith("conftest.py"):
         return
     found = 0
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
             found += 1
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):
@@ -375,8 +380,8 @@ def _source(path: Path) -> Source:
     return Source(path.relative_to(ROOT).as_posix(), path.read_text())
 
 
-def _imports(tree: ast.Module, path: PurePosixPath) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
+def _imports(nodes: Iterable[ast.AST], path: PurePosixPath) -> Iterator[tuple[int, str]]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -390,4 +395,5 @@ def _is_below(name: str, module: str) -> bool:
 
 
 def _called(node: ast.Call) -> str:
-    return ast.unparse(node.func)
+    """The name of a function, without its module."""
+    return getattr(node.func, "attr", "") or getattr(node.func, "id", "")
