@@ -27,7 +27,8 @@ from tests.simulation.mutant import MUTANTS, Mutant, source_of
 
 _TESTS = Path(__file__).resolve().parent.parent
 _STORIES = sorted((_TESTS / "core" / "stories").glob("*.txt"))
-_FILES = sorted((_TESTS / "core").glob("test_*.py"))
+# All but the one that tells the stories, which are judges by themselves.
+_FILES = sorted(path for path in (_TESTS / "core").glob("test_*.py") if path.stem != "test_stories")
 JUDGES = (*_STORIES, *_FILES, _TESTS / "simulation" / "test_simulation.py")
 _LEARNED = Path(__file__).with_name("noticed_by.txt")
 _OPTIONS = (
