@@ -44,6 +44,22 @@ def test_a_running_turn_is_resumed_by_the_next_life(service: PuppetService, endi
     service.until_state("s/1", "interrupted")
 
 
+def test_no_event_is_before_the_text_of_a_turn_that_an_earlier_life_began(service: PuppetService) -> None:
+    """The clock was set back in between: words came an hour after the last event."""
+    say(service, "s", "say wait")
+    service.until_state("s/1", "running")
+    service.close(signal.SIGKILL)
+    with closing(sqlite3.connect(service.places.journal)) as journal, journal:
+        (newest,) = journal.execute("SELECT max(at) FROM events").fetchone()
+        journal.execute("UPDATE turns SET content_at = ?", (newest + 3600,))
+    service._start()
+    service.until_state("s/1", "running")
+    with closing(sqlite3.connect(service.places.journal)) as journal:
+        later = journal.execute("SELECT at FROM events WHERE at > ?", (newest,)).fetchall()
+    assert later
+    assert min(at for (at,) in later) >= newest + 3600
+
+
 def test_a_stop_is_answered_and_the_process_ends(service: PuppetService) -> None:
     say(service, "s", "say wait")
     service.until_state("s/1", "running")

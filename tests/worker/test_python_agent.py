@@ -169,6 +169,18 @@ def test_a_worker_with_a_thread_left_ends_after_its_turn(tmp_path: Path) -> None
     asyncio.run(scene())
 
 
+def test_a_thread_that_its_module_keeps_costs_no_worker(tmp_path: Path) -> None:
+    module = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+    (tmp_path / "with_a_thread.py").write_text(module + "def agent(context):\n    return 'here'\n")
+
+    async def act(peer: Peer) -> None:
+        for number in (1, 2):
+            end = await peer.run(turn("with_a_thread:agent", number=number, path=[str(tmp_path)]))
+            assert isinstance(end, Finished), end
+
+    assert "attempt.left_threads" not in play(tmp_path, act)
+
+
 def test_a_process_that_is_left_ends_with_the_turn(tmp_path: Path) -> None:
     async def act(peer: Peer) -> None:
         end = await peer.run(turn("leaves_a_process"))
