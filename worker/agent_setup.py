@@ -6,6 +6,7 @@ getting ready: the first turn gets the reason, and the turn after it tries the s
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 from ipc.messages import AgentSpec, Setup
@@ -13,10 +14,12 @@ from worker import residents
 from worker.agents import Agent, SetUpAgent, find_agent
 from worker.attempt import print_trace
 from worker.errors import AgentError, AttemptError
+from worker.patience import within
 
-# Longer than an agent waits for one of its own parts (10 s), shorter than the supervisor waits for Ready
-# (30 s).
+# Longer than an agent waits for one of its own parts (10 s, and 18 s on a host without a free CPU), shorter
+# than the supervisor waits for Ready (30 s).
 SETUP_SECONDS_MAX = 20.0
+BUSY_SECONDS_MAX = 27.0
 
 
 class Agents:
@@ -37,7 +40,9 @@ class Agents:
         """Returns within the time limit, whatever the agent does: the fault, which the next turn gets."""
         self._setup, self._agent = setup, None
         working = asyncio.create_task(self._made(setup))
-        await asyncio.wait({working}, timeout=self._seconds_max)
+        with contextlib.suppress(TimeoutError):
+            async with within(self._seconds_max, BUSY_SECONDS_MAX):
+                await asyncio.wait({working})
         if not working.done():
             # Not awaited: the agent may ignore it.
             working.cancel()

@@ -15,10 +15,11 @@ from tests.fake_model import FakeModel
 from tests.worker.peer import Peer, assign
 from tests.worker.test_attempt import Desk
 from worker import residents
-from worker.agent_setup import SETUP_SECONDS_MAX, Agents
+from worker.agent_setup import BUSY_SECONDS_MAX, SETUP_SECONDS_MAX, Agents
 from worker.agents import Agent
 from worker.attempt import Answer, Attempt
 from worker.errors import AgentError
+from worker.mcp_servers import mcp_server
 
 PRIVATE = "a person's words"
 SETUP = Setup(AgentSpec("default", "builtin"))
@@ -171,4 +172,5 @@ def test_a_set_up_that_hangs_is_given_up_and_told() -> None:
 
 
 def test_a_set_up_is_given_up_before_the_supervisor_gives_up_the_worker() -> None:
-    assert Policy().start_seconds > SETUP_SECONDS_MAX
+    assert Policy().start_seconds > BUSY_SECONDS_MAX > SETUP_SECONDS_MAX
+    assert SETUP_SECONDS_MAX > mcp_server._BUSY_SECONDS_MAX > mcp_server.START_SECONDS_MAX
