@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from time import monotonic
 
 from uvicorn.protocols.utils import ClientDisconnected
@@ -10,7 +10,7 @@ from uvicorn.protocols.utils import ClientDisconnected
 from gateway.errors import HttpError, Unavailable
 from gateway.exchange import Exchange
 from gateway.open_streams import OpenStream
-from gateway.openai.answer_steps import AnswerSteps, Asked, End, Step
+from gateway.openai.answer_steps import AnswerSteps, Asked, End, Lost, Step
 from gateway.openai.open_requests import OpenRequest
 from gateway.openai.session_choice import Placed
 from gateway.parts import Parts
@@ -38,16 +38,21 @@ async def attended(
     """The stream of an answer, which ends with its client. The turn of `request` may end with it, too."""
     assert exchange.token is not None
     stream = OpenStream(exchange.token)
-    with parts.limiter.streams.one(exchange.token.id):
-        leaving = asyncio.ensure_future(_end_with_client(exchange, stream))
-        parts.streams.add(stream)
-        try:
-            yield stream
-        finally:
-            parts.streams.remove(stream)
-            leaving.cancel()
-            if request is not None:
-                parts.requests.leave(request, is_gone=stream.ended == _GONE)
+    leaving = asyncio.ensure_future(_end_with_client(exchange, stream))
+    parts.streams.add(stream)
+    try:
+        yield stream
+    finally:
+        parts.streams.remove(stream)
+        leaving.cancel()
+        if request is not None:
+            parts.requests.leave(request, is_gone=stream.ended == _GONE)
+
+
+def one_stream(parts: Parts, exchange: Exchange) -> AbstractContextManager[None]:
+    """Counts the request as an open stream of its token, or refuses it: before its message is sent."""
+    assert exchange.token is not None
+    return parts.limiter.streams.one(exchange.token.id)
 
 
 async def _end_with_client(exchange: Exchange, stream: OpenStream) -> None:
@@ -76,7 +81,7 @@ async def read_answer(
                 if request is not None:
                     request.turn = steps.turn
                 for step in found:
-                    if isinstance(step, Asked) and steps.length < step.offset:
+                    if isinstance(step, Asked | Lost) and steps.lacks(step):
                         for missing in steps.fill(await _text_of(parts, steps.turn), step.offset):
                             yield missing
                     if request is not None and isinstance(step, Asked | End):

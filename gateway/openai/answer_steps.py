@@ -2,8 +2,9 @@
 
 The same steps come out whether the turn runs or is read from the journal later; only the pieces of text are
 cut differently. Text comes once and in order: a delta that repeats or leaves a gap is cut or ignored, and the
-event that ends the turn brings what is missing. After the loss of an attempt the text continues at the offset
-that the event names; what was given beyond it is void.
+event that ends the turn brings what is missing. Before a step that names a place in the text, the caller
+fills in what was not streamed up to there, from the journal. After the loss of an attempt the text continues
+at the offset that the event names; what was given beyond it is void.
 """
 
 from dataclasses import dataclass
@@ -71,8 +72,9 @@ class AnswerSteps:
         if self.turn != before and message.type in TAKEN:
             self.begin = self.length = int(fields.get("offset") or self._answering.begins_at)
         if message.type == "attempt.lost":
-            self.length = min(self.length, max(self.begin, int(fields.get("offset") or 0)))
-            return [Lost(self.length)]
+            offset = max(self.begin, int(fields.get("offset") or 0))
+            self.length = min(self.length, offset)
+            return [Lost(offset)]
         if message.type == "question.asked":
             return [Asked(question_text(fields), int(fields.get("offset") or 0))]
         ended = outcome(message)
@@ -80,6 +82,10 @@ class AnswerSteps:
             return []
         whole = str(fields.get("text" if ended == "done" else "partial") or "") if self.turn else ""
         return [*self._more(whole, 0), End(ended, fields, message.at)]
+
+    def lacks(self, step: Step) -> bool:
+        """Whether text before the step was not streamed: the journal has it, and `fill` takes it."""
+        return isinstance(step, Lost | Asked) and self.length < step.offset
 
     def fill(self, text: str, until: int) -> list[Step]:
         """Takes the recorded text of the turn, up to an offset."""

@@ -13,9 +13,9 @@ from gateway.errors import HttpError
 from gateway.exchange import Exchange
 from gateway.open_streams import OpenStream
 from gateway.openai import client_tasks, openai_requests
-from gateway.openai.answer_reader import AnyStep, Silence, attended, read_answer
+from gateway.openai.answer_reader import AnyStep, Silence, attended, one_stream, read_answer
 from gateway.openai.answer_steps import Asked, End, Lost, Piece, fault_of
-from gateway.openai.conversation_rule import LOST_WORDS
+from gateway.openai.conversation_rule import LOST_WORDS, Asking
 from gateway.openai.models_api import check_model
 from gateway.openai.open_requests import OpenRequest
 from gateway.openai.openai_errors import TurnError, error_body
@@ -36,6 +36,11 @@ async def post_chat(parts: Parts, exchange: Exchange) -> None:
         text = client_tasks.answer(task, "\n\n".join(asking.conversation.new))
         await _answer_task(exchange, _Completion("task", body), text, bool(body.stream))
         return
+    with one_stream(parts, exchange):
+        await _answer_message(parts, exchange, body, asking)
+
+
+async def _answer_message(parts: Parts, exchange: Exchange, body: ChatRequest, asking: Asking) -> None:
     is_detached = openai_requests.is_detached(exchange)
     wish = openai_requests.wish(exchange, asking, body)
     request, placed = await parts.requests.enter(wish, lambda: parts.sessions.place(wish))

@@ -70,12 +70,18 @@ class _Item:
 
 
 class ResponseStream:
-    """`common` are the fields of the response that do not change; `sentence` writes one for its owner."""
+    """`common` are the fields of the response that do not change; `sentence` writes one for its owner.
 
-    def __init__(self, id: str, common: dict[str, Any], sentence: Callable[[str], str] = str) -> None:
+    `after` is the number of the last event that the client has of an earlier stream.
+    """
+
+    def __init__(
+        self, id: str, common: dict[str, Any], sentence: Callable[[str], str] = str, after: int = -1
+    ) -> None:
         self._id = id
         self._common = common
         self._sentence = sentence
+        self._after = after
         self._items: dict[int, _Item] = {}
         self._block = 0
         self._status = "in_progress"
@@ -114,12 +120,7 @@ class ResponseStream:
             case Piece():
                 return list(self._add(step.text, step.offset))
             case Lost():
-                item = self._items.get(self._block)
-                if item is not None:
-                    item.text = item.text[: max(0, step.offset - item.begin)]
-                events = list(self._close("incomplete"))
-                self._block += 1
-                return events
+                return list(self._lose(step.offset))
             case Asked():
                 events = list(self._close("completed"))
                 self._block += 1
@@ -135,13 +136,26 @@ class ResponseStream:
         base = (self._block + 1) * BLOCK
         item = self._items.get(self._block)
         if item is None:
-            id = f"{self._id.replace('resp', 'msg', 1)}_{self._block}"
-            item = self._items[self._block] = _Item(id, offset)
+            item = self._items[self._block] = self._item(offset)
             yield ResponseEvent(base, "response.output_item.added", self._at(item=item.body))
             yield ResponseEvent(base + 1, "response.content_part.added", self._in(item, part=item.part))
         item.text += text
         number = base + _TEXT + len(item.text)
         yield ResponseEvent(number, "response.output_text.delta", self._in(item, delta=text, logprobs=[]))
+
+    def _lose(self, offset: int) -> Iterator[ResponseEvent]:
+        item = self._items.get(self._block)
+        base = (self._block + 1) * BLOCK
+        if item is None and base <= self._after < base + _DONE:
+            # Nothing of it stands, but the client has seen some of it.
+            item = self._items[self._block] = self._item(offset)
+        if item is not None:
+            item.text = item.text[: max(0, offset - item.begin)]
+        yield from self._close("incomplete")
+        self._block += 1
+
+    def _item(self, begin: int) -> _Item:
+        return _Item(f"{self._id.replace('resp', 'msg', 1)}_{self._block}", begin)
 
     def _close(self, status: str) -> Iterator[ResponseEvent]:
         item = self._items.get(self._block)

@@ -13,8 +13,9 @@ from gateway.errors import HttpError
 from gateway.exchange import Exchange
 from gateway.open_streams import OpenStream
 from gateway.openai import openai_requests, stored_response
-from gateway.openai.answer_reader import AnyStep, Silence, attended, read_answer
+from gateway.openai.answer_reader import AnyStep, Silence, attended, one_stream, read_answer
 from gateway.openai.answer_steps import Piece
+from gateway.openai.conversation_rule import Asking
 from gateway.openai.models_api import check_model
 from gateway.openai.open_requests import OpenRequest, stop_message
 from gateway.openai.openai_errors import error_body
@@ -22,6 +23,7 @@ from gateway.openai.openai_requests import ResponseRequest
 from gateway.openai.openai_stream import BEAT, STREAM_HEADERS, event_bytes
 from gateway.openai.response_events import ResponseEvent, ResponseStream
 from gateway.openai.session_choice import Placed, Wish
+from gateway.openai.stored_response import Stored
 from gateway.parts import Parts
 
 # A kill takes milliseconds; ten seconds without its proof is a fault worth reporting.
@@ -33,6 +35,11 @@ async def post_response(parts: Parts, exchange: Exchange) -> None:
     body = await exchange.json(ResponseRequest, openai_requests.BODY_BYTES_MAX)
     asking = openai_requests.response_asking(body)
     await check_model(parts, body.model)
+    with one_stream(parts, exchange):
+        await _answer_message(parts, exchange, body, asking)
+
+
+async def _answer_message(parts: Parts, exchange: Exchange, body: ResponseRequest, asking: Asking) -> None:
     is_detached = openai_requests.is_detached(exchange) or bool(body.background)
     wish = openai_requests.wish(exchange, asking, body, openai_requests.conversation_name(body))
     request, placed = await parts.requests.enter(wish, lambda: _place(parts, exchange, wish, body))
@@ -73,11 +80,16 @@ async def get_response(parts: Parts, exchange: Exchange) -> None:
     if not is_streamed:
         await exchange.answer(200, await stored.so_far(parts))
         return
+    with one_stream(parts, exchange):
+        await _resume(parts, exchange, stored, -1 if after is None else after)
+
+
+async def _resume(parts: Parts, exchange: Exchange, stored: Stored, after: int) -> None:
     async with (
         attended(parts, exchange) as stream,
         aclosing(read_answer(parts, stored.placed, stream)) as steps,
     ):
-        await _Events(exchange, stream, stored.empty(), None, -1 if after is None else after).send(steps)
+        await _Events(exchange, stream, stored.empty(after), None, after).send(steps)
 
 
 async def post_cancel(parts: Parts, exchange: Exchange) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from gateway.errors import HttpError
 from gateway.exchange import Exchange
 from gateway.namespace import Namespace
-from gateway.openai.answer_steps import AnswerSteps, Asked, End
+from gateway.openai.answer_steps import AnswerSteps, Asked, End, Lost
 from gateway.openai.openai_requests import ResponseRequest
 from gateway.openai.response_events import ResponseStream
 from gateway.openai.session_choice import Placed
@@ -56,16 +56,16 @@ class Stored:
     def is_open(self) -> bool:
         return self.state in _OPEN if self.turn else self.state in ("waiting", "transcribing")
 
-    def empty(self) -> ResponseStream:
-        """The response before its first step."""
-        return ResponseStream(self.id, self.common, self.sentence)
+    def empty(self, after: int = -1) -> ResponseStream:
+        """The response before its first step; of a stream that continues, behind which event."""
+        return ResponseStream(self.id, self.common, self.sentence, after)
 
     async def so_far(self, parts: Parts) -> dict[str, Any]:
         """The response as it is now, also while its turn runs."""
         response, steps = self.empty(), AnswerSteps(self.placed.message)
         for event in self.events:
             for step in steps.take(event):
-                if isinstance(step, Asked) and steps.length < step.offset:
+                if isinstance(step, Asked | Lost) and steps.lacks(step):
                     for missing in steps.fill(await self._text(parts), step.offset):
                         response.take(missing)
                 response.take(step)

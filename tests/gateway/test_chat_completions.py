@@ -118,6 +118,16 @@ def test_a_stream_has_no_event_names_and_ends_with_done(gateway: GatewayProcess)
     assert lines[-1] == "data: [DONE]"
 
 
+def test_a_silent_stream_is_kept_alive_by_comments(gateway: GatewayProcess, service: Service) -> None:
+    body = {"model": "default", "messages": [user("[[stall tokens=1]]")], "stream": True}
+    with gateway.client().stream(
+        "POST", "/v1/chat/completions", json=body, headers=named("silence")
+    ) as answer:
+        comment = next(line for line in answer.iter_lines() if line and not line.startswith("data: "))
+    assert comment == ": "
+    assert service.listen("silence").ending("silence/1").type == "turn.interrupted"
+
+
 def test_instructions_go_to_the_agent_and_not_into_the_message(
     sdk: openai.OpenAI, service: Service, model_server: Any
 ) -> None:

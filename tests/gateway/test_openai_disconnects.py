@@ -174,7 +174,9 @@ def test_a_restart_of_the_supervisor_is_a_pause_and_the_lost_attempt_is_told(
     assert [item.status for item in final.response.output][-1] == "completed"
     assert len([each for each in events if each.type == "response.output_item.added"]) == 2
     assert final.response.output_text == whole
-    assert sdk.responses.retrieve(final.response.id).output_text == whole
+    again = sdk.responses.retrieve(final.response.id)
+    assert again.output_text == whole
+    assert [item.to_dict() for item in again.output] == [item.to_dict() for item in final.response.output]
     numbers = [each.sequence_number for each in events]
     assert numbers == sorted(set(numbers))
     listener: Listener = service.listen("pause")

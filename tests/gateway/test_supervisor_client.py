@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import httpx
 import pytest
@@ -16,9 +16,11 @@ from ipc.messages import (
     Refused,
     Request,
     Respond,
+    Show,
     Submit,
     Subscribe,
     Subscribed,
+    Table,
 )
 from ipc.places import find_places
 from tests.gateway.gateway_process import GatewayProcess, error_of
@@ -68,6 +70,27 @@ def test_every_refusal_has_its_status(gateway: GatewayProcess, tmp_path: Path) -
             assert answer.status_code == status
             assert answer.json()["error"]["message"] == "it is refused"
             assert answer.headers.get("Retry-After") == {"unavailable": "7", "full": "5"}.get(code)
+
+
+def test_openai_clients_get_refusals_in_their_shape(gateway: GatewayProcess, tmp_path: Path) -> None:
+    def reply(peer: Peer, request: Request) -> list[Answer]:
+        if isinstance(request, Show):
+            return [Table(({"agent": "default"},) if request.what == "agents" else ())]
+        return refusing(peer, request)
+
+    with opened(tmp_path, reply):
+        until(lambda: is_connected(gateway))
+        for code, status in STATUSES.items():
+            requests: dict[str, Any] = {
+                "chat/completions": {"messages": [{"role": "user", "content": code}]},
+                "responses": {"input": code},
+            }
+            for path, body in requests.items():
+                answer = gateway.client().post(f"/v1/{path}", json={"model": "default", **body})
+                error = answer.json()["error"]
+                assert (answer.status_code, error["message"]) == (status, "it is refused; do not")
+                assert error["type"].endswith("_error")
+                assert answer.headers.get("Retry-After") == {"unavailable": "7", "full": "5"}.get(code)
 
 
 def test_a_message_without_an_answer_is_sent_again_to_the_next_supervisor(
