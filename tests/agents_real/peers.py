@@ -110,7 +110,8 @@ def peer(name: str) -> Peer:
 def python_313() -> str:
     """For a test: a Python 3.13 of this host, or a skip that names it. It is not installed here."""
     found = os.environ.get("HERMES_PEER_PYTHON313") or shutil.which("python3.13")
-    if not found:
+    # A program of that name may be a shim of pyenv, which refuses to run a version that is not installed.
+    if not found or subprocess.run([found, "-c", ""], capture_output=True).returncode != 0:
         pytest.skip("the peer python3.13 is not installed: HERMES_PEER_PYTHON313 names an interpreter")
     return found
 
