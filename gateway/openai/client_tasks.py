@@ -16,7 +16,7 @@ _TITLE_CHARACTERS = 60
 _HISTORY = re.compile(r"<chat_history>(.*?)</chat_history>", re.DOTALL)
 _USER = re.compile(r"^USER:\s*(.*?)\s*(?=^ASSISTANT:|\Z)", re.DOTALL | re.MULTILINE)
 # What the program reads from the answer: an empty list or text means that there is nothing to show.
-_NOTHING = {
+NOTHING = {
     "tags_generation": {"tags": []},
     "follow_up_generation": {"follow_ups": []},
     "query_generation": {"queries": []},
@@ -30,9 +30,9 @@ def answer(task: str, prompt: str) -> str:
         return json.dumps({"title": _title(prompt)}, ensure_ascii=False)
     if task == "emoji_generation":
         return "💬"
-    if task in _NOTHING:
-        return json.dumps(_NOTHING[task])
-    known = ", ".join(["title_generation", "emoji_generation", *_NOTHING])
+    if task in NOTHING:
+        return json.dumps(NOTHING[task])
+    known = ", ".join(["title_generation", "emoji_generation", *NOTHING])
     hint = f"leave X-Task out to send a message, or switch the task off in the client; known are {known}"
     raise HttpError(400, f"the task {task[:40]!r} is not answered here", hint)
 

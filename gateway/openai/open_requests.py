@@ -18,7 +18,7 @@ from gateway.supervisor_client import SupervisorClient
 from ipc.messages import Done, Interrupt, Queue, Show, Table
 
 # Clients ask again after half a second (openai) to two seconds (AI SDK).
-_AGAIN_SECONDS = 3.0
+AGAIN_SECONDS = 3.0
 # The supervisor may be away, or restarting, when a client goes.
 _STOP_TRIES = 30
 _STOP_AGAIN_SECONDS = 1.0
@@ -91,13 +91,13 @@ class OpenRequests:
 
     async def _keep(self, request: OpenRequest) -> None:
         """Its answer was not delivered: the same request gets it, if it comes soon."""
-        await asyncio.sleep(_AGAIN_SECONDS)
+        await asyncio.sleep(AGAIN_SECONDS)
         if not request.listeners:
             self._forget(request)
 
     async def _abandon(self, request: OpenRequest) -> None:
         if not request.has_sent:
-            await asyncio.sleep(_AGAIN_SECONDS)
+            await asyncio.sleep(AGAIN_SECONDS)
         if request.listeners:
             return
         self._forget(request)

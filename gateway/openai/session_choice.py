@@ -10,7 +10,6 @@ import os
 import re
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
@@ -18,25 +17,21 @@ from gateway.errors import HttpError
 from gateway.openai.conversation_rule import (
     Append,
     Asking,
-    Branch,
     Choice,
     Fork,
     Import,
-    KnownTurn,
     Same,
     choose,
     exchanges,
     is_request_of,
 )
+from gateway.openai.known_turns import TURNS_MAX, KnownTurns
 from gateway.supervisor_client import SupervisorClient
 from ipc.bounds import TEXT_CHARACTERS_MAX
 from ipc.messages import Accepted, Begin, Done, Exchange, Show, Submit, Table
 
 _BRANCH = "~"
 _ENDS_IN_BRANCH = re.compile(r"~[0-9a-f]{8}$")
-# As many turns as an attempt is told of. Of a longer session the newest ones are compared.
-_TURNS_MAX = 200
-_PAGE_TURNS = 50
 # The newest branches of a session that a request is compared with.
 _BRANCHES_MAX = 20
 # Pages of ten milliseconds each in which the branches of a session are searched for.
@@ -77,6 +72,7 @@ class Wish:
 class SessionChoice:
     def __init__(self, supervisor: SupervisorClient) -> None:
         self._supervisor = supervisor
+        self._turns = KnownTurns(supervisor)
         # Newest first, by the session that they are branches of.
         self._branches: OrderedDict[str, list[str]] = OrderedDict()
 
@@ -93,7 +89,7 @@ class SessionChoice:
     async def continue_after(self, wish: Wish, session: str, turn: str) -> Placed:
         """Sends the message behind that turn: to its session if it is the last one, else to a branch."""
         text = "\n\n".join(wish.asking.conversation.new)
-        branch = await self._history(session)
+        branch = await self._turns.of(session)
         known = branch.turns if branch is not None else ()
         number = int(turn.rpartition("/")[2])
         behind = next((each for each in known if each.number > number), None)
@@ -106,12 +102,12 @@ class SessionChoice:
         if not wish.name:
             again = await self._sent_before(wish) if wish.repeats else None
             return again or Import("\n\n".join(conversation.new))
-        root = await self._history(wish.name)
+        root = await self._turns.of(wish.name)
         choice = choose(conversation, root, repeats=wish.repeats, begins=wish.begins)
         if root is None or isinstance(choice, Same) or (isinstance(choice, Append) and choice.is_exact):
             return choice
         # It goes back in the session, or on in another branch.
-        found = [await self._history(name) for name in await self._branches_of(wish.name)]
+        found = [await self._turns.of(name) for name in await self._branches_of(wish.name)]
         branches = [branch for branch in found if branch is not None]
         return choose(conversation, root, branches, repeats=wish.repeats, begins=wish.begins)
 
@@ -141,7 +137,7 @@ class SessionChoice:
     async def _import(self, wish: Wish, text: str) -> Placed:
         session = wish.name or f"{_nameless(wish)}{os.urandom(4).hex()}"
         past = wish.asking.conversation.past
-        if wish.name and await self._history(wish.name) is not None:
+        if wish.name and await self._turns.of(wish.name) is not None:
             session = _branch_of(wish.name)
         if past:
             begin = Begin(session, f"import-{wish.digest}", turns=_imported(wish))
@@ -172,21 +168,6 @@ class SessionChoice:
     async def _was_dropped(self, message: str) -> bool:
         story = await self._supervisor.ask(Show("story", id=message, limit=1), Table)
         return bool(story.rows) and story.rows[0].get("state") == "dropped"
-
-    async def _history(self, session: str) -> Branch | None:
-        """Returns the newest turns of a session; None when it has none."""
-        rows: list[dict[str, Any]] = []
-        request = Show("history", session=session, limit=_PAGE_TURNS)
-        while len(rows) < _TURNS_MAX:
-            page = await self._supervisor.ask(request, Table)
-            rows += page.rows
-            if not page.more:
-                break
-            request = msgspec.structs.replace(request, after=page.more)
-        if not rows:
-            return None
-        turns = tuple(_known(row) for row in reversed(rows))
-        return Branch(session, turns, is_whole=not page.more and _is_first(turns[0]))
 
     async def _branches_of(self, root: str) -> list[str]:
         found = self._branches.get(root)
@@ -226,24 +207,13 @@ def _branch_of(root: str) -> str:
     return f"{root}{_BRANCH}{os.urandom(4).hex()}"
 
 
-def _known(row: dict[str, Any]) -> KnownTurn:
-    users = [str(each["text"]) for each in row["messages"]]
-    users += [str(each["answer"]) for each in row.get("answered", ())]
-    turn, state = str(row["turn"]), str(row.get("cut") or row["state"])
-    return KnownTurn(turn, tuple(users), str(row["text"]), state)
-
-
-def _is_first(turn: KnownTurn) -> bool:
-    return turn.number <= 1
-
-
 def _imported(wish: Wish) -> tuple[Exchange, ...]:
     """The newest exchanges of the past that the supervisor would keep."""
     found: list[Exchange] = []
     left = _IMPORT_BYTES_MAX
     for user, assistant in reversed(list(exchanges(wish.asking.conversation.past))):
         left -= len(user.encode(errors="replace")) + len(assistant.encode(errors="replace"))
-        if (left < 0 and found) or len(found) == _TURNS_MAX:
+        if (left < 0 and found) or len(found) == TURNS_MAX:
             break
         found.append(Exchange(user[:TEXT_CHARACTERS_MAX], assistant[:TEXT_CHARACTERS_MAX]))
     return tuple(reversed(found))

@@ -13,7 +13,7 @@ from gateway.parts import Parts
 from ipc.messages import Transcribe, Transcript
 
 _FILE = "file"
-_FORMATS = ("json", "text", "verbose_json")
+FORMATS = ("json", "text", "verbose_json")
 # What the STT service is configured for counts instead: its model and its language.
 _IGNORED = frozenset({"model", "language", "prompt", "temperature", "include[]", "chunking_strategy"})
 # The STT service has a deadline of its own for each clip, and a line before it.
@@ -46,9 +46,9 @@ async def post_transcription(parts: Parts, exchange: Exchange) -> None:
 
 def _format(fields: dict[str, str]) -> str:
     format = fields.pop("response_format", "json")
-    if format not in _FORMATS:
+    if format not in FORMATS:
         fault = f"there is no transcript in the format {format[:40]!r}"
-        raise HttpError(400, fault, f"the formats are {', '.join(_FORMATS)}; times of words are not known")
+        raise HttpError(400, fault, f"the formats are {', '.join(FORMATS)}; times of words are not known")
     if fields.pop("stream", "false").lower() == "true":
         raise HttpError(400, "a transcript comes whole", "leave stream out")
     for name in fields:
