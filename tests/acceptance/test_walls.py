@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.sight import named, shell, sleeper, worker_of
-from tests.acceptance.users import NOBODY, ServiceOf, folder_of, reaches, sockets_of
+from tests.acceptance.users import ServiceOf, folder_of, reaches, sockets_of
 from tests.fake_model import FakeModel
+from tests.other_user import NOBODY
 from tests.service import Service, settings_for
 from tests.waiting import until
 

@@ -11,19 +11,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from ipc import interpreter
+from tests import other_user
 from tests.service import Service
 from tests.waiting import until
 
-# An account that every system has and that owns nothing.
-NOBODY = pwd.getpwnam("nobody")
 
-
-def as_user(account: pwd.struct_passwd, *line: str) -> list[str]:
-    """The command, run as that user; root itself needs nothing."""
-    if account.pw_uid == os.geteuid():
-        return list(line)
-    numbers = (f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}")
-    return ["setpriv", *numbers, "--clear-groups", *line]
+def as_user(account: pwd.struct_passwd) -> list[str]:
+    return other_user.as_user(account.pw_uid, account.pw_gid)
 
 
 class ServiceOf(Service):
@@ -38,7 +32,7 @@ class ServiceOf(Service):
     def launch(self) -> None:
         with (self.home / "supervisor.log").open("ab") as log:
             self.process = subprocess.Popen(
-                as_user(self._account, *interpreter.command("supervisor", "--home", str(self.home))),
+                [*as_user(self._account), *interpreter.command("supervisor", "--home", str(self.home))],
                 stdout=log,
                 stderr=log,
                 env={**interpreter.without_code(os.environ), "HOME": str(self.home)},
@@ -63,7 +57,7 @@ def sockets_of(account: pwd.struct_passwd, folder: Path) -> Iterator[dict[str, s
     with ExitStack() as stack:
 
         def serve(address: str, *line: str) -> str:
-            server = subprocess.Popen(as_user(account, *line), stdout=subprocess.DEVNULL, cwd="/")
+            server = subprocess.Popen([*as_user(account), *line], stdout=subprocess.DEVNULL, cwd="/")
             stack.callback(server.wait)
             stack.callback(server.kill)
             until(lambda: reaches(address))

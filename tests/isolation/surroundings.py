@@ -2,10 +2,8 @@
 
 import json
 import os
-import pwd
 import shutil
 import socket
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -15,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from ipc import interpreter
-from tests import warm
+from tests import other_user, warm
 from tests.fake_model import FakeModel
 from tests.house_rules import ROOT
+from tests.other_user import NOBODY
 from tests.service import Service, settings_for
 from tests.waiting import DEADLINE_SECONDS
 
-NOBODY = pwd.getpwnam("nobody")
 SECRET = "HERMES_TEST_TOKEN"
 _SOCKETS = ("systemd/private", "bus", "docker.sock", "gnupg/S.gpg-agent", "wayland-0", "tmux-{uid}/default")
 # Each takes seconds where the machine is busy: an interpreter's start, a turn, some fifty forks.
@@ -30,23 +28,17 @@ _SECONDS = 4 * DEADLINE_SECONDS
 
 @dataclass(frozen=True)
 class Person:
-    """Who runs a service and its clients; root becomes another by `setpriv`."""
+    """Who runs a service and its clients."""
 
     uid: int
     gid: int
 
     @property
     def line(self) -> list[str]:
-        if self.uid == os.geteuid():
-            return []
-        return ["setpriv", f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups"]
+        return other_user.as_user(self.uid, self.gid)
 
     def can_run_this(self) -> bool:
-        """Whether that user may execute this interpreter and read these files."""
-        if self.line and (os.geteuid() != 0 or shutil.which("setpriv") is None):
-            return False
-        trying = [*self.line, sys.executable, "-B", "-c", "import hermesctl, supervisor, worker"]
-        return subprocess.run(trying, cwd=ROOT, capture_output=True).returncode == 0
+        return other_user.can_run_this(self.uid, self.gid)
 
 
 ROOT_USER = Person(0, 0)

@@ -1,7 +1,6 @@
 """A worker that takes too much is stopped at its own limit, and others feel nothing."""
 
 import os
-import pwd
 import shutil
 import subprocess
 import sys
@@ -14,13 +13,13 @@ import pytest
 from supervisor.core.events import WorkerDied
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.processes.cells import Limits
+from tests.other_user import NOBODY, as_user, can_run_this
 from tests.processes.asking import asked
 from tests.processes.lone_supervisor import UNAVAILABLE
 from tests.processes.missing_cells import skip_where_missing
 from tests.processes.stage import PATIENCE_SECONDS, Stage, play, script
 
 _INOTIFY = Path("/proc/sys/fs/inotify/max_user_instances")
-_NOBODY = pwd.getpwnam("nobody")
 _HOARDS = "hoard = bytearray(b'x') * (200 << 20); import time; time.sleep(1000)"
 
 
@@ -116,28 +115,25 @@ def home_of_nobody() -> Iterator[Path]:
     """Below the world's temporary folder: the test's own cannot be entered by others."""
     home = Path(tempfile.mkdtemp())
     if os.geteuid() == 0:
-        os.chown(home, _NOBODY.pw_uid, _NOBODY.pw_gid)
+        os.chown(home, NOBODY.pw_uid, NOBODY.pw_gid)
     yield home
     shutil.rmtree(home)
 
 
 def test_an_ordinary_users_cells_have_their_number_of_processes_each(home_of_nobody: Path) -> None:
-    as_nobody = ["setpriv", f"--reuid={_NOBODY.pw_uid}", f"--regid={_NOBODY.pw_gid}", "--clear-groups"]
     # The kernel limits everybody but root.
-    command = [*(as_nobody if os.geteuid() == 0 else []), sys.executable]
-    # Packages that run nothing of ours when they are imported: what fails in our code is no reason to skip.
-    reads_us = [*command, "-B", "-c", "import msgspec, zmq, supervisor, tests"]
-    if shutil.which("setpriv") is None or subprocess.run(reads_us, capture_output=True).returncode:
+    uid, gid = (NOBODY.pw_uid, NOBODY.pw_gid) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+    if not can_run_this(uid, gid):
         pytest.skip("an ordinary user cannot run this interpreter, or not read these files")
+    line = as_user(uid, gid)
     done = subprocess.run(
-        [*command, "-B", "-m", "tests.processes.crowd", str(home_of_nobody), "24"],
+        [*line, sys.executable, "-B", "-m", "tests.processes.crowd", str(home_of_nobody), "24"],
         env={**os.environ, "HOME": str(home_of_nobody)},
         capture_output=True,
         text=True,
         timeout=3 * PATIENCE_SECONDS,
     )
     if done.stdout.startswith(UNAVAILABLE):
-        user = command[:-1]
-        skip_where_missing("pidns", done.stdout.removeprefix(UNAVAILABLE).strip(), user)
+        skip_where_missing("pidns", done.stdout.removeprefix(UNAVAILABLE).strip(), line)
     # The worker itself is the twenty-fourth, in the second cell as in the first.
     assert done.stdout.splitlines() == ["refused after 23", "refused after 23"], done.stderr
