@@ -74,9 +74,11 @@ lint: $(INSTALLED_DEV) ## lint and types only
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Where the environment forbids to write bytecode, each of hundreds of processes would compile all modules.
+# Where the environment forbids to write bytecode, each of hundreds of processes would compile all modules. And in a new
+# checkout each test process would rewrite the assertions of all tests: one does it for all of them.
 compiled: $(INSTALLED_DEV)
 	@$(BIN)/python -m compileall -q -j 0 ipc supervisor worker stt_service model_service client gateway hermesctl tests
+	@ls tests/__pycache__/conftest.*-pytest-*.pyc >/dev/null 2>&1 || $(PYTEST) --collect-only -qq >/dev/null
 
 # What agents do ordinary work with (tests/acceptance/test_real_work.py), a browser for tests/console, PostgreSQL, whose package
 # would start a server of its own, and a proxy for tests/gateway, which is unpacked only. Without them those tests are skipped

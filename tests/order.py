@@ -4,8 +4,8 @@ pytest-xdist's work stealing gives every process an equal run of neighbouring te
 takes half of what the longest queue still holds, from its end. So each run begins with its share of the long
 tests, and the others keep their order: neighbours share fixtures of a module.
 
-A line of `longest.txt` is a test that takes more than five seconds, with all its cases, or a module of such
-tests whose fixture is dear: these stay together.
+A line of `longest.txt` is a test that takes more than five seconds, with all its cases, or a module or folder
+(ending with a slash) of such tests whose fixture is dear: these stay together.
 """
 
 from collections import defaultdict
@@ -23,14 +23,15 @@ def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
     processes = getattr(config, "workerinput", {}).get("workercount", 1)
     if processes > 1:
         longest = frozenset(_LONGEST.read_text().split())
-        items[:] = spread(items, [_part(item.nodeid, longest) for item in items], processes)
+        items[:] = spread(items, [part_of(item.nodeid, longest) for item in items], processes)
 
 
-def _part(name: str, longest: frozenset[str]) -> str:
+def part_of(name: str, longest: frozenset[str]) -> str:
     """What stays together with this test at the beginning of a run; empty when it is none of the longest."""
     module = name.partition("::")[0]
-    if module in longest:
-        return module
+    for shared in (module, f"{module.rpartition('/')[0]}/"):
+        if shared in longest:
+            return shared
     return name if name.partition("[")[0] in longest else ""
 
 

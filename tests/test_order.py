@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.house_rules import ROOT
-from tests.order import spread
+from tests.order import part_of, spread
 
 
 @pytest.mark.parametrize("processes", [1, 2, 3, 7])
@@ -30,6 +30,23 @@ def test_what_shares_a_fixture_stays_together() -> None:
     assert _begun(arranged, parts, 4) == [tests[20:30], tests[95:], [], []]
 
 
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("tests/a/test_x.py::test_long[1]", "tests/a/test_x.py::test_long[1]"),
+        ("tests/a/test_x.py::test_short", ""),
+        ("tests/a/test_whole.py::test_any", "tests/a/test_whole.py"),
+        ("tests/b/test_z.py::test_any[a/b]", "tests/b/"),
+        ("tests/b/c/test_z.py::test_any", ""),
+    ],
+)
+def test_a_line_is_a_test_a_module_or_a_folder(name: str, part: str) -> None:
+    assert (
+        part_of(name, frozenset({"tests/a/test_x.py::test_long", "tests/a/test_whole.py", "tests/b/"}))
+        == part
+    )
+
+
 def _begun(arranged: list[int], parts: list[str], processes: int) -> list[list[int]]:
     """The long tests with which each process begins, as pytest-xdist hands them out."""
     left, begun = arranged, []
@@ -45,6 +62,7 @@ def _begun(arranged: list[int], parts: list[str], processes: int) -> list[list[i
 def test_the_list_names_tests_that_exist() -> None:
     for line in (Path(__file__).with_name("longest.txt")).read_text().split():
         file, _, name = line.partition("::")
-        assert (ROOT / file).is_file()
-        words = (ROOT / file).read_text().replace("(", " ").split()
+        assert (ROOT / file).exists(), line
+        assert (ROOT / file).is_dir() == file.endswith("/"), line
+        words = (ROOT / file).read_text().replace("(", " ").split() if name else []
         assert name.rpartition("::")[2] in ("", "runTest", *words)

@@ -1,4 +1,8 @@
-"""One browser a process; a service and a gateway for all tests of a module that kill neither."""
+"""One browser a process; a service and a gateway for all tests of a module that kill neither.
+
+The driver's event loop counts as running in its thread, and no other test could run one: the driver is closed
+behind the last test of this folder.
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,21 +26,21 @@ def _browser_is_installed() -> None:
         pytest.skip("chromium is not installed")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def playwright_driver(_browser_is_installed: None) -> Iterator[Playwright]:
     expect.set_options(timeout=TIMEOUT_MS)
     with sync_playwright() as driver:
         yield driver
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser(playwright_driver: Playwright) -> Iterator[Browser]:
     browser = playwright_driver.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
     yield browser
     browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def speaking_browser(
     playwright_driver: Playwright, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Browser]:
