@@ -16,6 +16,7 @@ _APART = {
     "bench.sessions": "two minutes",
     "bench.catch_up": "a minute; it has no goal as a ratio",
     "bench.gateway": "three minutes; it opens 6,000 connections",
+    "bench.console": "five minutes, chromium, and npm's packages (npm ci --prefix vendor)",
     "bench.mcp": "two minutes",
     "bench.acp": "two minutes",
     "bench.hosted": "ten minutes, and hermes-agent (python -m tests.agents_real.peers hermes-agent)",

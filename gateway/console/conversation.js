@@ -15,11 +15,13 @@ import { Turn } from "./turn.js";
 import { batch, signal } from "./vendor.js";
 
 // Events that are read when a session is opened: some dozens of turns. More is read on demand.
-const RECENT_EVENTS = 400;
+const RECENT_EVENTS = 200;
 // Events kept so that earlier ones can be put before them. What is read on demand comes on top, up to the last number.
 const EVENTS_MAX = 1_500;
 const EVENTS_MAX_READ = 10_000;
 const AGAIN_MS = 1_000;
+// No session has a name with a line break: the version of a text has a key of its own.
+const TAIL = "tail\n";
 // Turns of a fork that are shown from before it.
 const PAST_TURNS = 100;
 
@@ -46,7 +48,7 @@ export class Conversation {
   }
 
   _log() {
-    this.log = new SessionLog((item) => this._touch(item));
+    this.log = new SessionLog((item, isTextOnly) => this._touch(item, isTextOnly));
     return this.log;
   }
 
@@ -54,10 +56,15 @@ export class Conversation {
     return this.log.firstSeq > 1;
   }
 
-  /** A signal that changes whenever this turn does. */
+  /** A signal that changes whenever this turn does, but for the text at its end. */
   version(id) {
     if (!this._versions.has(id)) this._versions.set(id, signal(0));
     return this._versions.get(id);
+  }
+
+  /** A signal that changes when the text at the end of this turn grows. */
+  tailVersion(id) {
+    return this.version(TAIL + id);
   }
 
   /** Subscribes where the log ends; called whenever the connection is up. */
@@ -146,7 +153,7 @@ export class Conversation {
       // By some at once: to forget costs a look at all items.
       this._events.splice(0, 100);
       this.log.forgetBefore(this._events[0].seq);
-      for (const id of this._versions.keys()) if (!this.log.turns.has(id)) this._versions.delete(id);
+      for (const id of this._versions.keys()) if (!this.log.turns.has(id.replace(TAIL, ""))) this._versions.delete(id);
     }
     if (item.turn === this.interrupting.value && !this.log.turns.get(item.turn)?.isOpen) this.interrupting.value = "";
     if (item.type === "session.begun") this._readPast();
@@ -191,8 +198,8 @@ export class Conversation {
     }
   }
 
-  _touch(item) {
-    this._dirty.add(item instanceof Turn ? item.id : null);
+  _touch(item, isTextOnly = false) {
+    this._dirty.add(item instanceof Turn ? (isTextOnly ? TAIL : "") + item.id : null);
     if (this._isScheduled) return;
     this._isScheduled = true;
     // Hidden pages are given no frames, and their notices must not wait for one.

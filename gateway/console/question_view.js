@@ -7,7 +7,7 @@ import { Text, html } from "./ui.js";
 
 export function QuestionView({ question }) {
   return html`<div class=${`question ${question.state}`} role="group" aria-label="Question">
-    <${Text} tag="div" class="question-text" of=${question.text} />
+    <${QuestionText} question=${question} />
     ${question.state === "open" && may("talk") && html`<${Choices} question=${question} />`}
     ${
       question.state === "answered" &&
@@ -16,6 +16,13 @@ export function QuestionView({ question }) {
     }
     ${question.state === "withdrawn" && html`<p class="dim small">withdrawn with its turn</p>`}
   </div>`;
+}
+
+/** The first line of an approval asks; the others are what would be done, to the letter. */
+export function QuestionText({ question }) {
+  const [asks, ...done] = isApproval(question) ? question.text.split("\n") : [question.text];
+  return html`<${Text} tag="div" class="question-text" of=${asks} />
+    ${done.length > 0 && html`<${Text} tag="pre" class="question-call" of=${done.join("\n")} />`}`;
 }
 
 /** Of a question in the log, or of a row of the table of questions. */

@@ -1,6 +1,7 @@
 // The last minutes of a few numbers of the service, for the sparklines. No screen, no clock of its own.
 
-const SAMPLES_MAX = 120;
+// About a minute.
+const SAMPLES_MAX = 60;
 
 export class Samples {
   constructor() {

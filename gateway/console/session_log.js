@@ -6,7 +6,7 @@
 import { stuckWords } from "./event_words.js";
 import { Turn } from "./turn.js";
 
-/** Called with a turn or a message when it has changed, with null when the list itself has. */
+/** Called with a turn when it has changed, or only its last text (then with true), with null when the list itself has. */
 const ignored = () => {};
 
 export class SessionLog {
@@ -47,8 +47,7 @@ export class SessionLog {
   take(item) {
     if (item.type === "delta") {
       const turn = this._turn(item.turn, 0);
-      turn.append(item.attempt, item.offset, item.text);
-      this.touched(turn);
+      this.touched(turn, !turn.append(item.attempt, item.offset, item.text));
     } else if (item.type === "note") {
       this._takeNote(item);
     } else {

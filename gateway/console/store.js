@@ -11,6 +11,7 @@ import { computed, signal } from "./vendor.js";
 // How long the page says that it is back.
 const BACK_MS = 4_000;
 const SESSIONS_PAGE = 100;
+const ROWS_MS = 50;
 
 /** Who is logged in: null until it is known, false when the login has ended. */
 export const me = signal(null);
@@ -169,7 +170,7 @@ function conversationOf({ session, turn }) {
 
 function heard(conversation, event) {
   forgetArrived(conversation);
-  takeSessions([rowOf(conversation, event)]);
+  noteRow(conversation, event);
   for (const listener of listeners) listener(conversation, event);
 }
 
@@ -206,6 +207,19 @@ function takeSessions(rows) {
   sessions.value = known;
   // A session that is shown here as new has begun elsewhere.
   for (const row of rows) if (row.seq) conversations.get(row.session)?.begin();
+}
+
+const changedRows = new Map();
+
+/** Hundreds of events may come at once: the list is drawn for the last of them. */
+function noteRow(conversation, event) {
+  if (!changedRows.size) {
+    setTimeout(() => {
+      takeSessions([...changedRows.values()]);
+      changedRows.clear();
+    }, ROWS_MS);
+  }
+  changedRows.set(conversation.session, rowOf(conversation, event));
 }
 
 /** What the events of an open session say about its row, before the server does. */

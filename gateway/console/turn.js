@@ -8,6 +8,12 @@ import { commandEnd } from "./event_words.js";
 
 const ENDED = new Set(["done", "failed", "interrupted"]);
 
+/** Whether a text has nothing but white space from there on; it is looked at until the first word only. */
+function isBlank(text, begin) {
+  for (let at = begin; at < text.length; at += 1) if (text[at].trim()) return false;
+  return true;
+}
+
 export class Turn {
   constructor(id, openedAt = 0) {
     this.id = id;
@@ -65,6 +71,7 @@ export class Turn {
       begin = Math.max(begin, at);
     }
     addText(this.text.length);
+    if (found.at(-1)?.text !== undefined) found.at(-1).isLast = true;
     return found;
   }
 
@@ -74,16 +81,32 @@ export class Turn {
     this.state = "running";
   }
 
-  /** Appends streamed text; drops repetitions, and after a gap all pieces but the one that closes it. */
+  /**
+   * Appends streamed text; drops repetitions, and after a gap all pieces but the one that closes it. Returns whether anything
+   * has changed but the length of the last piece, which is what happens hundreds of times a second.
+   */
   append(attempt, offset, text) {
-    if (!this.isOpen) return;
-    if (attempt > this.attempt) this.beginAttempt(attempt);
-    if (offset <= this._points) {
-      const news = text.slice(indexOfPoint(text, this._points - offset));
-      this.text += news;
-      this._points += countPoints(news);
-    }
+    if (!this.isOpen) return false;
+    const isBegun = attempt > this.attempt;
+    if (isBegun) this.beginAttempt(attempt);
+    const isNoted = this.note !== "";
     this.note = "";
+    if (offset > this._points) return isBegun || isNoted;
+    const news = text.slice(indexOfPoint(text, this._points - offset));
+    const hadText = this.text.length > this._tailBegin && !isBlank(this.text, this._tailBegin);
+    this.text += news;
+    this._points += countPoints(news);
+    return isBegun || isNoted || !hadText;
+  }
+
+  /** Where the last piece of text begins: behind the last mark. */
+  get _tailBegin() {
+    return this.marks.reduce((most, [at]) => Math.max(most, at), 0);
+  }
+
+  /** The text behind the last mark. */
+  get tail() {
+    return this.text.slice(this._tailBegin);
   }
 
   /** Stores a transient note; the tool that it belongs to keeps the last one. */

@@ -26,10 +26,10 @@ export function TurnView({ conversation, turn, onEdit, onWhy }) {
     <div class="answer">
       ${turn
         .pieces()
-        .map(({ key, text, mark }) =>
+        .map(({ key, text, mark, isLast }) =>
           mark
             ? html`<${MarkView} key=${key} mark=${mark} version=${version} turn=${turn.id} messages=${messages} onWhy=${onWhy} />`
-            : html`<${MarkdownView} key=${key} text=${text} isWhole=${!turn.isOpen} />`,
+            : html`<${Piece} key=${key} text=${text} conversation=${conversation} turn=${turn} version=${version} isLast=${isLast} />`,
         )}
       ${
         turn.lost &&
@@ -44,6 +44,15 @@ export function TurnView({ conversation, turn, onEdit, onWhy }) {
       }
     </div>
   </article>`;
+}
+
+/** A piece of text. The last one of an open turn draws itself as it grows, and nothing else with it. */
+function Piece({ text, conversation, turn, isLast }) {
+  if (isLast && turn.isOpen) {
+    conversation.tailVersion(turn.id).value;
+    return html`<${MarkdownView} text=${turn.tail} isWhole=${false} />`;
+  }
+  return html`<${MarkdownView} text=${text} isWhole=${!turn.isOpen} />`;
 }
 
 function MarkView({ mark, version, turn, messages, onWhy }) {

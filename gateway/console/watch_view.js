@@ -3,7 +3,7 @@
 import { drain, scale, undrain } from "./actions.js";
 import { get, post, sessionPath } from "./api.js";
 import { age, clock, counted, proof, size } from "./event_words.js";
-import { Choices } from "./question_view.js";
+import { Choices, QuestionText } from "./question_view.js";
 import { linePoints } from "./samples.js";
 import { oneLine } from "./shown_text.js";
 import { attempt, may, questions, samples, service, tell } from "./store.js";
@@ -99,7 +99,7 @@ function Questions() {
       ${rows.map(
         (row) => html`<li class="question open" key=${row.question}>
           <p class="small dim"><a href=${`#/talk/${encodeURIComponent(row.session)}`}>${row.session}</a> · asked ${clock(row.at)}</p>
-          <${Text} tag="div" class="question-text" of=${row.text} />
+          <${QuestionText} question=${row} />
           ${may("talk") && html`<${Choices} question=${row} />`}
         </li>`,
       )}

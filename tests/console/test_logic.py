@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -42,3 +43,15 @@ def test_the_vendored_packages_are_those_of_the_lock_and_have_their_licences() -
 def test_the_lock_names_no_registry() -> None:
     lock = json.loads((ROOT / "vendor" / "package-lock.json").read_text())
     assert [name for name, package in lock["packages"].items() if "resolved" in package] == []
+
+
+def test_every_key_of_the_console_is_documented() -> None:
+    """The list that `?` shows is the one of docs/console.md."""
+    script = (CONSOLE / "help_view.js").read_text()
+    keys = re.findall(r'^  \["([^"]+)", "', script, re.MULTILINE)
+    page = (ROOT / "docs" / "console.md").read_text()
+    assert len(keys) >= 6
+    assert (
+        re.findall(r"^\| (\S[^|]*?) \|", page.partition("## Keys")[2].partition("## ")[0], re.MULTILINE)[2:]
+        == keys
+    )

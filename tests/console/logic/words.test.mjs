@@ -102,7 +102,7 @@ test("a sparkline ends at the right edge and has a bounded past", () => {
   const samples = new Samples();
   for (let n = 0; n < 500; n += 1)
     samples.take({ busy: n % 3, waiting: 1, queued: 1, turns_ended: n * 2, lag_ms: 0 }, []);
-  assert.equal(samples.of("busy").length, 120);
+  assert.equal(samples.of("busy").length, 60);
   assert.deepEqual(samples.of("ended").slice(-2), [2, 2]);
   assert.match(linePoints(samples.of("waiting"), 120, 28), /120\.0,1\.0$/);
 });
