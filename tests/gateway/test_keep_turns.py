@@ -48,7 +48,15 @@ def test_no_connection_drops_and_every_seq_comes_once(service: Service) -> None:
     path = f"{address}/api/sessions/demo/messages"
 
     def send(text: str) -> None:
-        assert httpx.post(path, json={"text": text}, headers=headers, timeout=60).status_code == 202
+        """As clients should: again with the same key while the supervisor is being replaced (503)."""
+        keyed = headers | {"Idempotency-Key": text}
+
+        def accepted() -> bool:
+            answer = httpx.post(path, json={"text": text}, headers=keyed, timeout=60)
+            assert answer.status_code in (202, 503), answer.text
+            return answer.status_code == 202
+
+        until(accepted)
 
     send("first")
     service.listen("demo").ending("demo/1")
