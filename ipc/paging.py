@@ -52,6 +52,18 @@ def page(found: Iterable[Placed], limit: int = PAGE_ROWS) -> Table:
     return Table(tuple(rows))
 
 
+def taken(found: Iterable[Placed], limit: int = PAGE_ROWS) -> list[Placed]:
+    """Returns the rows that `page` would look at, and no more: a page of them is the same page."""
+    rows: list[Placed] = []
+    size = 0
+    for placed in found:
+        rows.append(placed)
+        size += _size(placed[0])
+        if placed[0] is None or len(rows) > min(limit, PAGE_ROWS) or size > PAGE_BYTES:
+            break
+    return rows
+
+
 def done(turns: Iterable[str], note: str = "") -> Done:
     """Returns an answer that names as many turns as a page holds, and counts the others."""
     named: list[str] = []

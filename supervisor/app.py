@@ -17,6 +17,7 @@ from ipc.server import Server
 from ipc.time_budgets import PROCESSES_END_SECONDS
 from supervisor.clients.changes import Reply
 from supervisor.clock import monotonic
+from supervisor.config.derived import policy
 from supervisor.config.settings import Settings
 from supervisor.containment import Fault, trace_of
 from supervisor.core import events
@@ -24,8 +25,9 @@ from supervisor.core.effects import Answer
 from supervisor.handoff.handover import Handover
 from supervisor.host import signals, threads
 from supervisor.host.banner import welcome
+from supervisor.journal.asking import asked
 from supervisor.journal.errors import JournalError
-from supervisor.journal.journal import Journal
+from supervisor.journal.opening import ChosenJournal
 from supervisor.process_pool import ProcessPool
 from supervisor.processes.worker_processes import Processes
 from supervisor.telemetry import log_file
@@ -46,13 +48,15 @@ class App:
         self,
         places: Places,
         settings: Settings,
-        journal: Journal,
+        journal: ChosenJournal,
         make_processes: Callable[..., ProcessPool] = Processes,
         handed: Handover | None = None,
     ) -> None:
         """`handed` is the handover of an earlier image of this process."""
         self.leaving: Handover | None = None
         self._handed = handed
+        self._journal = journal
+        self._policy = policy(settings)
         model_key = handed.model_key if handed else ""
         self._make_parts = partial(Parts, places, settings, journal, self, make_processes, model_key)
         self._parts: Parts
@@ -79,7 +83,9 @@ class App:
 
     async def _start(self) -> None:
         """Load the journal, sweep, and post the recovery; the sockets are opened when it is committed."""
-        parts, handed = self._make_parts(), self._handed
+        journal, handed = self._journal, self._handed
+        state = await asked(journal.asking, lambda: journal.load(self._policy))
+        parts = self._make_parts(state, await asked(journal.asking, journal.read.newest_at))
         self._parts = parts
         loop = asyncio.get_running_loop()
         loop.set_default_executor(threads.executor())
@@ -92,7 +98,9 @@ class App:
         survivors = await parts.processes.open(handed.processes if handed else None)
         for worker in handed.workers if handed else ():
             parts.router.recall(*worker)
-        sessions = sessions_of([each.workspace for each in survivors], parts.journal.read)
+        journal.refuse_loop()
+        workspaces = [each.workspace for each in survivors]
+        sessions = await asked(journal.asking, lambda: sessions_of(workspaces, journal.read))
         left = tuple(each.orphan(sessions.get(each.workspace)) for each in survivors)
         kept = (handed.kept, handed.incarnations) if handed else ((), 0)
         parts.engine.post(events.Recovered(*kept, left), self._recovered)
@@ -103,7 +111,10 @@ class App:
         parts = self._parts
         # First: a client may query the services as soon as it can connect.
         parts.services.open(self._handed.all_services if self._handed else ())
-        parts.subscriptions.open(parts.router.streamed)
+        sessions = parts.state.sessions
+        parts.subscriptions.open(
+            parts.router.streamed, lambda name: sessions[name].seq if name in sessions else 0
+        )
         # The control socket last: a client that can connect to it finds the other one open too.
         for path, control in (
             (parts.places.gateway, parts.gateway_control),

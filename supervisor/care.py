@@ -14,6 +14,7 @@ from supervisor.config.fields import DURATION, SIZE, Reading
 from supervisor.config.live import Live
 from supervisor.containment import Containment, Fault
 from supervisor.journal import maintenance
+from supervisor.journal.asking import Asking
 from supervisor.journal.errors import JournalError, JournalUnwritable
 from supervisor.journal.prune import Pruning
 from supervisor.telemetry.log import Log
@@ -30,6 +31,15 @@ class PrunableJournal(Protocol):
     async def prune(self, pruning: Pruning) -> None: ...
 
 
+class ServerJournal(Protocol):
+    """A journal that is no file of this host."""
+
+    @property
+    def asking(self) -> Asking: ...
+    def check(self) -> tuple[str, ...]: ...
+    def stats(self) -> paging.Row: ...
+
+
 class Care:
     """Answers Care requests; none of them blocks the loop or a commit."""
 
@@ -44,12 +54,14 @@ class Care:
         log: Log,
         pruned: Callable[[], None],
         contain: Containment,
+        server: ServerJournal | None = None,
     ) -> None:
-        """`check` raises PlaceError when the journal's folder was replaced.
+        """`check` raises PlaceError when the journal's folder was replaced; `server` is one without.
 
         `pruned` is called when something was pruned: what only that needed can be removed too.
         """
         self._journal = journal
+        self._server = server
         self._path = path
         self._check = check
         self._live = live
@@ -78,6 +90,8 @@ class Care:
     def request_arrived(self, request: wire.Care, reply: Reply) -> None:
         if request.act == "prune":
             self._prune(request, reply)
+        elif self._server is not None:
+            self._ask_server(self._server, request, reply)
         elif self._at_once >= _AT_ONCE_MAX:
             fault = f"{_AT_ONCE_MAX} such requests are under way"
             reply(wire.Refused(fault, "wait for them", 5.0, "full"))
@@ -89,6 +103,23 @@ class Care:
                 lambda answer: self._finished(answer, reply),
                 lambda fault: self._finished(wire.Refused(fault.error, fault.hint, code="internal"), reply),
             )
+
+    def _ask_server(self, server: ServerJournal, request: wire.Care, reply: Reply) -> None:
+        def failed(error: JournalError | WireError) -> None:
+            reply(wire.Refused(error.fault, error.hint, code="unavailable"))
+
+        match request.act:
+            case "check":
+                server.asking.ask(
+                    server.check,
+                    lambda found: reply(_one_row({"file": "", "ok": not found, "findings": found})),
+                    failed,
+                )
+            case "stats":
+                server.asking.ask(server.stats, lambda row: reply(_one_row(row)), failed)
+            case _:
+                fault = f"the journal is on a PostgreSQL server, which has its own means to {request.act} it"
+                reply(wire.Refused(fault, "use pg_dump", code="invalid"))
 
     def _finished(self, answer: wire.Answer, reply: Reply) -> None:
         self._at_once -= 1

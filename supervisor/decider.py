@@ -4,6 +4,7 @@ A commit costs the same for one record and for hundreds. So events gather while 
 next batch takes all of them: one sender waits for one commit, many senders share one. `supervisor/engine.py`
 drives this module with an event loop, `tests/simulated_engine.py` in the simulator. Both do the same:
 
+    wanted()     what the journal is to be asked before, where it does not answer in place (lookahead.py)
     take()       decides all that has gathered and returns the records to commit, which may be none
     refused()    the disk did not take them: the driver commits the same records again after RETRY_SECONDS
     written()    the records are on disk, or there were none: returns the batch, which the driver performs
@@ -43,6 +44,7 @@ from supervisor.core.records import Record
 from supervisor.core.state import State
 from supervisor.enrichment import Lookup
 from supervisor.event_queue import EventQueue, GiveAnswer
+from supervisor.lookahead import Wanted, wanted
 
 # Events decided before their records are committed: bounds both a transaction and how long a first sender
 # waits.
@@ -115,6 +117,7 @@ class Decider:
         self._prepare = contain.around("request", self._prepared, self._not_prepared)
         self._batch: Decided = []
         self._records: list[Record] = []
+        self._ahead_max = batch_max  # events that the journal was asked about
         self._unassigned: set[int] = set()  # workers whose Assign waits for the commit under way
         self._rested_at = now()
         self._lost_seconds = 0.0
@@ -128,12 +131,25 @@ class Decider:
         """Whether the worker that is to run a turn was told so; one that waits for a commit was not."""
         return bool(incarnation) and incarnation not in self._unassigned
 
+    def wanted(self) -> Wanted:
+        """What the next batch needs of the journal; the batch is that of now, whatever is posted later."""
+        happened = self._queue.peek(self._batch_max)
+        self._ahead_max = len(happened)
+        self.committing_since = self._now()
+        return wanted(happened, self.state)
+
+    def unanswered(self, error: str, hint: str) -> None:
+        """The journal was asked and did not answer; it may do so later."""
+        self.trouble = self.trouble or Trouble(error, hint, since=self._now())
+        self._queue.is_in_trouble = True
+
     def take(self) -> list[Record]:
         """Decides what has gathered, or that time has passed; returns what is to be committed for it."""
         assert not self._batch, "the batch before this one is not performed"
+        self.committing_since = None
         if stood_still := self._stood_still_seconds():
             self._decide(StoodStill(stood_still))
-        for event, answer in self._queue.take(self._batch_max):
+        for event, answer in self._queue.take(self._ahead_max):
             self._decide(event, answer)
         if self._queue.is_empty:
             self._outputs.all_taken()
@@ -177,8 +193,7 @@ class Decider:
     def refused(self, error: str, hint: str) -> None:
         """The commit failed and may do better later. Nothing of the batch was reported."""
         assert self._batch, "nothing waits for a commit"
-        self.trouble = self.trouble or Trouble(error, hint, since=self._now())
-        self._queue.is_in_trouble = True
+        self.unanswered(error, hint)
 
     def written(self) -> Decided:
         """The batch is on disk: return it, to be performed."""

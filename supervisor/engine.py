@@ -27,6 +27,7 @@ from supervisor.core.records import Record
 from supervisor.core.state import State
 from supervisor.decider import RETRY_SECONDS, Decider, Trouble
 from supervisor.event_queue import EventQueue
+from supervisor.lookahead import Wanted
 from supervisor.performer import Actions, perform
 
 
@@ -34,6 +35,12 @@ class Journal(enrichment.Journal, Protocol):
     """What the engine asks of the journal."""
 
     def commit(self, records: Sequence[Record]) -> "asyncio.Future[None]": ...
+
+
+class Ahead(enrichment.Journal, Protocol):
+    """The journal's answers to what a batch needs, where it has to be asked before."""
+
+    def ask(self, wanted: Wanted) -> "asyncio.Future[None]": ...
 
 
 class Outputs(decider.Outputs, Actions, Protocol):
@@ -62,11 +69,16 @@ class Engine:
         contain: Containment,
         passing: Callable[[BaseException], tuple[str, str] | None],
         fatal: Callable[[BaseException], None],
+        ahead: Ahead | None = None,
     ) -> None:
-        """`passing` gives the fault and the remedy of a failed commit that may do better later."""
+        """`passing` gives the fault and the remedy of a failed commit that may do better later.
+
+        Without `ahead` the journal answers in place.
+        """
         self.state = state
         self._clock = clock
         self._journal = journal
+        self._ahead = ahead
         self._outputs = outputs
         self._contain = contain
         self._passing = passing
@@ -77,7 +89,7 @@ class Engine:
         self.post = queue.post
         self.hold = partial(queue.post, can_wait=True)
         self._decider = Decider(
-            state, queue, now=clock.now, journal=journal, outputs=outputs, contain=contain
+            state, queue, now=clock.now, journal=ahead or journal, outputs=outputs, contain=contain
         )
         self._loop = asyncio.get_running_loop()
         self._is_stepping = False
@@ -131,6 +143,8 @@ class Engine:
 
     async def _step(self) -> None:
         """One batch, from its decision until all of it is performed."""
+        if self._ahead is not None and not await self._is_looked_up(self._ahead):
+            return
         records = self._decider.take()
         if records and not await self._is_committed(records):
             return
@@ -145,6 +159,30 @@ class Engine:
         else:
             self._set_timer()
 
+    async def _is_looked_up(self, ahead: Ahead) -> bool:
+        """Return when the journal has said what the batch needs; False when it cannot for good."""
+        wanted = self._decider.wanted()
+        while wanted:
+            asked = ahead.ask(wanted)
+            await asyncio.wait([asked])
+            error = asked.exception()
+            if error is None:
+                break
+            if not await self._may_pass(error, self._decider.unanswered):
+                return False
+        return True
+
+    async def _may_pass(self, error: BaseException, refused: Callable[[str, str], None]) -> bool:
+        """Wait before it is tried again; False when that is of no use."""
+        found = self._passing(error)
+        if found is None:
+            self._fatal(error)
+            return False
+        refused(*found)
+        self._tell_moved()  # the journal has answered, and a restart would find the same
+        await asyncio.sleep(RETRY_SECONDS)
+        return True
+
     async def _is_committed(self, records: Sequence[Record]) -> bool:
         """Return when the records are on disk; False when they cannot be written for good."""
         while True:
@@ -153,13 +191,8 @@ class Engine:
             error = commit.exception()
             if error is None:
                 return True
-            found = self._passing(error)
-            if found is None:
-                self._fatal(error)
+            if not await self._may_pass(error, self._decider.refused):
                 return False
-            self._decider.refused(*found)
-            self._tell_moved()  # the disk has answered, and a restart would find the same disk
-            await asyncio.sleep(RETRY_SECONDS)
 
     def _tell_moved(self) -> None:
         proofs, self._proofs = self._proofs, []

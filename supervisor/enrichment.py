@@ -31,7 +31,7 @@ from supervisor.core.state import Session, State
 from supervisor.core.storable import holdable
 
 # Events that need their session in memory.
-_ABOUT_SESSIONS = (
+ABOUT_SESSIONS = (
     TextArrived, VoiceArrived, BeginAsked, InterruptAsked, DropAsked, ResumeAsked, EventsSeen,
 )  # fmt: skip
 # The most frequent events: their numbers are our own, and the wire has checked their text.
@@ -39,6 +39,8 @@ _HOLDABLE = (WorkerAlive, TextStreamed, HostRead, Ticked)
 
 
 class Journal(Protocol):
+    """What is known of a session, a message or a cursor. A server is asked before (lookahead.py)."""
+
     def wake(self, session: str) -> Session | None: ...
     def known(self, message: str) -> Known | None: ...
     def cursors(self, session: str) -> dict[str, int]: ...
@@ -61,7 +63,7 @@ class Lookup:
         """Return the event with what is known. If this raises, only sessions at rest were loaded."""
         if not isinstance(event, _HOLDABLE):
             event = holdable(event)
-        if isinstance(event, _ABOUT_SESSIONS):
+        if isinstance(event, ABOUT_SESSIONS):
             self._wake(event.session)
         # A session without messages has no known keys.
         if isinstance(event, TextArrived | VoiceArrived) and event.session in self._state.sessions:

@@ -5,9 +5,11 @@ import asyncio
 import faulthandler
 import os
 import sys
+import threading
 from contextlib import suppress
 from typing import NoReturn
 
+import msgspec
 import uvloop
 
 from ipc.errors import WireError
@@ -17,11 +19,14 @@ from supervisor.app import App
 from supervisor.config.settings import load
 from supervisor.config.toml_file import SettingsError
 from supervisor.handoff.handover import Handover, arrive, leave
-from supervisor.journal.errors import JournalError, JournalLocked
-from supervisor.journal.journal import Journal
+from supervisor.journal.errors import JournalError, JournalLocked, JournalUnfit, JournalUnreachable
+from supervisor.journal.opening import open_chosen
 from supervisor.processes.cells import own_cgroup
+from supervisor.telemetry import systemd_notify as notify
 
 # The exit codes that scripts and systemd rely on.
+# Between two attempts to reach the server of the journal at the start.
+_WAIT_SECONDS = 2.0
 _EXIT_BUG, _EXIT_LOCKED, _EXIT_SETTINGS = 1, 75, 78
 
 
@@ -46,12 +51,12 @@ def main() -> NoReturn:
             sys.exit(0)
         own_cgroup.settle()
         make_private(places.state)
+        continued: tuple[int, str] | None = None
         if arguments.handover:
             handed, lock = arrive(arguments.handover)
-            journal = Journal.take_over(places.journal, lock)
-        else:
-            journal = Journal.open(places.journal, places.lock)
-    except (SettingsError, WireError) as error:
+            continued = lock, handed.life
+        journal = open_chosen(places, settings, continued, _wait_for_server)
+    except (SettingsError, WireError, JournalUnfit) as error:
         _leave(_EXIT_SETTINGS, error.fault, error.hint)
     except JournalLocked as error:
         _leave(_EXIT_LOCKED, error.fault, error.hint)
@@ -70,9 +75,17 @@ def main() -> NoReturn:
     with suppress(OSError):
         sys.stderr.flush()
     if leaving is not None:
-        leave(leaving, places.arguments, journal.hand_over())
+        lock, life = journal.hand_over()
+        leave(msgspec.structs.replace(leaving, life=life), places.arguments, lock)
     # The journal is closed and every child is gone: an orderly interpreter shutdown could only hang.
     os._exit(status)
+
+
+def _wait_for_server(error: JournalUnreachable) -> None:
+    """Say why nothing begins, where systemd and a person look, and let some time pass."""
+    notify.waiting(error.fault, _WAIT_SECONDS)
+    print(f"hermes-supervisor: waits: {error.fault}", file=sys.stderr, flush=True)
+    threading.Event().wait(_WAIT_SECONDS)
 
 
 def _leave(status: int, fault: str, hint: str) -> NoReturn:

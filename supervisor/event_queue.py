@@ -10,6 +10,7 @@ afterwards they prove nothing.
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from supervisor.core.effects import Answer
 from supervisor.core.events import Event, HostRead, WorkerAlive, WorkerDied
@@ -63,6 +64,10 @@ class EventQueue:
     def is_urgent(self) -> bool:
         """Whether something has happened that waits for the next batch only."""
         return self._urgent > 0
+
+    def peek(self, events_max: int) -> list[Happened]:
+        """Return what `take` would yield; calls are not made."""
+        return [event for event, _, _ in islice(self._waiting, events_max)]
 
     def take(self, events_max: int) -> Iterator[tuple[Event, GiveAnswer | None]]:
         """Yield what has gathered until now, in order."""

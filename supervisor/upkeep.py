@@ -8,6 +8,7 @@ from supervisor.containment import Containment
 from supervisor.engine import Engine
 from supervisor.host.folder_identity import Folders
 from supervisor.journal.journal import Journal
+from supervisor.journal.opening import ChosenJournal
 from supervisor.stt.clip_store import ClipStore, clips_in_use
 from supervisor.telemetry.log import Log
 from supervisor.workers.workspace_quota import WorkspaceCare
@@ -23,7 +24,7 @@ class Upkeep:
         places: Places,
         folders: Folders,
         workspaces: Workspaces,
-        journal: Journal,
+        journal: ChosenJournal,
         engine: Engine,
         live: Live,
         clock: Clock,
@@ -35,13 +36,20 @@ class Upkeep:
             check=folders.check,
             live=live,
             known=journal.read,
+            asking=journal.asking,
             in_use=lambda: clips_in_use(engine.state),
             clock=clock,
             log=log,
             contain=contain,
         )
         self._workspaces = WorkspaceCare(
-            workspaces=workspaces, known=journal.read, live=live, engine=engine, log=log, contain=contain
+            workspaces=workspaces,
+            known=journal.read,
+            asking=journal.asking,
+            live=live,
+            engine=engine,
+            log=log,
+            contain=contain,
         )
         self.journal = Care(
             journal=journal,
@@ -52,6 +60,7 @@ class Upkeep:
             log=log,
             pruned=self._pruned,
             contain=contain,
+            server=None if isinstance(journal, Journal) else journal,
         )
 
     def open(self) -> None:

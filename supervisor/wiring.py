@@ -26,7 +26,6 @@ from supervisor.config.applying import Applying
 from supervisor.config.derived import (
     has_setup,
     limits,
-    policy,
     runtimes,
     sandbox,
     start_settings,
@@ -37,6 +36,7 @@ from supervisor.config.live import Live
 from supervisor.config.reload import Reload
 from supervisor.config.settings import Settings
 from supervisor.containment import Containment
+from supervisor.core.state import State
 from supervisor.engine import Engine
 from supervisor.event_queue import EventQueue
 from supervisor.handoff.departure import Departure
@@ -44,7 +44,7 @@ from supervisor.host import banner
 from supervisor.host.disk_space import DiskSpace
 from supervisor.host.folder_identity import Folders
 from supervisor.host.shutdown import Shutdown
-from supervisor.journal.journal import Journal
+from supervisor.journal.opening import ChosenJournal
 from supervisor.llm.model_source import NAME as MODEL
 from supervisor.llm.model_source import ModelSource
 from supervisor.performer import Performer
@@ -84,27 +84,30 @@ class Parts:
         self,
         places: Places,
         settings: Settings,
-        journal: Journal,
+        journal: ChosenJournal,
         lifecycle: Lifecycle,
         make_processes: Callable[..., ProcessPool],
         model_key: str,
+        state: State,
+        newest_at: float,
     ) -> None:
+        """`state` and `newest_at`, the time of the newest event, are as the journal has them."""
         self.places = places
         self.live = Live(settings)
         self.journal = journal
         self._lifecycle = lifecycle
-        self._make_basics(model_key)
+        self.state = state
+        self._make_basics(model_key, newest_at)
         self._make_services()
         self._make_workers(make_processes)
         self._make_engine()
         self._make_upkeep()
         self._make_control()
 
-    def _make_basics(self, model_key: str) -> None:
-        settings, read = self.live.settings, self.journal.read
-        self.state = self.journal.load(policy(settings))
+    def _make_basics(self, model_key: str, newest_at: float) -> None:
+        settings = self.live.settings
         contents = (session.turn.content_at for session in self.state.sessions.values() if session.turn)
-        self.clock = Clock(not_before=max((read.newest_at(), *contents)))
+        self.clock = Clock(not_before=max((newest_at, *contents)))
         self._queue = EventQueue(self.clock.now)
         self.log = Log(self.clock, form=lambda: self.live.settings.log.format)
         endpoints = model_endpoint(settings), named_endpoints(settings)
@@ -114,7 +117,7 @@ class Parts:
         self.contain = Containment(self.log, self.clock.now, self.metrics.contained.add)
         self.notifier = Notifier()
         self.folders = Folders(self.places, self.log)
-        self.subscriptions = Subscriptions(read, self.contain)
+        self.subscriptions = Subscriptions(self.journal.read, self.contain, self.journal.asking)
 
     def _make_services(self) -> None:
         """Make the children that are not workers, and the client of the STT service."""
@@ -145,9 +148,13 @@ class Parts:
         places, settings = self.places, self.live.settings
         self._environment = worker_environment(settings, os.environ)
         self._agent_faults = AgentFaults(lambda agent: start_settings(self.live.settings, agent))
+        journal = self.journal
+        # What answers in place is read when the Assign is made.
+        asking = journal.asking if journal.ahead is not None else None
+        build_assign = AssignBuilder(journal.read, self.live, self.model.of, asking)
         self.router = Router(
             subscriptions=self.subscriptions,
-            build_assign=AssignBuilder(self.journal.read, self.live, self.model.of),
+            build_assign=build_assign,
             build_setup=SetupBuilder(self.live, os.environ, self.model.of),
             contain=self.contain,
             faults=self._agent_faults,
@@ -174,7 +181,12 @@ class Parts:
             places.workspaces, self.folders.check, choose(places.state, settings.workers.cell)
         )
         self._assignment = Assignment(
-            self.workspaces, self.processes.bind, self.router, self._queue.post, self.contain
+            self.workspaces,
+            self.processes.bind,
+            self.router,
+            self._queue.post,
+            self.contain,
+            build_assign.prepare,
         )
 
     def _make_engine(self) -> None:
@@ -191,7 +203,13 @@ class Parts:
             post=self._queue.post,
         )
         self._disk_space = DiskSpace(
-            self.places, self.folders, self.clock, self.log, self.contain, self._lifecycle.unwritable
+            self.places,
+            self.folders,
+            self.clock,
+            self.log,
+            self.contain,
+            self._lifecycle.unwritable,
+            on_server=self.journal.ahead is not None,
         )
         self.engine = Engine(
             self.state,
@@ -202,6 +220,7 @@ class Parts:
             contain=self.contain,
             passing=self._disk_space.passing,
             fatal=self._lifecycle.fatal,
+            ahead=self.journal.ahead,
         )
         self._disk_space.open(self.engine)
         self._interrupts = Interrupts(self.engine, self.processes.kill, self.log)
@@ -282,6 +301,7 @@ class Parts:
             trouble=self._disk_space.trouble,
             views=views,
             past=self.journal.read,
+            asking=self.journal.asking,
             clip_fault=self.upkeep.clips.fault,
             transcribe=self._transcription.transcribe_apart,
             live=self.live,

@@ -5,7 +5,7 @@ It passes everything on until `cut` names what happens to the next batch:
     before    nothing of it reaches the server
     halfway   the server gets the first half and then the end of the connection
     sent      the server gets it whole; the client gets no answer
-    answer    as `sent`, but the cut comes only when the server has answered that it committed
+    answer    as `sent`, but the cut comes only when the server has answered that it committed or read
     late      the server gets it whole, but only when `deliver` is called
 """
 
@@ -16,9 +16,8 @@ from types import TracebackType
 from typing import Literal
 
 Cut = Literal["before", "halfway", "sent", "answer", "late"]
-# The answer of the server to COMMIT, in PostgreSQL's protocol.
-_COMMITTED = b"COMMIT\x00"
-# The message Sync, which ends a pipeline.
+# The end of the server's answer to a pipeline in PostgreSQL's protocol, and the message that asks for it.
+_READY = b"Z\x00\x00\x00\x05"
 _SYNC = b"S\x00\x00\x00\x04"
 _BYTES = 65536
 
@@ -48,7 +47,7 @@ class CuttingProxy:
         self.close()
 
     def cut(self, how: Cut) -> None:
-        """Decide what happens to the next data that a client sends."""
+        """Decide what happens to the next query or batch that a client sends."""
         with self._lock:
             self._next = how
 
@@ -88,7 +87,9 @@ class CuttingProxy:
         with suppress(OSError):
             while data := client.recv(_BYTES):
                 with self._lock:
-                    how, self._next = self._next, None
+                    # The first message of a connection has no type; it is passed on.
+                    is_query = not data.startswith(b"\x00")
+                    how, self._next = (self._next, None) if is_query else (None, self._next)
                 if how is not None:
                     data = _whole(data, client)
                     self._cut(how, data, client, server, swallowing)
@@ -127,7 +128,7 @@ class CuttingProxy:
                     self._answered.set()
                 elif swallowing.is_set():
                     swallowed += data
-                    if _COMMITTED in swallowed:
+                    if _READY in swallowed:
                         break
                 else:
                     client.sendall(data)

@@ -74,6 +74,7 @@ _CORE_READERS = (
     "decider",
     "engine",
     "enrichment",
+    "lookahead",
     "event_queue",
     "event_sink",
     "handoff",
@@ -87,9 +88,9 @@ _CORE_READERS = (
 )
 # The modules of the loop that decides, and what each may import of ours. The one with a clock has asyncio.
 _ENGINE = {
-    "supervisor/engine.py": ("core", "clock", "enrichment", "event_queue", "decider", "performer"),
+    "supervisor/engine.py": (*_ENGINE_READS, "event_queue", "lookahead", "decider", "performer"),
     "supervisor/event_queue.py": ("core",),
-    "supervisor/decider.py": ("core", "enrichment", "event_queue"),
+    "supervisor/decider.py": ("core", "enrichment", "event_queue", "lookahead"),
     "supervisor/enrichment.py": ("core",),
     "supervisor/performer.py": ("core", "decider"),
 }

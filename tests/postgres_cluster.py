@@ -48,11 +48,11 @@ class Cluster:
         require()
         self._settings = {"fsync": "off", "max_connections": "60"} | settings
         self.folder = Path(tempfile.mkdtemp(prefix="hermes-pg-"))
-        self._as_user: list[str] = []
+        self.as_user: list[str] = []
         if os.geteuid() == 0:
             user = pwd.getpwnam("postgres")
             os.chown(self.folder, user.pw_uid, user.pw_gid)
-            self._as_user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+            self.as_user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
         self.data = self.folder / "data"
         self.port = 0
         self._server: subprocess.Popen[bytes] | None = None
@@ -65,7 +65,7 @@ class Cluster:
         folder = programs()
         assert folder is not None
         done = subprocess.run(
-            [*self._as_user, str(folder / program), *arguments],
+            [*self.as_user, str(folder / program), *arguments],
             cwd="/",
             check=False,
             stdin=subprocess.DEVNULL,
@@ -89,8 +89,8 @@ class Cluster:
         }
         options = [f"--{name}={value}" for name, value in settings.items()]
         # SIGQUIT is an immediate shutdown.
-        dies_along = ["setpriv", "--pdeathsig", "QUIT"] if not self._as_user else [*self._as_user]
-        if self._as_user:
+        dies_along = ["setpriv", "--pdeathsig", "QUIT"] if not self.as_user else [*self.as_user]
+        if self.as_user:
             dies_along += ["--pdeathsig", "QUIT"]
         with (self.folder / "log").open("ab") as log:
             self._server = subprocess.Popen(

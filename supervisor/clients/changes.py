@@ -2,18 +2,22 @@
 
 import hashlib
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from ipc import messages as wire
 from ipc import paging
-from supervisor.clients import request_checks, scaling
-from supervisor.clients.beginnings import Past, beginning
+from ipc.errors import WireError
+from supervisor.clients import beginnings, request_checks, scaling
+from supervisor.clients.beginnings import beginning
 from supervisor.clients.interrupts import Interrupts, Outcome, answer_to
 from supervisor.config.live import Live
 from supervisor.containment import Containment, Fault
 from supervisor.core import effects, events
 from supervisor.core.state import BusyMode, session_of
 from supervisor.event_sink import RequestSink, Trouble
+from supervisor.journal.asking import Asking
+from supervisor.journal.errors import JournalError
 from supervisor.journal.reader import AskedOf
 
 # The journal is retried by itself; a client that retries this often is served soon after there is space.
@@ -27,7 +31,9 @@ Change = _Saying | wire.Transcribe | _Scaling | wire.HandOver | wire.Stop
 
 class Views(Protocol):
     def queue(self, session: str, after: str) -> wire.Table: ...
-    def asked_of(self, turn: str) -> AskedOf | None: ...
+
+
+class Past(beginnings.Past, Protocol):
     def clip_of(self, message: str) -> tuple[str, str, str] | None: ...
 
 
@@ -42,6 +48,7 @@ class Changes:
         trouble: Callable[[], Trouble | None],
         views: Views,
         past: Past,
+        asking: Asking,
         clip_fault: Callable[[str], tuple[str, str] | None],
         transcribe: Callable[[str, str, Reply], None],
         live: Live,
@@ -57,6 +64,7 @@ class Changes:
         self._trouble = trouble
         self._views = views
         self._past = past
+        self._asking = asking
         self._clip_fault = clip_fault
         self._transcribe = transcribe
         self._live = live
@@ -147,11 +155,13 @@ class Changes:
         self._engine.post(event, self._answering(reply))
 
     def _begin(self, request: wire.Begin, reply: Reply) -> None:
-        asked = beginning(request, self._past)
-        if isinstance(asked, wire.Refused):
-            reply(asked)
-        else:
-            self._engine.post(asked, self._answering(reply))
+        def found(asked: events.BeginAsked | wire.Refused) -> None:
+            if isinstance(asked, wire.Refused):
+                reply(asked)
+            else:
+                self._engine.post(asked, self._answering(reply))
+
+        self._asking.ask(lambda: beginning(request, self._past), found, partial(_not_read, reply))
 
     def _submit_clip(self, request: wire.Submit, reply: Reply) -> None:
         """The sender has stored the clip; from here on it is kept until its transcript is ready."""
@@ -173,7 +183,12 @@ class Changes:
 
     def _retry_clip(self, request: wire.Retry, reply: Reply) -> None:
         """Its transcript is not known yet, so it takes the busy mode of any clip."""
-        found = self._views.clip_of(request.turn)
+        read = partial(self._past.clip_of, request.turn)
+        self._asking.ask(read, partial(self._retry_found_clip, request, reply), partial(_not_read, reply))
+
+    def _retry_found_clip(
+        self, request: wire.Retry, reply: Reply, found: tuple[str, str, str] | None
+    ) -> None:
         if found is None or found[1] != "failed":
             state = f"is {found[1]}" if found else "is not known"
             hint = "only a clip whose transcript failed is retried; see `hermesctl why MESSAGE`"
@@ -185,7 +200,10 @@ class Changes:
 
     def _retry(self, request: wire.Retry, reply: Reply) -> None:
         """Submit the messages of a failed or interrupted turn again, in order, behind whatever waits."""
-        found = self._views.asked_of(request.turn)
+        read = partial(self._past.asked_of, request.turn)
+        self._asking.ask(read, partial(self._retry_found, request, reply), partial(_not_read, reply))
+
+    def _retry_found(self, request: wire.Retry, reply: Reply, found: AskedOf | None) -> None:
         if found is None or found.state not in ("failed", "interrupted"):
             state = f"is {found.state}" if found else "is not known"
             hint = "only a failed or interrupted turn is retried; see `hermesctl turns`"
@@ -275,6 +293,10 @@ class Changes:
             reply(wire.Refused(fault.error, fault.hint, code="internal"))
 
         return self._contain.around("request", give, failed)
+
+
+def _not_read(reply: Reply, error: JournalError | WireError) -> None:
+    reply(wire.Refused(error.fault, error.hint, _NO_ROOM_RETRY_SECONDS, "unavailable"))
 
 
 def message_id(session: str, key: str) -> str:

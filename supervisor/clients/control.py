@@ -17,6 +17,8 @@ from supervisor.clients import request_checks
 from supervisor.clients.changes import Changes, Reply
 from supervisor.clients.subscriptions import Client
 from supervisor.containment import Containment, Fault
+from supervisor.journal.asking import Failed
+from supervisor.journal.errors import JournalError
 
 # Length of the request number, see docs/protocol.md.
 _NUMBER_BYTES = 8
@@ -30,9 +32,10 @@ class Subscriptions(Protocol):
 
 
 class Views(Protocol):
-    def show(self, request: wire.Show) -> wire.Table: ...
-    def cursor(self, session: str, name: str) -> int: ...
-    def told(self, session: str) -> int: ...
+    def show(self, request: wire.Show, give: Callable[[wire.Table], None], failed: Failed) -> None: ...
+    def stand(
+        self, session: str, name: str | None, then: Callable[[int, int], None], failed: Failed
+    ) -> None: ...
 
 
 class Care(Protocol):
@@ -59,6 +62,8 @@ class Control:
         self._care = care
         self._reload = reload
         self._serve_contained = contain.around("request", self._serve, self._not_served)
+        # Subscriptions for which the journal is being asked.
+        self._subscribing: set[tuple[Client, bytes]] = set()
         self._decoder: Decoder[wire.Request] = Decoder(union)
         self._every: Decoder[wire.Request] = Decoder(wire.Request)
 
@@ -66,7 +71,9 @@ class Control:
         self._socket = socket
 
     def client_left(self, identity: bytes) -> None:
-        self._subscriptions.forget(Client(self._socket, identity))
+        client = Client(self._socket, identity)
+        self._subscribing = {each for each in self._subscribing if each[0] != client}
+        self._subscriptions.forget(client)
 
     def request_arrived(self, parts: list[bytes]) -> None:
         """Handle [identity, request number, request]. Every fault is answered with a sentence."""
@@ -114,10 +121,11 @@ class Control:
                 self._subscribe(identity, number, request, reply)
             case wire.Unsubscribe():
                 client = Client(self._socket, identity)
+                self._subscribing.discard((client, request.subscription.to_bytes(8)))
                 self._subscriptions.unsubscribe(client, request.subscription.to_bytes(8))
                 reply(wire.Done())
             case wire.Show():
-                reply(self._views.show(request))
+                self._views.show(request, reply, partial(_not_read, reply))
             case wire.Care():
                 self._care.request_arrived(request, reply)
             case wire.Reload():
@@ -132,11 +140,38 @@ class Control:
             fault = wire.Refused(
                 "this client has too many subscriptions", "end some of them first", code="full"
             )
-        if fault is None and request.session is not None and after is not None:
-            fault = request_checks.not_told_yet(request.session, after, self._views.told(request.session))
+        session = request.session
         if fault is not None:
             reply(fault)
+        elif session is None or (after is None and not request.cursor):
+            self._subscriptions.subscribe(client, number, session, after)
+        else:
+            self._subscribing.add((client, number))
+            name = request.cursor if after is None else None
+            self._views.stand(
+                session,
+                name,
+                partial(self._subscribe_from, client, number, request, reply),
+                partial(_not_read, reply),
+            )
+
+    def _subscribe_from(
+        self, client: Client, number: bytes, request: wire.Subscribe, reply: Reply, told: int, cursor: int
+    ) -> None:
+        """Subscribe after the place that the client names, if there is one, else after its cursor."""
+        if (client, number) not in self._subscribing:
             return
-        if request.cursor and request.session is not None and after is None:
-            after = self._views.cursor(request.session, request.cursor)
-        self._subscriptions.subscribe(client, number, request.session, after)
+        self._subscribing.discard((client, number))
+        assert request.session is not None
+        after = cursor if request.after is None else request.after
+        fault = request_checks.not_told_yet(request.session, after, told)
+        if fault is not None and request.after is not None:
+            reply(fault)
+        else:
+            self._subscriptions.subscribe(client, number, request.session, after)
+
+
+def _not_read(reply: Reply, error: JournalError | WireError) -> None:
+    """A journal that does not answer may do so later; a place that no page gave is the client's fault."""
+    code: wire.RefusalCode = "unavailable" if isinstance(error, JournalError) else "invalid"
+    reply(wire.Refused(error.fault, error.hint, code=code))

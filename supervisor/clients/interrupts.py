@@ -80,6 +80,21 @@ class _Asked:
                 tell(outcome)
 
 
+class _Late:
+    """Gives the event of an interrupt when it is decided."""
+
+    def __init__(self, asked: _Asked, settle: Callable[[_Asked], None]) -> None:
+        self.session = asked.request.session
+        self._asked = asked
+        self._settle = settle
+
+    def __call__(self) -> InterruptAsked:
+        """One that was carried out already names its turn, so that no later turn is affected."""
+        self._settle(self._asked)
+        request = self._asked.request
+        return request if not self._asked.is_killed else _of(request, self._asked.turn)
+
+
 class Interrupts:
     """`kill` ends a worker's cell; the proof returns by `worker_died`."""
 
@@ -127,16 +142,11 @@ class Interrupts:
     def _post(self, asked: _Asked) -> None:
         self._unrecorded.setdefault(asked.request.session, []).append(asked)
 
-        def late() -> InterruptAsked:
-            """An interrupt that was carried out already names its turn, so that no later turn is affected."""
-            self._settle(asked)
-            return asked.request if not asked.is_killed else _of(asked.request, asked.turn)
-
         def recorded(answer: effects.Answer) -> None:
             self._proofs.pop(asked.incarnation, None)
             asked.tell(Outcome(answer))
 
-        self._engine.post(late, recorded)
+        self._engine.post(_Late(asked, self._settle), recorded)
 
     def _settle(self, asked: _Asked) -> None:
         """The core decides it now. If its commit does not come back either, it is still carried out."""

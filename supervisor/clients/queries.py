@@ -2,56 +2,24 @@
 
 import os
 import resource
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, assert_never
+from typing import Protocol
 
 from ipc import messages as wire
 from ipc.bounds import Number
 from ipc.cpus import available_cpus
 from ipc.paging import Placed, Row, key_of, listed, page, place
 from supervisor import gateway_spec
+from supervisor.clients.readable_journal import ReadableJournal
 from supervisor.clock import Clock
 from supervisor.config.derived import asked_models
 from supervisor.config.live import Live
 from supervisor.core import pool
 from supervisor.core.state import Intake, Session, State, Worker, WorkerState
 from supervisor.host.banner import own_version
-from supervisor.journal.reader import AskedOf
+from supervisor.journal.asking import Failed
 from supervisor.telemetry import outage_rows
-
-
-class Tables(Protocol):
-    """Tables of the journal, row by row, each with the place behind it."""
-
-    def sessions(self, after: str, limit: int) -> Iterator[Placed]: ...
-    def found(self, prefix: str, words: str, after: str) -> Iterator[Placed]: ...
-    def turns(
-        self, state: wire.TurnState | None, session: str | None, after: str, limit: int, prefix: str = ""
-    ) -> Iterator[Placed]: ...
-    def history(self, session: str, after: str, limit: int) -> Iterator[Placed]: ...
-    def turn(self, id: str, after: str) -> Iterator[Placed]: ...
-    def questions(self, after: str, limit: int, prefix: str = "") -> Iterator[Placed]: ...
-    def cursors(self, session: str | None, after: str, limit: int) -> Iterator[Placed]: ...
-    def story(self, id: str, after: str) -> Iterator[Placed]: ...
-    def tool_output(self, turn: str, call: str, after: str) -> Iterator[Placed]: ...
-
-
-class Past(Protocol):
-    """Reads of the journal about one session, turn or message."""
-
-    def session_seq(self, session: str) -> int: ...
-    def cursors(self, session: str) -> Mapping[str, int]: ...
-    def asked_of(self, turn: str) -> AskedOf | None: ...
-    def clip_of(self, message: str) -> tuple[str, str, str] | None: ...
-    def counts(self) -> Mapping[str, int]: ...
-
-
-class ReadableJournal(Protocol):
-    @property
-    def tables(self) -> Tables: ...
-    @property
-    def read(self) -> Past: ...
 
 
 class TreeUsage(Protocol):
@@ -115,6 +83,7 @@ class Views:
         self._state = state
         self._clock = clock
         self._live = live
+        self._asking = journal.asking
         self._tables = journal.tables
         self._past = journal.read
         self._usages = usages
@@ -123,55 +92,81 @@ class Views:
         self._gauges = gauges
         self._host = host
 
-    def show(self, request: wire.Show) -> wire.Table:
-        """Return a page of the requested table; BadPlace when it cannot begin there."""
-        return page(self._rows(request), request.limit)
+    def show(self, request: wire.Show, give: Callable[[wire.Table], None], failed: Failed) -> None:
+        """Give a page of the requested table. BadPlace, when it cannot begin there, is raised or given."""
 
-    def _rows(self, request: wire.Show) -> Iterator[Placed]:
-        after, limit = request.after, request.limit
+        def give_page(rows: Iterable[Placed]) -> None:
+            give(page(rows, request.limit))
+
+        own, ask = self._own_rows(request), self._asking.ask
+        if own is not None:
+            give_page(own)
+        elif request.what == "status":
+            ask(self._past.counts, lambda counts: give_page(self._status_row(counts, request)), failed)
+        else:
+            read = self._journal_rows
+            ask(
+                lambda: self._asking.rows(read(request), request.limit),
+                lambda rows: give_page(self._shown(request, rows)),
+                failed,
+            )
+
+    def _own_rows(self, request: wire.Show) -> Iterator[Placed] | None:
+        """Return the rows of a table that the journal has no part in."""
         match request.what:
-            case "status":
-                return listed([self._status() | self._busy_mode(request.session)], after)
-            case "sessions":
-                return self._sessions(request)
-            case "turns":
-                return self._turns(request)
             case "workers":
-                return self._workers(after)
+                return self._workers(request.after)
             case "services":
-                return listed([*self._services(), *self._runtimes()], after)
+                return listed([*self._services(), *self._runtimes()], request.after)
             case "agents":
-                return listed([row | self._models(row) for row in self._agents()], after)
-            case "questions":
-                return self._tables.questions(after, limit, request.prefix)
-            case "cursors":
-                return self._tables.cursors(request.session, after, limit)
-            case "history":
-                return self._tables.history(request.session or "", after, limit)
-            case "turn":
-                return self._tables.turn(request.id, after)
-            case "story":
-                return self._story(request.id, after)
-            case "output":
-                return self._tables.tool_output(request.id, request.call, after)
+                return listed([row | self._models(row) for row in self._agents()], request.after)
             case "metrics":
-                return listed(self._gauges.rows(), after)
-        assert_never(request.what)
+                return listed(self._gauges.rows(), request.after)
+        return None
 
-    def asked_of(self, turn: str) -> AskedOf | None:
-        return self._past.asked_of(turn)
+    def _journal_rows(self, request: wire.Show) -> Iterator[Placed]:
+        """Return the rows of the journal, which may be read by another thread than that of the state."""
+        after, limit, tables = request.after, request.limit, self._tables
+        match request.what:
+            case "sessions" if request.prefix or request.words:
+                return tables.found(request.prefix, request.words, after)
+            case "sessions":
+                return tables.sessions(after, limit)
+            case "turns":
+                return tables.turns(request.state, request.session, after, limit, request.prefix)
+            case "questions":
+                return tables.questions(after, limit, request.prefix)
+            case "cursors":
+                return tables.cursors(request.session, after, limit)
+            case "history":
+                return tables.history(request.session or "", after, limit)
+            case "turn":
+                return tables.turn(request.id, after)
+            case "story":
+                return tables.story(request.id, after)
+            case "output":
+                return tables.tool_output(request.id, request.call, after)
+        raise AssertionError(f"no table of the journal: {request.what}")
 
-    def cursor(self, session: str, name: str) -> int:
-        """Return the cursor of the client of that name; 0 when there is none."""
-        return self._past.cursors(session).get(name, 0)
+    def _shown(self, request: wire.Show, rows: Iterable[Placed]) -> Iterable[Placed]:
+        """Return the rows with what the state adds to them."""
+        match request.what:
+            case "sessions":
+                return self._sessions(rows)
+            case "turns":
+                return self._turns(rows)
+            case "story":
+                return self._story(rows)
+        return rows
 
-    def told(self, session: str) -> int:
-        """Return how many events the session has; 0 when it had no message."""
-        return self._past.session_seq(session)
+    def stand(self, session: str, name: str | None, then: Callable[[int, int], None], failed: Failed) -> None:
+        """Give how many events the session has, and the cursor of that name; each 0 when there is none."""
 
-    def clip_of(self, message: str) -> tuple[str, str, str] | None:
-        """Return session and state of a message, and its clip, if it has one."""
-        return self._past.clip_of(message)
+        def read() -> tuple[int, int]:
+            cursor = self._past.cursors(session).get(name, 0) if name else 0
+            return self._past.session_seq(session), cursor
+
+        self._asking.ask(read, lambda found: then(*found), failed)
 
     def queue(self, name: str, after: str) -> wire.Table:
         """Return a page of the messages that wait in a session, in order."""
@@ -196,9 +191,8 @@ class Views:
             return {"models": names}
         return {"models": names, "fault": away[0].error, "hint": away[0].hint}
 
-    def _status(self) -> Row:
+    def _status(self, counts: Mapping[str, int]) -> Row:
         state, host = self._state, self._host
-        counts = self._past.counts()
         return {
             "version": own_version(),
             "pid": os.getpid(),
@@ -240,9 +234,11 @@ class Views:
                 return {"state": row["state"], "console": self._live.settings.gateway.console(address)}
         return None
 
-    def _busy_mode(self, session: str | None) -> Row:
-        """Return the default busy mode of this session."""
-        return {} if session is None else {"busy_mode": self._live.settings.for_session(session).busy}
+    def _status_row(self, counts: Mapping[str, int], request: wire.Show) -> Iterator[Placed]:
+        """Yield the status; of a session that is named also its default busy mode."""
+        name = request.session
+        mode = {} if name is None else {"busy_mode": self._live.settings.for_session(name).busy}
+        return listed([self._status(counts) | mode], request.after)
 
     def _state_of_the_service(self) -> str:
         if self._host.trouble() is not None:
@@ -250,13 +246,8 @@ class Views:
         intake = self._state.intake
         return "ready" if intake is Intake.OPEN else intake.value
 
-    def _sessions(self, request: wire.Show) -> Iterator[Placed]:
+    def _sessions(self, found: Iterable[Placed]) -> Iterator[Placed]:
         """Yield the sessions of the journal, newest first; sessions in memory have their activity."""
-        found = (
-            self._tables.found(request.prefix, request.words, request.after)
-            if request.prefix or request.words
-            else self._tables.sessions(request.after, request.limit)
-        )
         for row, behind in found:
             if row is None:
                 yield None, behind
@@ -269,10 +260,9 @@ class Views:
             }
             yield shown | _liveness(self._state.sessions.get(row["name"])), behind
 
-    def _turns(self, request: wire.Show) -> Iterator[Placed]:
+    def _turns(self, found: Iterable[Placed]) -> Iterator[Placed]:
         """Yield the turns of the journal, newest first; a running one has its seat."""
-        asked = request.state, request.session, request.after, request.limit, request.prefix
-        for row, behind in self._tables.turns(*asked):
+        for row, behind in found:
             if row is None:
                 yield None, behind
                 return
@@ -288,9 +278,9 @@ class Views:
         worker = self._state.workers[self._state.seat_of[session_name]]
         return {"worker": worker.seat, "pid": worker.pid or None}
 
-    def _story(self, wanted: str, after: str) -> Iterator[Placed]:
+    def _story(self, found: Iterable[Placed]) -> Iterator[Placed]:
         """Yield the journal's story; its first row also says which model or worker's end is waited for."""
-        for row, behind in self._tables.story(wanted, after):
+        for row, behind in found:
             if row is not None and "type" not in row:
                 row = row | {"waits": self._waits(row)}
             yield row, behind

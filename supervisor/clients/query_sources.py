@@ -12,7 +12,7 @@ from supervisor.config.derived import program_row
 from supervisor.config.live import Live
 from supervisor.host.disk_space import DiskSpace
 from supervisor.host.folder_identity import Folders
-from supervisor.journal.journal import Journal
+from supervisor.journal.opening import ChosenJournal
 from supervisor.llm.model_source import ModelSource
 from supervisor.process_pool import ProcessPool
 from supervisor.stt.transcription import Transcription
@@ -29,7 +29,7 @@ class Parts:
     places: Places
     live: Live
     clock: Clock
-    journal: Journal
+    journal: ChosenJournal
     disk_space: DiskSpace
     folders: Folders
     processes: ProcessPool

@@ -16,11 +16,12 @@ for another's end. `_behind` has first those that have waited longest for a slic
 room for some of them only.
 
 Invariants: `seq` is the last durable event that was sent, and only a successful send moves it. Events are
-sent only after their commit. A level subscription has every committed event; so an exception while one is
-published ends it, because continuing would leave a gap. The journal is the buffer: memory per subscription
-is constant. Deltas are not durable and have no seq; one that cannot be sent is dropped, and the event that
-ends the turn has the whole text. Seqs count within a session, so a subscription to all sessions has no place
-to continue from and cannot be behind.
+sent only after their commit. A subscription becomes level when it has every event that the journal had when
+it was asked, and every one that was published since. A level one has every committed event; so an exception
+while one is published ends it, because continuing would leave a gap. The journal is the buffer: memory per
+subscription is constant. Deltas are not durable and have no seq; one that cannot be sent is dropped, and the
+event that ends the turn has the whole text. Seqs count within a session, so a subscription to all sessions
+has no place to continue from and cannot be behind.
 """
 
 import asyncio
@@ -39,7 +40,9 @@ from ipc.zmtp import Sent
 from supervisor.clock import monotonic
 from supervisor.containment import Containment, Fault
 from supervisor.core.records import Record
-from supervisor.journal.contract import Feeds
+from supervisor.journal.asking import Asking, InPlace
+from supervisor.journal.contract import Feeds, Told
+from supervisor.journal.errors import JournalUnwritable
 
 # Events read from the journal at a time: half a millisecond, unless they are long.
 _SLICE_EVENTS = 32
@@ -48,6 +51,8 @@ _TURN_SECONDS = 0.005
 # Interval of retries for a subscription whose queue is full, and their limit without progress.
 _RETRY_SECONDS = 0.02
 _PATIENCE_SECONDS = 30.0
+# A journal that does not answer is asked again after this.
+_ASK_AGAIN_SECONDS = 0.5
 # Per client: more than `hermesctl tail` of all sessions needs.
 FOLLOWS_MAX = 2000
 _TOO_SLOW = "it read too slowly"
@@ -69,6 +74,8 @@ class _Subscriber:
     session: str | None
     seq: int
     is_level: bool = False
+    newest: int = 0  # the last event that was published since it subscribed
+    is_asking: bool = False  # the journal is being asked for its next slice
     slice_left: int = _SLICE_EVENTS  # events of its slice that were not sent yet
     was_refused: bool = False  # its queue was full, since the last retry
     stuck_seconds: float = 0.0
@@ -77,13 +84,17 @@ class _Subscriber:
 class Subscriptions:
     """Sends events once they are durable, and deltas as they are streamed."""
 
-    def __init__(self, history: Feeds, contain: Containment) -> None:
+    def __init__(self, history: Feeds, contain: Containment, asking: Asking | None = None) -> None:
+        """`asking` is how the journal is asked, in place if it is not given."""
         self._history = history
+        self._asking = asking or InPlace()
         self._loop = asyncio.get_running_loop()
         self._publish_contained = contain.around("follower", self._publish, self._not_published)
         self._tell_contained = contain.around("follower", self._tell, self._not_told)
         self._pass_on_contained = contain.around("follower", self._pass_on, self._not_told)
+        self._begin_contained = contain.around("follower", self._begin, self._not_told)
         self._catch_up_contained = contain.around("follower", self._catch_up, self._not_told)
+        self._go_on_contained = contain.around("follower", self._go_on, self._not_told)
         self._subscribers: dict[Client, dict[bytes, _Subscriber]] = {}  # by client, then by request
         self._by_session: dict[str | None, dict[_Subscriber, None]] = {}
         self._behind: dict[_Subscriber, None] = {}
@@ -92,9 +103,17 @@ class Subscriptions:
         self._next_turn: asyncio.Handle | None = None
         self._retry: asyncio.TimerHandle | None = None
 
-    def open(self, streamed: Callable[[str], wire.Delta | None]) -> None:
-        """`streamed` is the text of a session that is streamed and not durable yet."""
+    def open(
+        self,
+        streamed: Callable[[str], wire.Delta | None],
+        live_seq: Callable[[str], int] = lambda session: 0,
+    ) -> None:
+        """`streamed` is the text of a session that is streamed and not durable yet.
+
+        `live_seq` is the last event of a session in memory, 0 for any other.
+        """
         self._streamed = streamed
+        self._live_seq = live_seq
 
     @property
     def count(self) -> int:
@@ -106,11 +125,39 @@ class Subscriptions:
 
     def subscribe(self, client: Client, request: bytes, session: str | None, after: int | None) -> None:
         """Begin after `after`, or with what happens from now on when it is None."""
-        last = self._history.session_seq(session) if session is not None else 0
-        subscriber = _Subscriber(client, request, session, last if after is None else after)
+        subscriber = _Subscriber(client, request, session, after or 0)
         self.unsubscribe(client, request)
         self._subscribers.setdefault(client, {})[request] = subscriber
         self._by_session.setdefault(session, {})[subscriber] = None
+        if session is None:
+            self._begin(subscriber, after, 0)
+            return
+        self._asking.ask(
+            lambda: self._history.session_seq(session),
+            lambda last: self._begin_contained(subscriber, after, last),
+            lambda error: self._not_begun(subscriber, after, error.fault, error.hint),
+        )
+
+    def _not_begun(self, subscriber: _Subscriber, after: int | None, fault: str, hint: str) -> None:
+        """The journal does not answer. What happens from now on needs none of it, if the session is live."""
+        session = subscriber.session
+        live_seq = self._live_seq(session) if session is not None and after is None else 0
+        if live_seq and self._is_subscribed(subscriber):
+            # What is being committed now is still to be sent.
+            subscriber.is_level = True
+            self._send(subscriber, encode(wire.Subscribed(live_seq, live_seq)))
+            return
+        self.unsubscribe(subscriber.client, subscriber.request)
+        socket, identity = subscriber.client
+        refusal = wire.Refused(fault, hint, code="unavailable")
+        socket.send([identity, subscriber.request, encode(refusal)])
+
+    def _begin(self, subscriber: _Subscriber, after: int | None, last: int) -> None:
+        """`last` is the session's last event, as the journal had it when it was asked."""
+        if not self._is_subscribed(subscriber):
+            return
+        session, last = subscriber.session, max(last, subscriber.newest)
+        subscriber.seq = last if after is None else after
         if self._send(subscriber, encode(wire.Subscribed(last, subscriber.seq))) is not Sent.SENT:
             return
         if session is None or subscriber.seq >= last:
@@ -145,6 +192,8 @@ class Subscriptions:
 
     def _publish(self, record: Record) -> None:
         frame = _frame(wire.Event(record.seq, record.session, record.type, record.at, record.fields()))
+        for subscriber in self._by_session.get(record.session, ()):
+            subscriber.newest = record.seq
         for subscriber in self._level(record.session):
             self._tell_contained(subscriber, record.seq, frame)
 
@@ -237,21 +286,52 @@ class Subscriptions:
         socket.send([identity, subscriber.request, encode(wire.Cut(reason))])
 
     def _catch_up(self, subscriber: _Subscriber) -> None:
-        """Send one slice, or as much of it as the queue takes: the rest of the slice comes first then."""
+        """Ask for one slice and for the session's last event, unless that is being done."""
+        if subscriber.is_asking:
+            return
         assert subscriber.session is not None
-        session = subscriber.session
-        for told in self._history.events_after(session, subscriber.seq, subscriber.slice_left):
-            event = wire.Event(told.seq, session, told.type, told.at, told.fields)
+        session, seq, count = subscriber.session, subscriber.seq, subscriber.slice_left
+        subscriber.is_asking = True
+        self._asking.ask(
+            lambda: (self._history.events_after(session, seq, count), self._history.session_seq(session)),
+            lambda found: self._go_on_contained(subscriber, *found),
+            lambda error: self._not_read(subscriber, isinstance(error, JournalUnwritable), error.fault),
+        )
+
+    def _not_read(self, subscriber: _Subscriber, may_pass: bool, fault: str) -> None:
+        """A journal that does not answer now is asked again."""
+        subscriber.is_asking = False
+        if may_pass:
+            self._loop.call_later(_ASK_AGAIN_SECONDS, self._ask_again, subscriber)
+        else:
+            self._cut(subscriber, fault)
+
+    def _ask_again(self, subscriber: _Subscriber) -> None:
+        if self._is_subscribed(subscriber):
+            self._make_due(subscriber)
+
+    def _go_on(self, subscriber: _Subscriber, found: Sequence[Told], last: int) -> None:
+        """Send one slice, or as much of it as the queue takes: the rest of the slice comes first then."""
+        subscriber.is_asking = False
+        if not self._is_subscribed(subscriber):
+            return
+        assert subscriber.session is not None
+        for told in found:
+            event = wire.Event(told.seq, subscriber.session, told.type, told.at, told.fields)
             if self._send(subscriber, _frame(event)) is not Sent.SENT:
                 return
             subscriber.seq, subscriber.stuck_seconds = told.seq, 0.0
             subscriber.slice_left -= 1
         subscriber.slice_left = _SLICE_EVENTS
-        if subscriber.seq < self._history.session_seq(session):
+        if subscriber.seq < max(last, subscriber.newest):
             self._make_last(subscriber)
             self._make_due(subscriber)
         else:
             self._become_level(subscriber)
+
+    def _is_subscribed(self, subscriber: _Subscriber) -> bool:
+        """It may have left while the journal was asked."""
+        return self._subscribers.get(subscriber.client, {}).get(subscriber.request) is subscriber
 
     def _make_last(self, subscriber: _Subscriber) -> None:
         """It had its slice: of those behind, the others come first."""

@@ -54,6 +54,12 @@ def key_fault(settings: Settings, table: str, holder: Model | Stt) -> SettingsEr
     return None
 
 
+def journal_password(settings: Settings) -> str:
+    """Return the password of the journal's database; "" where none is named."""
+    name = settings.journal.password_file
+    return _secret_in(_key_path(settings, name), "[journal] password_file", "password") if name else ""
+
+
 def endpoint_id(settings: Settings, name: str) -> str:
     """Return the name under which the outage of a model is known: two models of one server have two."""
     if name in settings.models:
@@ -132,21 +138,25 @@ def _api_key(settings: Settings, table: str, holder: Model | Stt) -> str:
                 missing_variable(settings.file, holder.api_key_env),
             )
         return secret
-    path = _key_path(settings, holder.api_key_file) if holder.api_key_file else None
-    if path is None:
+    if not holder.api_key_file:
         return ""
+    return _secret_in(_key_path(settings, holder.api_key_file), f"[{table}] api_key_file", "key")
+
+
+def _secret_in(path: Path, named_by: str, what: str) -> str:
+    """Return the one line of a file."""
     try:
         with path.open("rb") as opened:
             content = opened.read(_KEY_BYTES_MAX + 1)
     except OSError as error:
         raise SettingsError(
-            f"the key file {path}, named by [{table}] api_key_file, cannot be read: {error.strerror}",
-            "write the key into that file, readable by this user only (chmod 600), or correct the path",
+            f"the {what} file {path}, named by {named_by}, cannot be read: {error.strerror}",
+            f"write the {what} into that file, readable by this user only (chmod 600), or correct the path",
         ) from None
     secret = content.decode("ascii", "replace").strip()
     if not secret or len(content) > _KEY_BYTES_MAX or not secret.isascii() or not secret.isprintable():
         raise SettingsError(
-            f"the key file {path}, named by [{table}] api_key_file, does not hold one line with a key",
-            "write the key alone into that file",
+            f"the {what} file {path}, named by {named_by}, does not hold one line with a {what}",
+            f"write the {what} alone into that file",
         )
     return secret

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar, get_args
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 _Value = TypeVar("_Value")
 
@@ -243,6 +243,24 @@ def _read_url(value: object) -> str:
     return text.rstrip("/")
 
 
+def _read_database(value: object) -> str:
+    text = _read_text(value)
+    if urlsplit(text).scheme not in ("postgresql", "postgres") or has_password(text):
+        raise ValueError
+    return text
+
+
+def has_password(value: object) -> bool:
+    """Return whether the address of a database has its password in it."""
+    if not isinstance(value, str):
+        return False
+    try:
+        parts = urlsplit(value)
+    except ValueError:
+        return False
+    return parts.password is not None or "password" in parse_qs(parts.query, keep_blank_values=True)
+
+
 def _read_variable(value: object) -> str:
     text = _read_text(value)
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", text):
@@ -309,6 +327,7 @@ NAMES = Reading('a list of names such as ["small", "other"], or []', _read_names
 DURATION = Reading('a duration such as "90s", "30m" or "1h30m", or a number of seconds', _read_duration)
 SIZE = Reading('a size such as "512MB" or "1GiB", or a number of bytes', _read_size)
 URL = Reading('an address such as "http://127.0.0.1:8000/v1", without name and password', _read_url)
+DATABASE = Reading('an address such as "postgresql://host/database", without password', _read_database)
 VARIABLE = Reading('the name of an environment variable such as "OPENAI_API_KEY"', _read_variable)
 TEXTS = Reading('a list of texts such as ["program", "--option"]', _read_texts)
 VARIABLES = Reading('a list of names of environment variables such as ["API_KEY"], or []', _read_variables)

@@ -19,6 +19,7 @@ from supervisor.config.agent_settings import (
 from supervisor.config.budget_settings import Budget, refuse_unknown_scopes
 from supervisor.config.fields import (
     AFTER_RESTART,
+    DATABASE,
     DURATION,
     NEW_SERVICE,
     NEW_WORKERS,
@@ -29,6 +30,7 @@ from supervisor.config.fields import (
     URL,
     VARIABLE,
     at_least,
+    has_password,
     key,
     maybe,
     one_of,
@@ -123,8 +125,10 @@ class Stt:
 
 @dataclass(frozen=True)
 class Keeping:
-    """[journal]: how much of the past is kept. Open work is always kept."""
+    """[journal]: where it is, and how much of the past is kept. Open work is always kept."""
 
+    url: str | None = key("url", maybe(DATABASE), applies=AFTER_RESTART)
+    password_file: str | None = key("password_file", maybe(TEXT), applies=AFTER_RESTART)
     keep_seconds: float = key("keep", DURATION, "90d")
     bytes_max: int = key("size_max", SIZE, "4GiB")
 
@@ -285,6 +289,13 @@ def _refuse_contradictions(source: SettingsFile) -> None:
         raise source.error(
             ("stt",), "asks a server and has no base_url", 'add base_url = "http://127.0.0.1:8000/v1"'
         )
+    journal = source.data.get("journal")
+    if isinstance(journal, dict) and has_password(journal.get("url")):
+        hint = "write it into a file that only this user can read, and name that by password_file"
+        raise source.error(("journal", "url"), "contains a password", hint)
+    if source.has("journal", "password_file") and not source.has("journal", "url"):
+        hint = 'add url = "postgresql://host/database", or remove password_file'
+        raise source.error(("journal", "password_file"), "is given without url", hint)
     refuse_incomplete_models(source)
 
 

@@ -45,6 +45,8 @@ class Handover(Part, frozen=True):
     services: tuple[HandedService, ...] = ()
     # By incarnation of the kept workers.
     lines: dict[int, HandedLine] = msgspec.field(default_factory=dict)
+    # The life of a journal on a server; "" for a file.
+    life: str = ""
 
     def __repr__(self) -> str:
         """Omit what identifies a worker or opens the model."""

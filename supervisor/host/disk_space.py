@@ -46,11 +46,14 @@ class DiskSpace:
         log: Log,
         contain: Containment,
         unwritable: Callable[[], None],
+        on_server: bool = False,
     ) -> None:
+        """With the journal on a server no reserve is kept: it needs no space here."""
         self._state = places.state
         self._folders = folders
         self._reserve = places.reserve
-        self._journal = places.journal
+        self._on_server = on_server
+        self._name = "the journal's database" if on_server else f"the journal {places.journal}"
         self._clock = clock
         self._log = log
         self._contain = contain
@@ -78,8 +81,10 @@ class DiskSpace:
         since = self.engine.committing_since
         if since is None or self.engine.commit_seconds < _HANGS_SECONDS:
             return None
-        error = f"a commit to the journal {self._journal} does not come back"
+        error = f"a commit to {self._name} does not come back"
         hint = "look at its disk (`dmesg` names a failing one), then restart the service"
+        if self._on_server:
+            hint = "look at the server and at the network to it"
         return Trouble(error, hint, since)
 
     def passing(self, error: BaseException) -> tuple[str, str] | None:
@@ -111,7 +116,7 @@ class DiskSpace:
         replaced = self._folders.look()
         if str(self._state) in replaced:
             return replaced, True
-        has_reserve = keep(self._reserve, is_stuck)
+        has_reserve = self._on_server or keep(self._reserve, is_stuck)
         # Again: a folder that was replaced meanwhile has no reserve, and is not full.
         replaced = self._folders.look()
         return replaced, has_reserve or str(self._state) in replaced
@@ -134,7 +139,7 @@ class DiskSpace:
             self._missing = None
         elif not is_there and self._missing is None:
             self._log.write("reserve.gone")
-            error = f"no space left for the journal {self._journal} but what its reserve has left"
+            error = f"no space left for {self._name} but what its reserve has left"
             self._missing = Trouble(error, "free space on its disk", self._clock.now())
 
 

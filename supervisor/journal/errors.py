@@ -32,6 +32,10 @@ class JournalEnded(JournalError):
     """This life may not write any more: another one has taken its place, or the server lost what it wrote."""
 
 
+class JournalUnfit(JournalError):
+    """The server cannot hold a journal as it is; the settings have to name another, or it has to change."""
+
+
 class JournalDamaged(JournalError):
     """The content of the file is not valid."""
 

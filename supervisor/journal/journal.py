@@ -12,6 +12,7 @@ from pathlib import Path
 
 from supervisor.core.events import Known
 from supervisor.journal import lock as locking
+from supervisor.journal.asking import InPlace
 from supervisor.journal.errors import JournalUnwritable, damaged, named
 from supervisor.journal.group_commit import GroupCommit
 from supervisor.journal.integrity import broken_pages, disagreements, findings
@@ -46,6 +47,9 @@ class Journal:
         self._writer = Writer(writing, str(path))
         self.epoch = epoch_of(writing)
         self.read = Reads(self._rows)
+        self.asking = InPlace()
+        # A file answers each question of the engine in place.
+        self.ahead = None
         self.tables = Tables(self._rows, self.read)
         self._group_commit = GroupCommit(self._writer)
         # Nothing is added to them here: called without a step in between.
@@ -101,12 +105,15 @@ class Journal:
         """Check every page and return SQLite's findings. The time grows with the size of the file."""
         return findings(self._reading, "quick_check")
 
-    def hand_over(self) -> int:
-        """Close all but the lock, which the next image of this process inherits."""
+    def hand_over(self) -> tuple[int, str]:
+        """Close all but the lock, which the next image of this process inherits; a file has no life."""
         lock, self._lock = self._lock, -1
         os.set_inheritable(lock, True)
         self._close()
-        return lock
+        return lock, ""
+
+    def refuse_loop(self) -> None:
+        """A file is read in the thread of the event loop."""
 
     def close(self) -> None:
         """Write what waits, checkpoint the log, release the lock. A second call does nothing."""

@@ -86,6 +86,11 @@ def wake(rows: Rows, name: str) -> Session | None:
     return _sessions(rows, [name]).get(name)
 
 
+def wake_all(rows: Rows, names: Sequence[str]) -> dict[str, Session]:
+    """Return those of these sessions that ever had a message."""
+    return _sessions(rows, names)
+
+
 def text_of(rows: Rows, turn: str, attempt: int) -> str:
     """Return the text of an attempt, as far as it was recorded."""
     return _texts(rows, [(turn, attempt)]).get((turn, attempt), "")

@@ -6,6 +6,7 @@ import stat
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -14,6 +15,7 @@ from supervisor.clock import Clock
 from supervisor.config.live import Live
 from supervisor.containment import Containment, nothing
 from supervisor.core.state import State
+from supervisor.journal.asking import Asking, InPlace, asked
 from supervisor.telemetry.log import Log
 
 # The limit of hosted services, far more than one message needs; a test compares it with the limit of the
@@ -87,6 +89,7 @@ class ClipStore:
         check: Callable[[Path], None],
         live: Live,
         known: KnownClips,
+        asking: Asking | None = None,
         in_use: Callable[[], set[str]],
         clock: Clock,
         log: Log,
@@ -96,6 +99,7 @@ class ClipStore:
         self._check = check
         self._live = live
         self._known = known
+        self._asking = asking or InPlace()
         self._in_use = in_use
         self._clock = clock
         self._log = log
@@ -140,8 +144,8 @@ class ClipStore:
         removed = 0
         for start in range(0, len(aged), _AT_ONCE):
             names = [clip.name for clip in aged[start : start + _AT_ONCE]]
-            strays = set(names) - self._known.clips_known(names)
-            removed += self._remove(strays)
+            known = await asked(self._asking, partial(self._known.clips_known, names))
+            removed += self._remove(set(names) - known)
             await asyncio.sleep(0)
         for start in range(0, len(gone), _AT_ONCE):
             removed += self._remove({clip.name for clip in gone[start : start + _AT_ONCE]})

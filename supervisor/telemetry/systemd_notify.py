@@ -43,6 +43,10 @@ class Notifier:
     def status(self, text: str) -> None:
         self._send(f"STATUS={text}")
 
+    def extend(self, text: str, seconds: float) -> None:
+        """Ask for more time than the start has: several times what passes until the next request."""
+        self._send(f"EXTEND_TIMEOUT_USEC={int(seconds * 10_000_000)}", f"STATUS={text}")
+
     def stopping(self) -> None:
         self._send("STOPPING=1", "STATUS=stopping")
 
@@ -55,6 +59,17 @@ class Notifier:
                 link.sendto("\n".join(states).encode(), socket.MSG_DONTWAIT, address)
             except OSError:
                 return  # systemd then judges by the process alone
+
+
+def waiting(text: str, seconds: float) -> None:
+    """The start waits for something outside: say for what, and that its time limit does not count yet.
+
+    The environment stays as it is for the notifier of the service.
+    """
+    found = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
+    notifier = Notifier()
+    os.environ.update(found)
+    notifier.extend(text, seconds)
 
 
 class Watch:

@@ -16,6 +16,7 @@ three parts of unbounded length have a budget of bytes each, which leave a megab
 import asyncio
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -31,6 +32,7 @@ from supervisor.core.effects import AnswerTurn, AssignTurn, BindWorker, SteerTur
 from supervisor.core.events import Event, Failed, WorkerReady, WorkerUnreachable
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import Who
+from supervisor.journal.asking import Asking
 from supervisor.journal.budget import Budget, told_within
 from supervisor.journal.history import AnswerPast, AttemptPast, ToolPast, TurnPast
 from supervisor.workers import isolation_sessions
@@ -46,6 +48,8 @@ HISTORY_BYTES_MAX = _MIB
 HISTORY_TURNS_MAX = 200
 # Answered questions of this turn. One that is left out is asked again.
 ANSWERS_BYTES_MAX = _MIB // 4
+# A journal that does not answer is asked again after this.
+_ASK_AGAIN_SECONDS = 0.5
 
 _TOOL_CLASSES: dict[str, wire.ToolClass] = {"pure": "pure", "idempotent": "idempotent", "unsafe": "unsafe"}
 
@@ -75,8 +79,11 @@ class Assignment:
         router: TurnSender,
         post: Callable[[Event], None],
         contain: Containment,
+        prepare: Callable[[AssignTurn, Callable[[], None]], None] = lambda effect, then: then(),
     ) -> None:
+        """`prepare` reads what the Assign of a turn needs, and calls back."""
         self._workspaces = workspaces
+        self._prepare = prepare
         self._put = bind
         self._post = post
         self._bind = contain.around("worker", self._make_and_put, self._not_bound)
@@ -84,7 +91,8 @@ class Assignment:
         self._send_steer = contain.around("turn", router.steer, _not_steered)
         self._send_answer = contain.around("turn", router.answer, self._not_answered)
         self._loop = asyncio.get_running_loop()
-        self._waiting: dict[Who, list[Callable[[], None]]] = {}  # of workers that are being bound
+        # Frames of workers that are being bound, or whose Assign is being prepared.
+        self._waiting: dict[Who, list[Callable[[], None]]] = {}
 
     def bind(self, effect: BindWorker) -> None:
         self._waiting[effect.who] = []
@@ -108,11 +116,33 @@ class Assignment:
             # Not at once: the frames that were decided together with the binding are to be dropped, too.
             self._loop.call_soon(self._waiting.pop, who, None)
             return
-        for send in self._waiting.pop(who, ()):
+        self._send_waiting(who)
+
+    def _send_waiting(self, who: Who) -> None:
+        """Send what waits, in order; behind an Assign that is being prepared the rest waits again."""
+        waiting = self._waiting.pop(who, [])
+        for sent, send in enumerate(waiting, 1):
             send()
+            if who in self._waiting:
+                self._waiting[who] += waiting[sent:]
+                return
 
     def assign(self, effect: AssignTurn) -> None:
-        self._when_bound(effect.who, lambda: self._send_assign(effect))
+        self._when_bound(effect.who, lambda: self._assign(effect))
+
+    def _assign(self, effect: AssignTurn) -> None:
+        is_prepared = False
+
+        def then() -> None:
+            nonlocal is_prepared
+            is_prepared = True
+            self._send_assign(effect)
+            if effect.who in self._waiting:
+                self._send_waiting(effect.who)
+
+        self._prepare(effect, then)
+        if not is_prepared:
+            self._waiting[effect.who] = []
 
     def steer(self, effect: SteerTurn) -> None:
         self._when_bound(effect.who, lambda: self._send_steer(effect))
@@ -153,18 +183,55 @@ class Past(Sums, Protocol):
     def answers(self, turn: str, bytes_max: int) -> Sequence[AnswerPast]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class _TurnPast:
+    """What an Assign has of the journal."""
+
+    history: tuple[wire.PastTurn, ...]
+    tried: tuple[wire.PastAttempt, ...]
+    answers: tuple[wire.PastAnswer, ...]
+    limits: tuple[wire.BudgetLimit, ...]
+
+
 class AssignBuilder:
     """Makes the Assign of a turn. `endpoints` are read at that moment: the embedded model may have moved."""
 
-    def __init__(self, past: Past, live: Live, endpoints: Endpoints) -> None:
+    def __init__(self, past: Past, live: Live, endpoints: Endpoints, asking: Asking | None = None) -> None:
+        """`asking` is how the journal is asked; in place, when the Assign is made, if it is not given."""
         self._past = past
         self._live = live
         self._limits = BudgetLimits(past, live)
         self._endpoints = endpoints
+        self._asking = asking
+        self._prepared: dict[tuple[str, int], _TurnPast] = {}
+
+    def prepare(self, effect: AssignTurn, then: Callable[[], None]) -> None:
+        """Read what the Assign needs, then call back. A journal that does not answer is asked again."""
+        if self._asking is None:
+            then()
+            return
+
+        def found(past: _TurnPast) -> None:
+            self._prepared = {(effect.turn, effect.attempt): past}
+            then()
+
+        def failed(error: Exception) -> None:
+            asyncio.get_running_loop().call_later(_ASK_AGAIN_SECONDS, self.prepare, effect, then)
+
+        self._asking.ask(lambda: self._read(effect), found, failed)
+
+    def _read(self, effect: AssignTurn) -> _TurnPast:
+        number = int(effect.turn.rpartition("/")[2])
+        return _TurnPast(
+            self._history(effect.session, number),
+            self._tried(effect),
+            self._answers(effect),
+            self._limits.of(effect.session, effect.turn),
+        )
 
     def __call__(self, effect: AssignTurn) -> wire.Assign:
         settings = self._live.settings
-        number = int(effect.turn.rpartition("/")[2])
+        past = self._prepared.pop((effect.turn, effect.attempt), None) or self._read(effect)
         models = _models(self._endpoints(models_of(settings.agents.get(effect.agent))), effect)
         return wire.Assign(
             session=effect.session,
@@ -176,11 +243,11 @@ class AssignBuilder:
             or wire.AgentSpec(effect.agent, "builtin"),
             model=models[0],
             fallback=models[1:],
-            history=self._history(effect.session, number),
-            tried=self._tried(effect),
+            history=past.history,
+            tried=past.tried,
             offset=effect.offset,
-            answers=self._answers(effect),
-            limits=self._limits.of(effect.session, effect.turn),
+            answers=past.answers,
+            limits=past.limits,
             secrets=secrets(settings, effect.agent, os.environ),
         )
 

@@ -28,6 +28,7 @@ from supervisor.core.events import Failed, WorkerUnreachable
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import State, Who
 from supervisor.event_sink import StatefulSink
+from supervisor.journal.asking import Asking, InPlace
 from supervisor.telemetry.log import Log
 from supervisor.workers.workspaces import Workspaces, sessions_of
 
@@ -69,9 +70,12 @@ class WorkspaceCare:
         engine: StatefulSink,
         log: Log,
         contain: Containment,
+        asking: Asking | None = None,
     ) -> None:
+        """`asking` is how the journal is asked, in place if it is not given."""
         self._workspaces = workspaces
         self._known = known
+        self._asking = asking or InPlace()
         self._live = live
         self._engine = engine
         self._log = log
@@ -128,18 +132,24 @@ class WorkspaceCare:
         if not self._is_pruning:
             self._is_pruning = True
             names = partial(_listed, self._workspaces)
-            self._contain.thread("schedule", names, self._remove, self._not_pruned)
+            self._contain.thread("schedule", names, self._look_up, self._not_pruned)
 
     def _not_pruned(self, fault: Fault) -> None:
         self._is_pruning = False
 
-    def _remove(self, names: list[str]) -> None:
+    def _look_up(self, names: list[str]) -> None:
+        def forgotten() -> list[str]:
+            found = sessions_of(names, self._known).values()
+            return [each for each in found if self._known.is_forgotten(each)]
+
+        self._asking.ask(forgotten, self._remove, lambda error: self._done_pruning())
+
+    def _remove(self, forgotten: list[str]) -> None:
         """Runs in the loop: no turn can be bound to a workspace between the check and the rename."""
         removed = 0
-        for session in sessions_of(names, self._known).values():
+        for session in forgotten:
             state = self._engine.state
-            is_live = session in state.sessions or session in state.seat_of
-            if not is_live and self._known.is_forgotten(session):
+            if session not in state.sessions and session not in state.seat_of:
                 with suppress(OSError):
                     self._workspaces.path(session).rename(self._gone())
                     removed += 1

@@ -55,7 +55,7 @@ def test_a_commit_is_synced_and_carries_nothing_over(journal: Journal) -> None:
 def test_a_journal_is_handed_over_with_its_lock_and_its_epoch(tmp_path: Path) -> None:
     journal = open_in(tmp_path)
     journal.commit_now([accepted(1)])
-    held = journal.hand_over()
+    held, _ = journal.hand_over()
     assert os.get_inheritable(held)
     assert not journal._group_commit._thread.is_alive()
     with pytest.raises(JournalLocked):

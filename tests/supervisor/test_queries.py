@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import Any, cast
 
-from ipc.messages import Show
+import pytest
+
+from ipc.messages import Show, Table
 from supervisor.clients.queries import Views, in_short
 from supervisor.clock import Clock
 from supervisor.config.live import Live
@@ -44,7 +46,9 @@ def test_a_worker_that_cannot_be_ended_is_shown_with_its_age(tmp_path: Path) -> 
         gauges=cast(Any, None),
         host=cast(Any, None),
     )
-    (row,) = views.show(Show("workers")).rows
+    shown: list[Table] = []
+    views.show(Show("workers"), shown.append, lambda error: pytest.fail(error.fault))
+    ((row,),) = (table.rows for table in shown)
     assert row["words"] == "ended, and not proved gone after 100 s: it waits in the kernel"
     assert (row["process"], row["loop"], row["progress"]) == (None, None, None)
     assert (row["pid"], row["memory_bytes"], row["cpu_percent"], row["processes"]) == (None,) * 4

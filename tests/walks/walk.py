@@ -28,6 +28,7 @@ LEFT_OUT = {
     "ipc/": "the wire: it delivers messages, as any library does",
     "supervisor/telemetry/": "counts and logs what was decided",
     "supervisor/containment.py": "wraps calls; an exception changes the walk, a call does not",
+    "supervisor/journal/asking.py": "calls back: a journal in a file answers in place",
     "supervisor/clock.py": "the time",
     "supervisor/core/state.py": "data",
     "supervisor/core/events.py": "data",

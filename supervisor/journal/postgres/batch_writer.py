@@ -84,11 +84,6 @@ class BatchWriter:
         # The server carries its own log over.
         self.pages = 0
 
-    @property
-    def number(self) -> int:
-        """The number of the last batch that was acknowledged."""
-        return self._number
-
     def write(self, records: Sequence[Record]) -> None:
         """Write all records or, with a JournalError, none that a caller may count on."""
         self._settle()
@@ -116,6 +111,11 @@ class BatchWriter:
             with suppress(psycopg.Error):
                 host_life.end(self._connection, self._life)
         self._connection.close()
+
+    def leave(self) -> int:
+        """Close the connection and return the number of the last batch: the life goes on elsewhere."""
+        self._connection.close()
+        return self._number
 
     def _write(self, records: Sequence[Record]) -> None:
         """Send a batch by the next number. When its fate is not known, it is in doubt afterwards."""

@@ -90,7 +90,7 @@ class _WholeNumber(Loader):
         return int(bytes(data))
 
 
-def connect(url: str, name: str) -> Connection:
+def connect(url: str, name: str, password: str = "") -> Connection:
     """Return a new connection. `name` shows in the server's list of connections."""
     try:
         connection = psycopg.Connection[ServerRow].connect(
@@ -105,6 +105,7 @@ def connect(url: str, name: str) -> Connection:
             keepalives_interval=1,
             keepalives_count=_SILENT_SECONDS // 2,
             tcp_user_timeout=_SILENT_SECONDS * 1000,
+            password=password or None,
         )
         connection.prepared_max = _STATEMENTS_KEPT
         adapters = connection.adapters

@@ -8,6 +8,7 @@ The epoch is unique over all hosts. After the database was set back, by a backup
 the same number can be given to another life: the secret tells the two apart.
 """
 
+import json
 import secrets
 from dataclasses import dataclass
 from typing import Any
@@ -49,6 +50,15 @@ class Life:
     host: str
     secret: str
     mark: str
+
+    def handed(self, batch: int) -> str:
+        """Return the life and the number of its last batch for the next image of this process."""
+        return json.dumps([self.epoch, self.host, self.secret, self.mark, batch])
+
+    @classmethod
+    def taken(cls, handed: str) -> tuple["Life", int]:
+        *life, batch = json.loads(handed)
+        return cls(*life), batch
 
     @property
     def key(self) -> dict[str, Any]:

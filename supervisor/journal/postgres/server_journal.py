@@ -8,6 +8,7 @@ import os
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from supervisor.core.events import Known
 from supervisor.journal import lock as locking
@@ -18,22 +19,42 @@ from supervisor.journal.postgres import host_life, server_schema
 from supervisor.journal.postgres.batch_writer import BatchWriter
 from supervisor.journal.postgres.connecting import Connection, connect
 from supervisor.journal.postgres.host_life import Life
+from supervisor.journal.postgres.read_threads import ReadThreads
+from supervisor.journal.postgres.server_lookahead import ServerLookahead
 from supervisor.journal.postgres.server_rows import ServerRows
 from supervisor.journal.prune import Pruning
 from supervisor.journal.reader import Reads
 from supervisor.journal.tables import Tables
 
+# Counted by the server's statistics: counting every row would read the whole journal.
+_ROWS = """
+    SELECT relname::text AS name, greatest(reltuples, 0)::bigint AS number FROM pg_class
+    WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' ORDER BY relname"""
+_STATS = """
+    SELECT (SELECT coalesce(sum(pg_total_relation_size(oid)), 0) FROM pg_class
+            WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r') AS bytes,
+        (SELECT version FROM journal_schema) AS schema,
+        (SELECT min(created_at) FROM sessions) AS oldest_at,
+        (SELECT max(last_at) FROM sessions) AS newest_at,
+        (SELECT count(*) FROM turns WHERE state IN ('queued', 'running', 'asking')) AS turns_open"""
+
 
 class ServerJournal:
     """One life of one host. Reads see every commit that has returned."""
 
-    def __init__(self, url: str, lock: int, life: Life, connection: Connection) -> None:
+    def __init__(
+        self, url: str, password: str, lock: int, life: Life, connection: Connection, batch: int = 0
+    ) -> None:
         self._lock = lock
+        self._life = life
         self.epoch = life.epoch
-        open_another = partial(connect, url, life.connection_name)
+        open_another = partial(connect, url, life.connection_name, password)
         self._rows = ServerRows(open_another)
-        self._writer = BatchWriter(connection, open_another, life)
+        self._writer = BatchWriter(connection, open_another, life, batch)
         self.read = Reads(self._rows)
+        self.asking = ReadThreads()
+        self._engine_thread = ReadThreads(1)
+        self.ahead = ServerLookahead(self._rows, self._engine_thread)
         self.tables = Tables(self._rows, self.read)
         self._group_commit = GroupCommit(self._writer)
         # Nothing is added to them here: called without a step in between.
@@ -43,17 +64,26 @@ class ServerJournal:
         self.commit_now = self._group_commit.commit_now
 
     @classmethod
-    def open(cls, url: str, host: str, lock: Path) -> "ServerJournal":
+    def open(cls, url: str, host: str, lock: Path, password: str = "") -> "ServerJournal":
         """Take the host's lock first, then begin the next life of this host."""
         with ExitStack() as undo:
             held = locking.take(lock)
             undo.callback(os.close, held)
-            connection = connect(url, f"hermes {host}")
+            connection = connect(url, f"hermes {host}", password)
             undo.callback(connection.close)
+            server_schema.refuse_pooler(connection, partial(connect, url, f"hermes {host}", password))
             server_schema.prepare(connection)
             life = host_life.begin(connection, host)
             undo.pop_all()
-            return cls(url, held, life, connection)
+            return cls(url, password, held, life, connection)
+
+    @classmethod
+    def take_over(cls, url: str, lock: int, handed: str, password: str = "") -> "ServerJournal":
+        """Continue the life of an earlier image of this process, which handed over its lock."""
+        life, batch = Life.taken(handed)
+        connection = connect(url, life.connection_name, password)
+        os.set_inheritable(lock, False)
+        return cls(url, password, lock, life, connection, batch)
 
     @property
     def transactions(self) -> int:
@@ -85,8 +115,30 @@ class ServerJournal:
         """Write what waits, end the life, release the lock. A second call does nothing."""
         if self._lock < 0:
             return
-        self._group_commit.stop()
-        self._rows.close()
+        self._stop()
         self._writer.close()
         os.close(self._lock)
         self._lock = -1
+
+    def hand_over(self) -> tuple[int, str]:
+        """Close all but the lock, which the next image of this process inherits together with the life."""
+        self._stop()
+        lock, self._lock = self._lock, -1
+        os.set_inheritable(lock, True)
+        return lock, self._life.handed(self._writer.leave())
+
+    def refuse_loop(self) -> None:
+        """From now on a read in the thread of an event loop is a defect, and raises."""
+        self._rows.refuses_loop = True
+
+    def stats(self) -> dict[str, Any]:
+        """Return the size of the journal and its counts, as those of a file."""
+        (sums,) = self._rows.all(_STATS)
+        rows = {row["name"]: row["number"] for row in self._rows.all(_ROWS)}
+        return dict(sums) | {"file": "", "free_bytes": 0, "log_bytes": 0, "epoch": self.epoch, "rows": rows}
+
+    def _stop(self) -> None:
+        self._group_commit.stop()
+        self.asking.close()
+        self._engine_thread.close()
+        self._rows.close()

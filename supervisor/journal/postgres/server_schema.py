@@ -1,10 +1,12 @@
 """The schema on the server: numbered scripts, applied in order, each in one transaction with its number."""
 
+import secrets
+from collections.abc import Callable
 from importlib import resources
 
 import psycopg
 
-from supervisor.journal.errors import JournalTooNew, JournalUnwritable
+from supervisor.journal.errors import JournalTooNew, JournalUnfit
 from supervisor.journal.migrate import steps_in
 from supervisor.journal.postgres.connecting import Connection, named
 
@@ -13,6 +15,7 @@ VERSION_MIN = 140_000
 # One start at a time migrates; any number that no other program uses.
 _MIGRATING = 0x68736368656D61
 
+_MARK = "SELECT current_setting('hermes.session', true) AS mark"
 _FOUND = "SELECT to_regclass('journal_schema') IS NOT NULL AS is_there"
 _STEPS = resources.files("supervisor.journal.postgres") / "schema"
 
@@ -36,6 +39,24 @@ def prepare(connection: Connection) -> None:
         raise named(error) from error
 
 
+def refuse_pooler(connection: Connection, connect: Callable[[], Connection]) -> None:
+    """Refuse a pooler that gives the connection of one client to another between two transactions.
+
+    A setting of one session is seen by another then, or is gone while the other is in a transaction.
+    """
+    mark = secrets.token_hex(8)
+    try:
+        connection.execute("SELECT set_config('hermes.session', %s, false)", (mark,))
+        with connect() as other, other.transaction():
+            seen = other.execute(_MARK).fetchone()
+            kept = connection.execute(_MARK).fetchone()
+    except psycopg.Error as error:
+        raise named(error) from error
+    if (seen is not None and seen["mark"] == mark) or kept is None or kept["mark"] != mark:
+        fault = "between the service and the database is a pooler that shares connections by transaction"
+        raise JournalUnfit(fault, "name the server itself in [journal] url, or set pool_mode = session")
+
+
 def _version(connection: Connection) -> int:
     row = connection.execute(_FOUND).fetchone()
     if row is None or not row["is_there"]:
@@ -50,8 +71,8 @@ def _refuse_unfit(connection: Connection) -> None:
     version = connection.info.server_version
     if version < VERSION_MIN:
         fault = f"the server is PostgreSQL {version // 10_000}, too old for the journal"
-        raise JournalUnwritable(fault, f"use PostgreSQL {VERSION_MIN // 10_000} or newer")
+        raise JournalUnfit(fault, f"use PostgreSQL {VERSION_MIN // 10_000} or newer")
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
         fault = f"the database has the encoding {encoding}, which cannot hold every text"
-        raise JournalUnwritable(fault, "create it with the encoding UTF8 and the template template0")
+        raise JournalUnfit(fault, "create it with the encoding UTF8 and the template template0")

@@ -1,0 +1,54 @@
+"""Opens the journal that the settings choose: the file in the state folder, or a server."""
+
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ipc.places import Places
+from supervisor.config.endpoints import journal_password
+from supervisor.config.settings import Settings
+from supervisor.config.toml_file import SettingsError
+from supervisor.journal.errors import JournalUnreachable
+from supervisor.journal.journal import Journal
+
+if TYPE_CHECKING:
+    from supervisor.journal.postgres.server_journal import ServerJournal
+
+    ChosenJournal = Journal | ServerJournal
+else:
+    ChosenJournal = Journal
+
+
+def open_chosen(
+    places: Places,
+    settings: Settings,
+    handed: tuple[int, str] | None,
+    wait: Callable[[JournalUnreachable], None],
+) -> ChosenJournal:
+    """Open the journal; `handed` is the lock and the life of the image before this one.
+
+    `wait` is called while a server does not answer, and then it is tried again.
+    """
+    url = settings.journal.url
+    if url is None:
+        if handed is not None:
+            return Journal.take_over(places.journal, handed[0])
+        return Journal.open(places.journal, places.lock)
+    try:
+        # Imported here only: a journal in a file needs no driver of a server.
+        from supervisor.journal.postgres.server_journal import ServerJournal
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("psycopg"):
+            raise
+        fault = "[journal] url names a PostgreSQL server, and its driver is not installed"
+        raise SettingsError(fault, "pip install 'hermes-supervisor[postgres]'") from error
+    password = journal_password(settings)
+    # Also the state folder: its lock says that the former life is over, and another instance has another.
+    host = f"{socket.gethostname()}:{places.state}"
+    while True:
+        try:
+            if handed is not None:
+                return ServerJournal.take_over(url, *handed, password)
+            return ServerJournal.open(url, host, places.lock, password)
+        except JournalUnreachable as error:
+            wait(error)
