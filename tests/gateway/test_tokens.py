@@ -152,6 +152,19 @@ def test_guessing_ends_every_code(store: TokenStore) -> None:
     assert store.redeem(code) is None
 
 
+def test_browsers_that_were_ended_are_forgotten_after_a_month(
+    store: TokenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token, _ = store.add("phone", "", ["talk"])
+    ended, _ = store.add_browser(token)
+    store.revoke(ended.id)
+    now = time.time()
+    for days, is_listed in ((29, True), (31, False)):
+        monkeypatch.setattr(time, "time", lambda at=now + days * 24 * 3600: at)
+        store.add_browser(token)
+        assert (ended.id in {row["id"] for row in store.rows()}) == is_listed
+
+
 def test_codes_are_few(store: TokenStore) -> None:
     for _ in range(16):
         store.make_code("phone", "", ["talk"])
