@@ -8,6 +8,7 @@ from typing import Any
 import openai
 import pytest
 
+from gateway.openai import open_requests
 from gateway.openai.conversation_rule import LOST_WORDS
 from ipc.messages import Queue, Table
 from tests.gateway.gateway_process import GatewayProcess
@@ -60,24 +61,43 @@ def _queue(service: Service, session: str) -> list[dict[str, Any]]:
     return list(client.ask(Queue(session), Table).rows)
 
 
-def test_a_client_that_goes_before_the_first_word_interrupts_a_little_later(
-    gateway: GatewayProcess, service: Service
-) -> None:
-    """In between it may send the request again (test_openai_repeats.py)."""
-    body = json.dumps({"model": "default", "messages": [user("[[stall tokens=0]]")]})
+def leave_running(gateway: GatewayProcess, service: Service, session: str, text: str) -> None:
+    """Sends a request that is not streamed, and closes the connection when its turn runs."""
+    body = json.dumps({"model": "default", "messages": [user(text)]})
     host, _, port = gateway.address.partition("://")[2].rpartition(":")
     head = [
         "POST /v1/chat/completions HTTP/1.1",
         "Host: localhost",
         f"Authorization: Bearer {gateway.first_secret}",
-        "X-Session: silent",
+        f"X-Session: {session}",
         "Content-Type: application/json",
         f"Content-Length: {len(body)}",
     ]
     with socket.create_connection((host, int(port))) as connection:
         connection.sendall("\r\n".join([*head, "", body]).encode())
-        until(lambda: running(service, "silent"))
+        until(lambda: running(service, session))
+
+
+def test_a_client_that_goes_before_the_first_word_interrupts_a_little_later(
+    gateway: GatewayProcess, service: Service
+) -> None:
+    """In between it may send the request again (test_openai_repeats.py)."""
+    leave_running(gateway, service, "silent", "[[stall tokens=0]]")
     assert ended(service, "silent").type == "turn.interrupted"
+
+
+def test_the_turn_after_that_of_a_client_that_went_is_not_interrupted(
+    gateway: GatewayProcess, service: Service
+) -> None:
+    """Its own turn ends while the request might still come again."""
+    leave_running(gateway, service, "heir", "[[slow text='short' interval=1]]")
+    service.say("heir", ENDLESS, busy="queue")
+    listener = service.listen("heir")
+    # It takes longer than the gateway waits.
+    listener.until(lambda: listener.words.count("word") > 2 * open_requests.AGAIN_SECONDS / 0.2)
+    assert listener.ending("heir/1").type == "turn.done"
+    assert [row["turn"] for row in running(service, "heir")] == ["heir/2"]
+    service.interrupt("heir")
 
 
 def test_a_message_that_waits_is_dropped_with_its_client(sdk: openai.OpenAI, service: Service) -> None:
