@@ -148,6 +148,11 @@ function registerWorker() {
   // The one address that the page may load a script from by name.
   const policy = window.trustedTypes?.createPolicy("service-worker", { createScriptURL: () => address });
   navigator.serviceWorker.register(policy ? policy.createScriptURL(address) : address).catch(() => {});
+  navigator.serviceWorker.ready.then(({ active }) => {
+    const files = performance.getEntriesByType("resource").map(({ name }) => new URL(name).pathname);
+    const own = files.filter((path) => path.startsWith("/console/"));
+    active.postMessage({ shell: ["/", "/manifest.webmanifest", ...new Set(own)] });
+  });
   navigator.serviceWorker.addEventListener("message", ({ data }) => data?.session && go("talk", data.session));
 }
 

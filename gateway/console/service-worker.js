@@ -5,11 +5,20 @@ const SHELL = "hermes-shell";
 self.addEventListener("install", () => self.skipWaiting());
 self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
 
+function isShell({ pathname, origin }) {
+  const isFile = pathname === "/" || pathname === "/manifest.webmanifest" || pathname.startsWith("/console/");
+  return isFile && origin === self.location.origin;
+}
+
+/** The first page was loaded before there was a worker: it names the files that it has. */
+self.addEventListener("message", (event) => {
+  const files = (event.data?.shell ?? []).filter((file) => isShell(new URL(file, self.location.origin)));
+  event.waitUntil(caches.open(SHELL).then((shell) => shell.addAll(files)));
+});
+
 /** First the network: a page and its scripts are of one version. What was kept is for the time without it. */
 self.addEventListener("fetch", (event) => {
-  const { pathname, origin } = new URL(event.request.url);
-  const isShell = pathname === "/" || pathname === "/manifest.webmanifest" || pathname.startsWith("/console/");
-  if (event.request.method !== "GET" || origin !== self.location.origin || !isShell) return;
+  if (event.request.method !== "GET" || !isShell(new URL(event.request.url))) return;
   event.respondWith(fromNetwork(event.request));
 });
 

@@ -11,6 +11,7 @@ from tests.console.console_page import TIMEOUT_MS, slow
 from tests.fake_model import FakeModel
 from tests.gateway.gateway_process import GatewayProcess
 from tests.service import Service, settings_for
+from tests.waiting import until
 
 COUNT = 80
 WHOLE = " ".join(f"word{number}" for number in range(COUNT))
@@ -48,6 +49,18 @@ def test_a_supervisor_killed_in_mid_answer_is_waited_for_and_the_answer_goes_on(
     assert " ".join(" ".join(answer).split()) == WHOLE
     expect(page.turns("done").last).to_contain_text("You said: typed while it was away")
     expect(page.waiting).to_have_count(0)
+
+
+def test_without_a_gateway_the_page_itself_still_opens(console: OpenConsole, gateway: GatewayProcess) -> None:
+    page = console().login(session="shell")
+    until(lambda: page.page.evaluate("caches.match('/console/vendor.js').then(Boolean)"))
+    gateway.kill()
+    page.page.reload()
+    expect(page.page.get_by_text("connecting …")).to_be_visible()
+    gateway.start()
+    expect(page.box).to_be_visible()
+    kept_urls = "caches.open('hermes-shell').then((c) => c.keys()).then((all) => all.map((each) => each.url))"
+    assert [url for url in page.page.evaluate(kept_urls) if "/api/" in url] == []
 
 
 def test_a_killed_gateway_is_waited_for_and_its_pages_agree_with_the_journal(

@@ -178,6 +178,25 @@ def test_two_tabs_agree_and_a_draft_survives_a_reload(console: OpenConsole) -> N
     expect(page.turns("done")).to_contain_text("word59")
 
 
+def test_sessions_are_searched_and_say_that_they_have_news(
+    console: OpenConsole, gateway: GatewayProcess
+) -> None:
+    page = console().login(session="news-left")
+    page.say("a rare word: quokka")
+    expect(page.turns("done")).to_have_count(1)
+    page.open("/#/talk/news-here")
+    expect(page.page.get_by_text("news-here is new")).to_be_visible()
+    rows = page.page.get_by_role("navigation", name="Sessions")
+    expect(rows.get_by_text("has news")).to_have_count(0)
+    gateway.client().post("/api/sessions/news-left/messages", json={"text": "from elsewhere"})
+    expect(rows.get_by_role("link", name="news-left")).to_contain_text("has news")
+    page.page.get_by_label("Search sessions, or name a new one").fill("quokka")
+    expect(rows.get_by_role("link")).to_have_count(1)
+    rows.get_by_role("link").click()
+    expect(page.turns("done").last).to_contain_text("You said: from elsewhere")
+    expect(rows.get_by_text("has news")).to_have_count(0)
+
+
 def test_on_a_phone_nothing_is_wider_than_the_screen(
     console: OpenConsole, playwright_driver: Playwright, gateway: GatewayProcess
 ) -> None:
