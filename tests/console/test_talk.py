@@ -178,6 +178,22 @@ def test_two_tabs_agree_and_a_draft_survives_a_reload(console: OpenConsole) -> N
     expect(page.turns("done")).to_contain_text("word59")
 
 
+def test_a_session_that_is_opened_in_the_middle_of_a_turn_shows_that_turn_last(
+    console: OpenConsole, gateway: GatewayProcess, service: Service
+) -> None:
+    listener = service.listen("middle")
+    service.say("middle", "first words")
+    listener.ending("middle/1")
+    service.say("middle", slow())
+    listener.until(lambda: "word3" in listener.words)
+    page = console().login(session="middle")
+    expect(page.turns()).to_have_count(2)
+    expect(page.turns().last).to_contain_text("word3")
+    expect(page.turns().first).to_contain_text("You said: first words")
+    page.box.press("Escape")
+    expect(page.turns("interrupted")).to_have_count(1)
+
+
 def test_sessions_are_searched_and_say_that_they_have_news(
     console: OpenConsole, gateway: GatewayProcess
 ) -> None:
