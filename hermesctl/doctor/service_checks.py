@@ -51,7 +51,10 @@ def lock(around: Surroundings) -> Finding:
 
 
 def journal(around: Surroundings) -> Finding:
-    if not around.places.journal.exists():
+    url = around.checkup.get("journal_url")
+    if url and around.status is None:
+        return good("journal", f"in the database {one_line(url)}, which the running service looks at")
+    if not url and not around.places.journal.exists():
         return good("journal", "not made yet")
     try:
         found = _checked_online(around) if around.status is not None else _checked_alone(around)
@@ -61,8 +64,10 @@ def journal(around: Surroundings) -> Finding:
         return care("journal", "could not be looked at", "hermesctl journal check")
     if not found["ok"]:
         hint = "hermesctl journal backup FILE, hermesctl stop, hermesctl journal check --repair"
+        if url:
+            hint = "restore the database from its backup"
         return bad("journal", f"damaged: {plain(found['findings'])}", hint)
-    return good("journal", f"sound, {around.places.journal}")
+    return good("journal", f"sound, {one_line(url) if url else around.places.journal}")
 
 
 def leftovers(around: Surroundings) -> Finding:

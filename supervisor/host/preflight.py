@@ -68,6 +68,7 @@ def _of_settings(settings: Settings) -> _Facts:
             for name, model in settings.models.items()
         ],
         "stt": _endpoint(settings, "stt", settings.stt) if settings.stt.base_url else None,
+        "journal_url": settings.journal.url,
     }
 
 

@@ -95,6 +95,7 @@ def test_every_table_and_request_is_answered_without_a_read_in_the_loop(
     for command in ("sessions", "turns", "workers", "services", "questions", "cursors", "status"):
         done = service.hermesctl(command, "--json")
         assert done.returncode == 0, (command, done.stderr)
+    assert f"sound, {url}" in service.hermesctl("doctor").stdout
     assert service.hermesctl("why", "demo/1").returncode == 0
     assert service.client().ask(Seen(session="demo", cursor="bridge", seq=2), Done)
     client = service.client()
