@@ -15,7 +15,7 @@ const SLEPT_MS = 30_000;
 export class Live {
   /**
    * `take(frame)` gets every frame. `changed(isUp)` is called when the connection is up, and when it is lost; after a loss
-   * `ended(code)` says why. `places()` gives [session, seq] of what is to be subscribed.
+   * `ended(code)` says why.
    */
   constructor({ take, changed, ended, address = liveAddress() }) {
     this._take = take;

@@ -76,7 +76,7 @@ def main() -> None:
         hearings[0] += 1
         return hearings[0] == 3
 
-    plant(queries.Views, "show", lambda self, request: request.session == "bad view")
+    plant(queries.Views, "show", lambda self, request, *rest: request.session == "bad view")
     plant(queries.Views, "show", _break_a_callback)
     plant(changes.Changes, "_submit", lambda self, request, *rest, **named: request.session == "bad request")
     plant(paging, "done", lambda turns, note="": "bad answer" in note)

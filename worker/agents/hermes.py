@@ -15,6 +15,7 @@ import shutil
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -45,10 +46,12 @@ def load(entry: str) -> "HermesKind":
     sys.dont_write_bytecode = True  # into folders of the user
     try:
         imported("run_agent")
-        share_contexts(imported("agent.ssl_verify"), imported("httpx").create_ssl_context)
     except AgentError:
         shutil.rmtree(home.path)
         raise
+    # A version without that module makes its contexts as it does.
+    with suppress(AgentError):
+        share_contexts(imported("agent.ssl_verify"), imported("httpx").create_ssl_context)
     return HermesKind(home)
 
 
