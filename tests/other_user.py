@@ -47,9 +47,7 @@ def can_run_this(uid: int, gid: int) -> bool:
 @cache
 def _opening() -> str:
     """Returns shell commands that open the way to folders that others cannot reach; empty if all can be."""
-    wanted = {Path(folder).resolve() for folder in (sys.base_prefix, sys.prefix, ROOT)}
-    closed = {folder: way for folder in sorted(wanted) if (way := _closed(folder)) is not None}
-    if not closed:
+    if not (closed := closed_ways()):
         return ""
     # An open folder covers what lies in the closed one, so the wanted ones are kept elsewhere meanwhile.
     steps = ["mount -t tmpfs tmpfs /mnt"]
@@ -61,6 +59,11 @@ def _opening() -> str:
     return " && ".join([*steps, "umount /mnt"])
 
 
+def closed_ways() -> dict[Path, Path]:
+    """The folders that others cannot reach, each with the first one on the way that they cannot enter."""
+    wanted = {Path(folder).resolve() for folder in (sys.base_prefix, sys.prefix, ROOT)}
+    return {folder: way for folder in sorted(wanted) if (way := _closed(folder)) is not None}
+
+
 def _closed(folder: Path) -> Path | None:
-    """The first folder on the way that others cannot enter."""
     return next((way for way in reversed(folder.parents) if not way.stat().st_mode & stat.S_IXOTH), None)

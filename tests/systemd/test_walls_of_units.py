@@ -11,6 +11,7 @@ from ipc.places import Places, find_places
 from tests.acceptance.sight import FORK_BOMB, named, shell, sleeper, worker_of
 from tests.fake_model import FakeModel
 from tests.house_rules import ROOT
+from tests.other_user import closed_ways
 from tests.service import settings_for
 from tests.systemd.box import Box
 from tests.systemd.installed import Installed
@@ -67,6 +68,9 @@ def roots_own(box: Box, model: FakeModel) -> Iterator[RootsOwn]:
 @pytest.fixture
 def persons_own(box: Box, model: FakeModel) -> Iterator[PersonsOwn]:
     box.try_to("useradd", "--create-home", f"--uid={_UID}", "--user-group", _PERSON)
+    # In the box's own layer: the person's manager starts the service.
+    for way in closed_ways().values():
+        box.run("chmod", "a+x", str(way))
     box.run("systemctl", "start", f"user@{_UID}.service")
     yours = PersonsOwn(box)
     yours.set(settings_for(model, workers="count = 1"))
