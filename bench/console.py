@@ -227,4 +227,6 @@ def _task_row(longest: float) -> list[str]:
 
 
 if __name__ == "__main__":
+    if not _PACKAGES.is_dir():
+        raise SystemExit("marked and DOMPurify are not installed: npm ci --prefix vendor")
     tell(TITLE, measure(rounds_asked(ROUNDS)))
