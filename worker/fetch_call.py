@@ -27,6 +27,10 @@ _BODY_BYTES_MAX = 2 * 1024 * 1024
 # Some servers answer browsers only, and with some name they answer a polite program.
 _NAME = "Mozilla/5.0 (compatible; hermes-fetch)"
 _TEXT_TYPES = re.compile(r"text/|[^;]*[/+](?:json|xml|yaml|javascript)\b")
+# Networks of IPv6 whose addresses end in one of IPv4: of NAT64, and of the older compatible form. The second
+# network of NAT64 is for private use, which ipaddress knows from Python 3.13 on.
+_TRANSLATED = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::/96")))
+_PRIVATE_TRANSLATED = ipaddress.IPv6Network("64:ff9b:1::/48")
 _UNREAD_TAGS = frozenset({"script", "style", "noscript", "template", "svg"})
 _BLOCK_TAGS = frozenset({
     "address", "article", "blockquote", "br", "dd", "div", "dt", "footer", "h1", "h2", "h3", "h4", "h5", "h6",
@@ -110,7 +114,7 @@ def _opener(private: bool) -> urllib.request.OpenerDirector:
 def _connect(host: str, port: int, private: bool) -> socket.socket:
     failed: OSError | None = None
     for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-        if not private and not ipaddress.ip_address(address[0]).is_global:
+        if not private and not _is_public(str(address[0])):
             raise ValueError(f"{host} is an address of this host or of a private network")
         connection = socket.socket(family, kind, protocol)
         connection.settimeout(_SECONDS_MAX)
@@ -122,6 +126,20 @@ def _connect(host: str, port: int, private: bool) -> socket.socket:
         else:
             return connection
     raise failed or OSError(f"{host} has no address")
+
+
+def _is_public(address: str) -> bool:
+    """False also for an IPv6 form of a private IPv4 address: a router may translate it."""
+    found = ipaddress.ip_address(address)
+    if not found.is_global or found.is_multicast:
+        return False
+    if isinstance(found, ipaddress.IPv4Address):
+        return True
+    if found.is_site_local or found in _PRIVATE_TRANSLATED:
+        return False
+    if any(found in network for network in _TRANSLATED):
+        return ipaddress.IPv4Address(found.packed[-4:]).is_global
+    return found.sixtofour is None or found.sixtofour.is_global
 
 
 class _Text(HTMLParser):

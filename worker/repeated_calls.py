@@ -5,6 +5,8 @@ the count begins again: the sixth is asked about too. The question names the num
 that goes on after the answer counts the recorded calls again and finds that answer.
 """
 
+import hashlib
+
 from worker.attempt import Attempt
 from worker.errors import AgentError
 
@@ -49,5 +51,7 @@ class RepeatedCalls:
     def _question(self) -> str:
         name, arguments = self._last
         if len(arguments) > _ARGUMENTS_CHARACTERS_MAX:
-            arguments = arguments[: _ARGUMENTS_CHARACTERS_MAX - 1] + "…"
+            # Of two calls that begin alike, a yes to one is none to the other.
+            digest = hashlib.sha256(arguments.encode(errors="surrogatepass")).hexdigest()[:16]
+            arguments = f"{arguments[: _ARGUMENTS_CHARACTERS_MAX - 1]}… (sha256 {digest})"
         return f"{name} is to run {self._count} times in a row with the same arguments: {arguments}. Go on?"

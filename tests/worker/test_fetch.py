@@ -129,6 +129,19 @@ def test_this_host_is_asked_only_where_the_settings_allow_it(server: _Server, ho
     assert (refused.ok, server.seen) == (False, [])
 
 
+@pytest.mark.parametrize(
+    "address",
+    ["64:ff9b::a00:1", "64:ff9b:1::808:808", "::10.0.0.1", "2002:a00:1::", "fec0::1", "ff02::1", "224.0.0.1"],
+)
+def test_no_other_form_of_a_private_address_is_public(address: str) -> None:
+    assert not fetch_call._is_public(address)
+
+
+@pytest.mark.parametrize("address", ["8.8.8.8", "2606:4700::1", "64:ff9b::808:808", "2002:808:808::"])
+def test_public_addresses_are(address: str) -> None:
+    assert fetch_call._is_public(address)
+
+
 @pytest.mark.parametrize("host", ["100.64.0.1", "169.254.169.254", "10.0.0.1", "[fe80::1]", "[fd00::1]"])
 def test_no_address_outside_the_public_networks_is_asked(host: str) -> None:
     """Networks of a provider or a tunnel (100.64.0.0/10) are not public either."""

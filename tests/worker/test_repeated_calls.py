@@ -74,16 +74,28 @@ def test_a_call_that_a_person_was_asked_about_counts_when_it_is_made() -> None:
     assert calls(LOOK, LOOK, tried=(lost("c1", "c2"),), answers=(other_attempt,), number=2) == 0
 
 
-@pytest.mark.parametrize(("arguments", "shown"), [("x" * 200, "x" * 200), ("x" * 201, f"{'x' * 199}…")])
-def test_long_arguments_are_shown_by_their_beginning(arguments: str, shown: str) -> None:
+def question_about(arguments: str, *answered: str) -> str:
+    """Of a third equal call; questions that were answered with a yes are not asked again."""
+    answers = tuple(PastAnswer("approve", text, "yes") for text in answered)
+
     async def act() -> str:
-        repeats = RepeatedCalls(Attempt(assign("http://127.0.0.1:9/v1"), Desk().outbox))
+        assigned = replace(assign("http://127.0.0.1:9/v1"), answers=answers)
+        repeats = RepeatedCalls(Attempt(assigned, Desk().outbox))
         try:
             for _ in range(3):
                 await repeats.check("write", arguments)
         except HumanNeeded as needed:
             return needed.text
-        raise AssertionError("nobody was asked")
+        return ""
 
-    question = f"write is to run 3 times in a row with the same arguments: {shown}. Go on?"
-    assert asyncio.run(act()) == question
+    return asyncio.run(act())
+
+
+def test_long_arguments_are_shown_by_their_beginning_and_told_apart() -> None:
+    asks = "write is to run 3 times in a row with the same arguments: "
+    assert question_about("x" * 200) == f"{asks}{'x' * 200}. Go on?"
+    first, second = (question_about("x" * 200 + end) for end in "ab")
+    assert first.startswith(f"{asks}{'x' * 199}… (sha256 ")
+    assert len(first) < len(asks) + 250
+    assert question_about("x" * 200 + "a", first) == ""
+    assert question_about("x" * 200 + "b", first) == second
