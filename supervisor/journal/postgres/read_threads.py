@@ -18,6 +18,7 @@ from supervisor.journal.errors import JournalError
 _Found = TypeVar("_Found")
 # Queries of clients and the pasts of turns; more would only compete for the server.
 _THREADS = 4
+_DEFECT = "`hermesctl logs` shows where; please report it"
 
 
 class ReadThreads:
@@ -28,16 +29,21 @@ class ReadThreads:
         loop = asyncio.get_running_loop()
 
         def deliver(done: "Future[_Found]") -> None:
-            try:
-                found = done.result()
-            except (JournalError, WireError) as error:
+            error = done.exception()
+            if error is None:
+                then(done.result())
+            elif isinstance(error, JournalError | WireError):
                 failed(error)
             else:
-                then(found)
+                # A defect: who asked is told, and the loop's handler logs it.
+                failed(JournalError(f"the journal could not be read ({type(error).__name__})", _DEFECT))
+                raise error
 
         def answered(done: "Future[_Found]") -> None:
-            with suppress(RuntimeError):  # the loop is closed: no caller waits
-                loop.call_soon_threadsafe(deliver, done)
+            # Closed before it was read, or the loop is closed: no caller waits.
+            if not done.cancelled():
+                with suppress(RuntimeError):
+                    loop.call_soon_threadsafe(deliver, done)
 
         self._executor.submit(read).add_done_callback(answered)
 
