@@ -1,4 +1,10 @@
-"""Usage of worker process trees, read by a thread so that the loop never waits for /proc."""
+"""Usage of worker process trees, read by a thread so that the loop never waits for /proc.
+
+The kernel walks all page tables of a process to tell its memory: a millisecond for an idle worker, where all
+else that is read of it takes a tenth. So the memory of a tree is read again only when one of its processes
+has begun, ended or used CPU time since, or after `_MEMORY_SECONDS_MAX`. A process whose CPU time is the same
+has run for less than a clock tick, a hundredth of a second: it cannot have come much closer to its limit.
+"""
 
 import contextlib
 import os
@@ -14,6 +20,8 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _TREE_MAX = 1000
 # A log that is larger than this is truncated.
 _LOG_BYTES_MAX = 8 * 1024 * 1024
+# The share of a page depends on other processes too, so it is read again after this.
+_MEMORY_SECONDS_MAX = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,29 +45,41 @@ class Watched:
     started_at: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """What was read of one tree; `memory_at` is when its memory was."""
+
+    at: float
+    ticks: dict[procfs.Process, int]
+    memory_bytes: int
+    memory_at: float
+
+
 class Meter:
     """Reads all trees at once, and CPU time relative to the previous pass."""
 
     def __init__(self) -> None:
-        self._ticks: dict[int, tuple[float, int]] = {}
+        self._last: dict[int, _Pass] = {}
 
     def read(self, watched: Mapping[int, Watched]) -> dict[int, TreeUsage]:
         now = monotonic()
         usages = {}
-        ticks = {}
+        passes = {}
         for incarnation, cell in watched.items():
-            members = list(cell.members(_TREE_MAX))
-            total = sum(member.ticks for member in members)
-            since, before = self._ticks.get(incarnation, (cell.started_at, 0))
-            ticks[incarnation] = (now, total)
+            ticks = {member.process: member.ticks for member in cell.members(_TREE_MAX)}
+            last = self._last.get(incarnation) or _Pass(cell.started_at, {}, 0, 0.0)
+            memory, memory_at = last.memory_bytes, last.memory_at
+            if ticks != last.ticks or now - memory_at > _MEMORY_SECONDS_MAX:
+                memory, memory_at = memory_bytes([process.pid for process in ticks]), now
+            passes[incarnation] = _Pass(now, ticks, memory, memory_at)
             usages[incarnation] = TreeUsage(
                 pid=cell.pid,
-                memory_bytes=memory_bytes([member.process.pid for member in members]),
-                cpu_percent=_percent(total - before, now - since),
-                processes=len(members),
+                memory_bytes=memory,
+                cpu_percent=_percent(sum(ticks.values()) - sum(last.ticks.values()), now - last.at),
+                processes=len(ticks),
                 age_seconds=now - cell.started_at,
             )
-        self._ticks = ticks
+        self._last = passes
         return usages
 
 

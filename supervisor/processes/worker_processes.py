@@ -172,7 +172,7 @@ class Processes:
         return incarnation in self._workers
 
     def usages(self) -> dict[int, TreeUsage]:
-        """Return the latest usage of every live worker, by incarnation; half a second old on an idle host."""
+        """Return the latest usage of live workers by incarnation: half a second old of one that works."""
         return self._watch.usages()
 
     @property

@@ -69,7 +69,7 @@ def test_a_killed_supervisor_takes_everything_along(tmp_path: Path, kind: str) -
             logs = [find_places(str(tmp_path)).logs / f"worker-{seat}.log" for seat in (0, 1)]
             await until(lambda: all("up\n" in log.read_text() for log in logs), "spinning workers")
             # Supervisor, guard, zygote; of each worker itself, its daemon, its sleeper. Keepers may hide.
-            assert len(marked(mark)) >= 9
+            await until(lambda: len(marked(mark)) >= 9, "all of both workers")
             supervisor.kill()
             await until(lambda: not marked(mark), "an empty host", seconds=2.0)
 

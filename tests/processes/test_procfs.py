@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from supervisor.processes import procfs
@@ -18,10 +19,14 @@ from tests.waiting import until
 
 
 @contextmanager
-def shell(line: str) -> Iterator["subprocess.Popen[bytes]"]:
-    """A shell in a group of its own, which has said `up`."""
+def shell(line: str, *held: int) -> Iterator["subprocess.Popen[bytes]"]:
+    """A shell in a group of its own, which has said `up`; `held` are descriptors that it inherits."""
     with subprocess.Popen(
-        ["sh", "-c", line], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        ["sh", "-c", line],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        pass_fds=held,
     ) as made:
         try:
             assert made.stdout is not None
@@ -136,7 +141,40 @@ def test_the_usage_of_a_tree_is_its_cpu_time_since_the_last_look() -> None:
         until(lambda: meter.read(watched)[7].cpu_percent > 5)
         # One that is no longer watched is forgotten.
         assert meter.read({}) == {}
-        assert meter._ticks == {}
+        assert meter._last == {}
+
+
+def test_the_memory_of_a_tree_is_read_again_when_its_processes_have_done_something() -> None:
+    """A file without a name, which grows while the process that holds it sleeps, shows when it was read."""
+    file = os.memfd_create("held")
+    work = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
+    with shell(f"echo up; while read -r line; do {work}; echo done; done", file) as holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        process = process_of(holder.pid)
+
+        def members(at_most: int) -> list[procfs.Status]:
+            return [found for found in [procfs.living(process)] if found is not None]
+
+        def read_bytes() -> int:
+            return meter.read({7: Watched(members, holder.pid, 0.0)})[7].memory_bytes
+
+        meter = Meter()
+        until(lambda: members(1)[0].state == "S")
+        before = read_bytes()
+        os.write(file, bytes(64 << 20))
+        assert read_bytes() == before
+        holder.stdin.write(b"work\n")
+        holder.stdin.flush()
+        holder.stdout.readline()
+        until(lambda: members(1)[0].state == "S")
+        assert read_bytes() >= before + (64 << 20)
+        os.ftruncate(file, 0)
+        assert read_bytes() >= before + (64 << 20)
+        # After a time it is read in any case.
+        meter._last[7] = replace(meter._last[7], memory_at=0.0)
+        assert read_bytes() < before + (32 << 20)
+    os.close(file)
 
 
 def test_a_share_of_a_processor_is_not_negative_and_needs_time() -> None:
