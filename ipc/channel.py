@@ -4,9 +4,9 @@ Reading is fair: a wake takes one read and handles a bounded number of its messa
 next iteration of the loop, and nothing more is read before. While too much data waits to be sent, nothing is
 read: a peer that does not read its answers cannot request more of them.
 
-Sends are collected and made at the end of the iteration, so that many small ones cost one system call. A
-message is accepted whole or refused: FULL when the unsent bytes exceed `unsent_bytes_max`, so one message may
-exceed it.
+Sends are collected and made at the end of the iteration, so that many small ones cost one system call, or
+earlier by `flush`. A message is accepted whole or refused: FULL when the unsent bytes exceed
+`unsent_bytes_max`, so one message may exceed it.
 """
 
 import contextlib
@@ -57,7 +57,8 @@ class HandedChannel(Part, frozen=True):
 class Channel:
     """`receive` gets each message; `ended` gets the reason once when the peer closes, not on close().
 
-    `opened` is called when the handshake of the peer is complete.
+    `opened` is called when the handshake of the peer is complete. `unflushed` holds the channels whose sends
+    are still to be made.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Channel:
         *,
         opened: Callable[[], None] | None = None,
         budget: Budget | None = None,
+        unflushed: "dict[Channel, None] | None" = None,
         handed: HandedChannel | None = None,
     ) -> None:
         """`peer` is connected and non-blocking."""
@@ -83,10 +85,11 @@ class Channel:
         self._unsent_bytes_max = unsent_bytes_max
         self._budget = budget or Budget(2**63)
         self._charged = 0
+        self._unflushed = {} if unflushed is None else unflushed
         self._loop = get_running_loop()
         self._unsent: deque[bytes | memoryview] = deque()
         self._unsent_bytes = 0
-        self._is_reading = self._is_writing = self._flush_wanted = self._delivery_wanted = False
+        self._is_reading = self._is_writing = self._delivery_wanted = False
         self.is_closed = False
         # When the kernel last accepted bytes, or when the buffer was last empty.
         self.moved_at = self._loop.time()
@@ -239,13 +242,18 @@ class Channel:
             self.moved_at = self._loop.time()
         self._unsent.append(data)
         self._unsent_bytes += len(data)
-        if not self._flush_wanted and not self._is_writing:
-            self._flush_wanted = True
-            self._loop.call_soon(self._flush)
+        if not self._is_writing and self not in self._unflushed:
+            self._unflushed[self] = None
+            self._loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        """Makes the sends that were collected; without effect if there are none."""
+        if self in self._unflushed:
+            self._flush()
 
     def _flush(self) -> None:
         """Writes as much as the kernel accepts; the rest waits until the peer has read."""
-        self._flush_wanted = False
+        self._unflushed.pop(self, None)
         while self._unsent and not self.is_closed:
             data = self._next_unsent()
             try:

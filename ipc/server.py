@@ -60,6 +60,7 @@ class Server:
         self._connections_max = connections_max
         self._loop = get_running_loop()
         self._budget = Budget(MEMORY_BYTES_MAX)
+        self._unflushed: dict[Channel, None] = {}
         self._peers: dict[_Peer, None] = {}  # in order of arrival
         self._held: Counter[int] = Counter()  # connections of each process
         self._known: dict[bytes, _Peer] = {}
@@ -85,6 +86,11 @@ class Server:
     def answer(self, identity: bytes, number: bytes, message: Answer) -> None:
         """Answers the request of that number."""
         self.send([identity, number, encode(message)])
+
+    def flush(self) -> None:
+        """Gives the kernel what was sent in this iteration of the loop, instead of at its end."""
+        for channel in list(self._unflushed):
+            channel.flush()
 
     def close(self, flush_seconds: float = 0.0) -> None:
         """Drops every peer, after waiting at most `flush_seconds` for the kernel to accept unsent bytes."""
@@ -135,6 +141,7 @@ class Server:
             UNSENT_BYTES_MAX,
             opened=peer.introduced,
             budget=self._budget,
+            unflushed=self._unflushed,
         )
 
     def _make_room(self, process: int) -> bool:
@@ -187,6 +194,24 @@ class Server:
         if self._known.get(peer.identity) is peer:
             del self._known[peer.identity]
             self._left(peer.identity)
+
+
+class Servers:
+    """Listening sockets that are flushed and closed together."""
+
+    def __init__(self) -> None:
+        self._servers: list[Server] = []
+
+    def add(self, server: Server) -> None:
+        self._servers.append(server)
+
+    def flush(self) -> None:
+        for server in self._servers:
+            server.flush()
+
+    def close(self, flush_seconds: float) -> None:
+        for server in self._servers:
+            server.close(flush_seconds)
 
 
 class _Peer:

@@ -62,7 +62,6 @@ class App:
         self._parts: Parts
         self._ended: asyncio.Future[int]
         self._is_stopping = False
-        self._clients: list[Server] = []
 
     async def run(self) -> int:
         """Run from load to exit status."""
@@ -122,7 +121,7 @@ class App:
         ):
             server = Server(path, control.request_arrived, left=control.client_left)
             control.open(server)
-            self._clients.append(server)
+            parts.client_sockets.add(server)
         parts.router.ask_recalled()
         self._take_pulse()
         parts.health.open()
@@ -203,8 +202,7 @@ class App:
         ends = (each.close(PROCESSES_END_SECONDS) for each in (parts.processes, parts.services))
         await asyncio.gather(*ends)
         parts.router.close()
-        for server in self._clients:
-            server.close(_FLUSH_SECONDS)
+        parts.client_sockets.close(_FLUSH_SECONDS)
         if self.leaving is None:
             if not parts.places.processes.exists():
                 remove_stand_in(parts.places.runtime)  # while the journal's lock excludes other supervisors

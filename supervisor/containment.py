@@ -87,10 +87,12 @@ class Containment:
 
         return guarded
 
-    async def vital(self, work: Awaitable[None], fatal: Callable[[BaseException], None]) -> None:
-        """Await `work`; an exception ends the process by `fatal`."""
+    async def vital(
+        self, work: Callable[[], Awaitable[None]], fatal: Callable[[BaseException], None]
+    ) -> None:
+        """Call and await `work`; an exception ends the process by `fatal`."""
         try:
-            await work
+            await work()
         except Exception as error:
             self._write("engine.failed", error)
             fatal(error)

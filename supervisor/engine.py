@@ -51,7 +51,7 @@ class Containment(decider.Containment, Protocol):
     """Where an exception ends what was being served; `vital` is where it ends the process."""
 
     def vital(
-        self, work: Awaitable[None], fatal: Callable[[BaseException], None]
+        self, work: Callable[[], Awaitable[None]], fatal: Callable[[BaseException], None]
     ) -> Coroutine[Any, Any, None]: ...
 
 
@@ -139,7 +139,7 @@ class Engine:
         """There is something to take: an event, or streamed text that was held."""
         if not self._is_stepping and self._halted is None:
             self._is_stepping = True
-            self._stepping = self._loop.create_task(self._contain.vital(self._step(), self._fatal))
+            self._stepping = self._loop.create_task(self._contain.vital(self._step, self._fatal))
 
     async def _step(self) -> None:
         """One batch, from its decision until all of it is performed."""

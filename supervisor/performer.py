@@ -1,10 +1,11 @@
 """Carries a committed batch out, in order: each effect goes to the part of the supervisor that performs it.
 
-The order of a batch: kills that end a turn, because a person waits for them; answers; events; all other
-effects in the order of their decisions; starts and the kills of workers without a turn last, because each
-takes milliseconds. No worker is killed before its start: one that has a turn was ready in an earlier batch.
-One that got its turn in the same batch is killed before it is told of the turn, which does no harm. Workers
-learn that their frames are safe after all that.
+The order of a batch: kills that end a turn, because a person waits for them; answers; events; both are given
+to the kernel, so that clients read them while the rest is done; all other effects in the order of their
+decisions; starts and the kills of workers without a turn last, because each takes milliseconds. No worker is
+killed before its start: one that has a turn was ready in an earlier batch. One that got its turn in the same
+batch is killed before it is told of the turn, which does no harm. Workers learn that their frames are safe
+after all that.
 
 This module declares what is asked of each part, and knows nothing else of them. Outcomes come back as events.
 
@@ -80,6 +81,12 @@ class Subscriptions(Protocol):
     def publish(self, records: Sequence[Record]) -> None: ...
 
 
+class Clients(Protocol):
+    """The sockets of the clients: sends what they collected."""
+
+    def flush(self) -> None: ...
+
+
 class DecisionLog(Protocol):
     """Writes decisions for people to read."""
 
@@ -98,6 +105,7 @@ class Actions(Protocol):
 
     def act(self, effect: Effect) -> None: ...
     def publish(self, records: Sequence[Record]) -> None: ...
+    def flush(self) -> None: ...
     def acknowledge(self) -> None: ...
     def decided(self, batch: Decided) -> None: ...
 
@@ -111,6 +119,7 @@ def perform(batch: Decided, actions: Actions) -> None:
         if give_answer is not None and decision.answer is not None:
             give_answer(decision.answer)
     actions.publish([record for _, decision, _ in batch for record in decision.records])
+    actions.flush()
     for effect in (*others, *starts):
         actions.act(effect)
     actions.acknowledge()
@@ -144,6 +153,7 @@ class Performer:
         assignment: Assignment,
         transcription: Transcription,
         subscriptions: Subscriptions,
+        clients: Clients,
         log: DecisionLog,
         meter: Meter,
         contain: Containment,
@@ -153,6 +163,7 @@ class Performer:
         self.all_taken = router.all_taken
         self.acknowledge = router.acknowledge
         self.publish = subscriptions.publish
+        self.flush = contain.around("loop", clients.flush, _not_flushed)
         self.committed = meter.committed
         self._processes = processes
         self._cancellation, self._graces = cancellation, cancellation.graces
@@ -197,6 +208,10 @@ class Performer:
 
     def _not_transcribed(self, fault: Fault, effect: Transcribe) -> None:
         self._post(NotTranscribed(effect.session, effect.message, fault.error, fault.hint))
+
+
+def _not_flushed(fault: Fault) -> None:
+    """Every channel sends at the end of this iteration of the loop, too."""
 
 
 def _not_forgotten(fault: Fault, effect: ForgetClip) -> None:

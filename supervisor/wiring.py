@@ -14,6 +14,7 @@ from typing import Protocol
 from ipc import messages as wire
 from ipc.codec import encode
 from ipc.places import Places
+from ipc.server import Servers
 from supervisor import gateway_spec
 from supervisor.clients import query_sources
 from supervisor.clients.changes import Changes, Reply
@@ -118,6 +119,7 @@ class Parts:
         self.notifier = Notifier()
         self.folders = Folders(self.places, self.log)
         self.subscriptions = Subscriptions(self.journal.read, self.contain, self.journal.asking)
+        self.client_sockets = Servers()
 
     def _make_services(self) -> None:
         """Make the children that are not workers, and the client of the STT service."""
@@ -197,6 +199,7 @@ class Parts:
             assignment=self._assignment,
             transcription=self._transcription,
             subscriptions=self.subscriptions,
+            clients=self.client_sockets,
             log=self.log,
             meter=self.metrics,
             contain=self.contain,

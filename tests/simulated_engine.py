@@ -268,6 +268,9 @@ class Clockwork:
         assert self._is_committed, "published before the commit"
         assert self._answers == [each.answer for each in self._batch if each.answer is not None]
 
+    def flush(self) -> None:
+        assert self._is_committed, "sent before the commit"
+
     def acknowledge(self) -> None:
         assert self._is_committed, "acknowledged before the commit"
 

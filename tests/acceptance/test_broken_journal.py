@@ -46,7 +46,12 @@ def test_a_commit_that_does_not_come_back_is_named_everywhere(make_service: Call
     words = "a commit to the journal"
     assert words in service.hermesctl("status").stdout
     assert words in service.hermesctl("doctor").stdout
-    assert sum("journal.waits" in line and words in line for line in service.log().splitlines()) == 1
+
+    def logged() -> int:
+        return sum("journal.waits" in line and words in line for line in service.log().splitlines())
+
+    until(logged)
+    assert logged() == 1
     with pytest.raises(CommandError) as refused:
         service.say("other", "now")
     assert words in refused.value.fault

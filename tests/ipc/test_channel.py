@@ -268,7 +268,7 @@ def test_where_the_common_budget_is_spent_nothing_more_is_queued_for_a_slow_read
 
     async def act(pair: Pair) -> None:
         await pair.greet()
-        while not pair.channel.has_unsent or pair.channel._flush_wanted:
+        while not pair.channel._is_writing:
             assert pair.channel.send([b"x" * 10_000]) is Sent.SENT
             await asyncio.sleep(0)
         budget.bytes_max = 0

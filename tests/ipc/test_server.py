@@ -146,6 +146,41 @@ def test_peers_without_a_name_are_told_apart(tmp_path: Path) -> None:
     play(tmp_path, act)
 
 
+def test_a_flush_gives_every_peer_what_it_was_sent_at_once(tmp_path: Path) -> None:
+    async def act(listening: Listening) -> None:
+        first, second = await listening.known(b"first"), await listening.known(b"second")
+        first.recv(1 << 16), second.recv(1 << 16)  # the server's side of the handshake
+        for text in (b"one", b"two"):
+            listening.server.send([b"first", text])
+        listening.server.flush()
+        assert first.recv(1 << 16) == sent_as([b"one"]) + sent_as([b"two"])
+        assert not is_cut(second)
+        # What follows in the same iteration of the loop waits for its end, or for the next flush.
+        listening.server.send([b"first", b"three"])
+        listening.server.send([b"second", b"one"])
+        assert not is_cut(first)
+        await asyncio.sleep(0)
+        assert [each.recv(1 << 16) for each in (first, second)] == [sent_as([b"three"]), sent_as([b"one"])]
+        listening.server.flush()
+        assert not is_cut(first)
+
+    play(tmp_path, act)
+
+
+def test_a_flush_that_finds_a_peer_gone_tells_so_and_serves_the_others(tmp_path: Path) -> None:
+    async def act(listening: Listening) -> None:
+        gone, other = await listening.known(b"gone"), await listening.known(b"other")
+        other.recv(1 << 16)
+        gone.close()
+        for name in (b"gone", b"other"):
+            assert listening.server.send([name, b"x"]) is Sent.SENT
+        listening.server.flush()
+        assert listening.left == [b"gone"]
+        assert other.recv(1 << 16) == sent_as([b"x"])
+
+    play(tmp_path, act)
+
+
 def test_a_process_with_all_connections_loses_the_silent_ones_to_another_process(tmp_path: Path) -> None:
     async def act(listening: Listening) -> None:
         # This process has three, of which the middle one is silent.

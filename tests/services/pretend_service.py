@@ -28,7 +28,8 @@ def main() -> None:
 
 def serve(start: ServiceStart, socket: BlockingSocket) -> None:
     socket.send([encode(ServiceState("warming", detail="loading"))])
-    socket.send([encode(ServiceState("ready", address=f"pretend:{os.getpid()}"))])
+    address = start.options.get("address", f"pretend:{os.getpid()}")
+    socket.send([encode(ServiceState("ready", address=address))])
     beat(socket)
 
 

@@ -131,9 +131,9 @@ def test_vital_work_ends_the_process_by_its_own_error() -> None:
 
         async def done() -> None: ...
 
-        await desk.contain.vital(done(), fatal.append)
+        await desk.contain.vital(done, fatal.append)
         assert not fatal
-        await desk.contain.vital(failing(), fatal.append)
+        await desk.contain.vital(failing, fatal.append)
         assert [type(error) for error in fatal] == [KeyError]
         assert [verb for verb, _ in desk.lines] == ["engine.failed"]
         assert not desk.counts

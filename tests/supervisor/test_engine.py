@@ -48,6 +48,8 @@ class Performed:
     def publish(self, records: Sequence[Record]) -> None:
         self.published += records
 
+    def flush(self) -> None: ...
+
     def acknowledge(self) -> None:
         self.acknowledged += 1
 
