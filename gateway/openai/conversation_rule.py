@@ -13,12 +13,13 @@ session and of its branches:
     empty, in a session that there is                appends: the client leaves the history to the session
 
 A turn is what its client made of it: the texts of its messages and answers, and between and behind them what
-the assistant wrote. A turn that was interrupted or failed may have left nothing at the client, or a part.
-Texts are compared without regard to white space, because clients trim.
+the assistant wrote. A turn that was interrupted or failed may have left nothing at the client, or a part, or
+words of the client's own: then its answer is no proof, and a branch that has all that the client shows comes
+before it. Texts are compared without regard to white space, because clients trim.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Role = Literal["user", "assistant"]
@@ -126,12 +127,16 @@ Choice = Append | Same | Fork | Import
 
 @dataclass(frozen=True)
 class _Place:
-    """The past of a request ends behind the first `count` turns of a branch; `left` is new there."""
+    """The past of a request ends behind the first `count` turns of a branch; `left` is new there.
+
+    `is_exact`: from its first turn on. `is_told`: the branch has all that the client shows.
+    """
 
     branch: Branch
     count: int
     left: tuple[str, ...]
     is_exact: bool
+    is_told: bool
 
     @property
     def text(self) -> str:
@@ -173,11 +178,11 @@ def choose(
 
 
 def _ranked(place: _Place, conversation: Conversation, repeats: bool) -> tuple[int, Choice]:
-    """A place that is exact comes before one that is not, going on before going back."""
-    loose = 0 if place.is_exact else 3
+    """Exact places come first, then those that are told all, then going on before going back."""
+    loose = 3 * (not place.is_told) + 6 * (not place.is_exact)
     session, following = place.branch.session, place.next
     if following is None:
-        return loose, Append(session, place.after, place.text, place.is_exact)
+        return loose, Append(session, place.after, place.text, is_exact=not loose)
     if is_request_of(following, place.text, repeats):
         return 1 + loose, Same(session, place.after, place.text)
     return 2 + loose, _fork(place, conversation)
@@ -219,6 +224,15 @@ def _is_opened_by(turn: KnownTurn, text: str) -> bool:
     return bool(turn.users) and _plain(turn.users[0]) == _plain(text)
 
 
+@dataclass(frozen=True)
+class _Walked:
+    """The past consists of `count` turns; behind it, at `at`, the new messages begin."""
+
+    count: int
+    at: int
+    is_told: bool
+
+
 def _place(branch: Branch, conversation: Conversation) -> _Place | None:
     """Return where in the branch the past of the request ends."""
     items = (*conversation.past, *(Said("user", text) for text in conversation.new))
@@ -230,28 +244,29 @@ def _place(branch: Branch, conversation: Conversation) -> _Place | None:
     # The client has fewer turns than the session: it sends only as many as its model could read.
     for start in range(int(branch.is_whole), len(branch.turns)):
         found = _walk(branch.turns[start:], items, past)
-        if found is not None and found[0]:
-            return _placed(branch, items, (start + found[0], found[1]), is_exact=False)
+        if found is not None and found.count:
+            return _placed(branch, items, replace(found, count=start + found.count), is_exact=False)
     # The session has fewer than the client: its first ones were pruned.
     for at in range(1, past) if not branch.is_whole else ():
         if items[at].role == "user":
             found = _walk(branch.turns, items[at:], past - at)
-            if found is not None and found[0]:
-                return _placed(branch, items, (found[0], at + found[1]), is_exact=False)
+            if found is not None and found.count:
+                return _placed(branch, items, replace(found, at=at + found.at), is_exact=False)
     return None
 
 
-def _placed(branch: Branch, items: Sequence[Said], found: tuple[int, int], *, is_exact: bool) -> _Place:
-    count, at = found
-    return _Place(branch, count, tuple(item.text for item in items[at:]), is_exact)
+def _placed(branch: Branch, items: Sequence[Said], found: _Walked, *, is_exact: bool) -> _Place:
+    left = tuple(item.text for item in items[found.at :])
+    return _Place(branch, found.count, left, is_exact, found.is_told)
 
 
-def _walk(turns: Sequence[KnownTurn], items: Sequence[Said], past: int) -> tuple[int, int] | None:
-    """Return how many turns the past consists of, and where behind it the new messages begin."""
+def _walk(turns: Sequence[KnownTurn], items: Sequence[Said], past: int) -> _Walked | None:
     at = count = 0
+    is_told = True
     while at < past:
         if count == len(turns) or (behind := _behind(turns[count], items, at, past)) is None:
             return None
+        is_told = is_told and _is_told(turns[count], items[at:behind])
         at, count = behind, count + 1
     # Turns that left nothing at the client: their messages come again, before the new one.
     while count < len(turns) and turns[count].state != "done":
@@ -259,7 +274,15 @@ def _walk(turns: Sequence[KnownTurn], items: Sequence[Said], past: int) -> tuple
         if behind is None or behind >= len(items):
             break
         at, count = behind, count + 1
-    return count, at
+    return _Walked(count, at, is_told)
+
+
+def _is_told(turn: KnownTurn, items: Sequence[Said]) -> bool:
+    """Whether a turn that fits these items has all that they say: one that was cut fits with less, too."""
+    if turn.state not in ("interrupted", "failed", "poison"):
+        return True
+    given = _joined([item.text for item in items if item.role == "assistant"])
+    return _plain(turn.text).startswith(_plain(given.partition(LOST_WORDS)[0]))
 
 
 def _behind(turn: KnownTurn, items: Sequence[Said], at: int, end: int) -> int | None:

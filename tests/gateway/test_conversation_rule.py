@@ -123,8 +123,18 @@ def test_a_session_is_not_forked_within_the_history_it_has_begun_with() -> None:
 @pytest.mark.parametrize("shown", ["sec", "second and more", "sec\n"])
 def test_a_turn_that_was_cut_is_known_by_a_part_of_its_text(shown: str) -> None:
     cut = Branch("s", (ONE, turn(2, "two", "second", "interrupted")))
-    assert choose(conversation("one", "first", "two", shown, "three"), cut) == Append("s", "s/2", "three")
+    wanted = Append("s", "s/2", "three", is_exact="more" not in shown)
+    assert choose(conversation("one", "first", "two", shown, "three"), cut) == wanted
     assert choose(conversation("one", "first", "two", "else", "three"), cut) == Import("three")
+
+
+def test_a_branch_that_has_the_whole_answer_comes_before_a_turn_that_was_cut() -> None:
+    cut = Branch("s", (turn(1, "one", "first", "interrupted"),))
+    other = Branch("s~1", (turn(1, "one", "first and last", session="s~1"), turn(2, "x", "y", session="s~1")))
+    asked = conversation("one", "first and last", "two")
+    assert choose(asked, cut) == Append("s", "s/1", "two", is_exact=False)
+    assert choose(asked, cut, [other]) == Fork("s~1", 1, "two")
+    assert choose(conversation("one", "fir", "two"), cut, [other]) == Append("s", "s/1", "two")
 
 
 @pytest.mark.parametrize("state", ["interrupted", "failed", "poison"])
