@@ -142,12 +142,12 @@ def stream_costs(gateway: GatewayProcess, worker: Worker, clients: int, windows:
         before = [memory_bytes(each) for each in (pid, asgi_pid)]
         secrets = [gateway.token(f"bench-{clients}-{n}") for n in range(0, clients, _READERS_PER_TOKEN)]
         share = clients // len(secrets)
-        ours = [Readers(gateway.address, path, secret, share).connected() for secret in secrets]
-        others = {
-            asgi_pid: Readers(asgi, "/", "", clients).connected(),
-            bare_pid: Readers(bare, "/", "", clients).connected(),
+        # As many processes for each server: a write to one that sleeps also pays for waking it.
+        sides = {
+            pid: [Readers(gateway.address, path, secret, share).connected() for secret in secrets],
+            asgi_pid: [Readers(asgi, "/", "", share).connected() for _ in secrets],
+            bare_pid: [Readers(bare, "/", "", share).connected() for _ in secrets],
         }
-        sides = {pid: ours, **{each: [readers] for each, readers in others.items()}}
         costs: dict[int, list[float]] = {each: [] for each in sides}
         with worker.speaking():
             for _ in range(windows):

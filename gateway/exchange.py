@@ -35,7 +35,18 @@ def json_bytes_max(text_bytes: int) -> int:
 class Exchange:
     """An HTTP request; every handler answers it once, or raises HttpError."""
 
-    __slots__ = ("_headers", "_query", "_receive", "_send", "_type", "parameters", "scope", "status", "token")
+    __slots__ = (
+        "_body_type",
+        "_headers",
+        "_query",
+        "_receive",
+        "_send",
+        "_type",
+        "parameters",
+        "scope",
+        "status",
+        "token",
+    )
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scope = scope
@@ -51,6 +62,7 @@ class Exchange:
         self.status = 0
         # Also a WebSocket that is not accepted yet is answered like this.
         self._type = "http.response" if scope["type"] == "http" else "websocket.http.response"
+        self._body_type = f"{self._type}.body"
 
     @property
     def is_begun(self) -> bool:
@@ -147,8 +159,8 @@ class Exchange:
             {"type": f"{self._type}.start", "status": status, "headers": [*headers, *_missing(headers)]}
         )
 
-    async def send_part(self, body: bytes, more: bool = True) -> None:
-        await self._send({"type": f"{self._type}.body", "body": body, "more_body": more})
+    def send_part(self, body: bytes, more: bool = True) -> Awaitable[None]:
+        return self._send({"type": self._body_type, "body": body, "more_body": more})
 
     async def accept_socket(self) -> None:
         """The request is a WebSocket; the rest of its life is frames."""
@@ -156,8 +168,8 @@ class Exchange:
         self.status = 101
         await self._send({"type": "websocket.accept"})
 
-    async def send_text(self, text: bytes) -> None:
-        await self._send({"type": "websocket.send", "text": text.decode()})
+    async def send_text(self, text: str) -> None:
+        await self._send({"type": "websocket.send", "text": text})
 
     async def close_socket(self, code: int, reason: str) -> None:
         await self._send({"type": "websocket.close", "code": code, "reason": reason})

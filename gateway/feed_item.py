@@ -1,5 +1,6 @@
-"""An item of a session's feed: encoded once for all readers, whatever they read it through."""
+"""Items of a session's feed, and batches of them: encoded once for all readers of the session."""
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -36,6 +37,61 @@ class FeedItem:
             id_line = b"id: %d\n" % self.seq if self.seq else b""
             found = self._sse[namespace.owner] = b"%sdata: %s\n\n" % (id_line, self.json(namespace))
         return found
+
+
+class Batch:
+    """Items that follow each other, for every reader that is at the same place. There is at least one."""
+
+    __slots__ = ("_frames", "_sse", "items", "seq")
+
+    def __init__(self, items: Sequence[FeedItem]) -> None:
+        self.items = items
+        # Of the last durable item; 0 when there is none.
+        self.seq = next((item.seq for item in reversed(items) if item.seq), 0)
+        # By namespace, as those of the items.
+        self._sse: dict[str, bytes] = {}
+        self._frames: dict[str, tuple[str, ...]] = {}
+
+    def sse(self, namespace: Namespace) -> bytes:
+        found = self._sse.get(namespace.owner)
+        if found is None:
+            found = self._sse[namespace.owner] = b"".join([item.sse(namespace) for item in self.items])
+        return found
+
+    def frames(self, namespace: Namespace) -> tuple[str, ...]:
+        """Texts of the live socket. Deltas that continue each other are one: a page draws once a frame."""
+        found = self._frames.get(namespace.owner)
+        if found is None:
+            texts = (item.json(namespace).decode() for item in _joined(self.items))
+            found = self._frames[namespace.owner] = tuple(texts)
+        return found
+
+
+def _joined(items: Sequence[FeedItem]) -> Iterator[FeedItem]:
+    run: list[FeedItem] = []
+    for item in items:
+        if run and not _continues(item, run[-1]):
+            yield _one(run)
+            run = []
+        run.append(item)
+    yield _one(run)
+
+
+def _continues(item: FeedItem, before: FeedItem) -> bool:
+    one, next = before.message, item.message
+    return (
+        isinstance(one, Delta)
+        and isinstance(next, Delta)
+        and (next.turn, next.attempt, next.offset) == (one.turn, one.attempt, one.offset + len(one.text))
+    )
+
+
+def _one(run: Sequence[FeedItem]) -> FeedItem:
+    first = run[0].message
+    if len(run) == 1 or not isinstance(first, Delta):
+        return run[0]
+    text = "".join(item.message.text for item in run if isinstance(item.message, Delta))
+    return FeedItem(msgspec.structs.replace(first, text=text), sum(item.size_bytes for item in run))
 
 
 def plain(message: FeedMessage) -> dict[str, Any]:

@@ -25,8 +25,6 @@ from gateway.watching import Topic, Watcher
 _SESSIONS_MAX = 200
 # Answers that the client has not taken; a client that asks without reading is ended.
 _ANSWERS_MAX = 1_000
-# Of one session before the next one is served.
-_PART_BYTES = 16 * 1024
 _POLICY = 1008
 _HINT = 'send {"subscribe": SESSION, "after": SEQ}, {"unsubscribe": SESSION} or {"watch": [TOPIC, …]}'
 
@@ -72,7 +70,7 @@ class LiveSocket:
     async def _send_answers(self) -> bool:
         sent = bool(self._answers)
         while self._answers:
-            await self._exchange.send_text(msgspec.json.encode(self._answers.popleft()))
+            await self._exchange.send_text(msgspec.json.encode(self._answers.popleft()).decode())
         return sent
 
     async def _send_events(self) -> bool:
@@ -82,10 +80,9 @@ class LiveSocket:
             reader = self._readers.get(name)
             if reader is None:
                 continue
-            items = reader.take(_PART_BYTES)
-            for item in items:
-                await self._exchange.send_text(item.json(self._exchange.namespace))
-            if items:
+            if (batch := reader.take()) is not None:
+                for frame in batch.frames(self._exchange.namespace):
+                    await self._exchange.send_text(frame)
                 self._ready[name] = None
             elif reader.cut_reason:
                 self._parts.traffic.cut()
@@ -96,7 +93,7 @@ class LiveSocket:
     async def _send_tables(self) -> bool:
         frames = self._watcher.take() if self._watcher is not None else []
         for frame in frames:
-            await self._exchange.send_text(frame)
+            await self._exchange.send_text(frame.decode())
         return bool(frames)
 
     async def _listen(self) -> None:
@@ -135,7 +132,7 @@ class LiveSocket:
             fault = f"this connection has {_SESSIONS_MAX} sessions"
             raise HttpError(429, fault, "unsubscribe some of them, or open another one")
         session = self._exchange.namespace.inward(name)
-        reader = await self._parts.feeds.open(session, after, self._waking(name))
+        reader = await self._parts.feeds.open(session, after, self._waking(name), is_paced=True)
         self._readers[name] = reader
         self._answer("subscribed", name, seq=reader.feed.head)
         reader.wake()
@@ -179,7 +176,7 @@ class LiveSocket:
 async def live(parts: Parts, exchange: Exchange) -> None:
     assert exchange.token is not None
     exchange.query()
-    stream = OpenStream(exchange.token)
+    stream = OpenStream(exchange.token, has_beats=False)
     with parts.limiter.streams.one(exchange.token.id):
         await exchange.accept_socket()
         parts.streams.add(stream)

@@ -123,12 +123,13 @@ async def post_interrupt(parts: Parts, exchange: Exchange) -> None:
         try:
             async with asyncio.timeout(_PROOF_SECONDS):
                 while missing:
-                    for item in reader.take(1024 * 1024):
+                    news.clear()
+                    if (batch := reader.take()) is None:
+                        await news.wait()
+                        continue
+                    for item in batch.items:
                         if isinstance(item.message, Event) and item.message.fields.get("turn") in missing:
                             ended += _ending(item.message, missing)
-                    news.clear()
-                    if missing:
-                        await news.wait()
         except TimeoutError:
             fault = f"there is no proof within {_PROOF_SECONDS:g} s that {', '.join(missing)} has ended"
             raise HttpError(503, fault, "GET /api/workers shows what still runs") from None

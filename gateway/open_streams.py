@@ -16,12 +16,16 @@ _LOOK_SECONDS = 0.5
 
 
 class OpenStream:
-    """One stream. `ended` is the reason why it has to end; empty while it goes on."""
+    """One stream. `ended` is the reason why it has to end; empty while it goes on.
 
-    __slots__ = ("_is_woken", "_waiter", "ended", "sent_at", "token")
+    With `has_beats` it is woken when it is silent. A WebSocket is not: the server sends pings of its own.
+    """
 
-    def __init__(self, token: Token) -> None:
+    __slots__ = ("_has_beats", "_is_woken", "_waiter", "ended", "sent_at", "token")
+
+    def __init__(self, token: Token, has_beats: bool = True) -> None:
         self.token = token
+        self._has_beats = has_beats
         self.ended = ""
         self.sent_at = monotonic()
         self._is_woken = False
@@ -29,7 +33,12 @@ class OpenStream:
 
     @property
     def is_silent(self) -> bool:
-        return monotonic() - self.sent_at >= BEAT_SECONDS
+        return self._has_beats and monotonic() - self.sent_at >= BEAT_SECONDS
+
+    @property
+    def is_waiting(self) -> bool:
+        """Its task is in `wait`, and nothing has woken it."""
+        return self._waiter is not None and not self._waiter.done()
 
     def wake(self) -> None:
         self._is_woken = True

@@ -3,9 +3,10 @@
 Problem: thousands of readers, each at its own place and speed, each to get every durable event once and in
 order; one supervisor, whose loop must not do work for each of them; bounded memory.
 
-The feed keeps a ring of the newest items. A reader has a position in it and is woken when there is more. A
-reader whose position has left the ring is too slow: it is cut, and its client resumes by seq. Memory does not
-depend on how slow readers are.
+The feed keeps a ring of the newest items (gateway/feed_ring.py). A reader has a position in it and is woken
+when there is more. What it takes is a batch, the same one for all readers at its position, so that it is
+encoded once. A reader whose position has left the ring is too slow: it is cut, and its client resumes by seq.
+Memory does not depend on how slow readers are.
 
 A reader that begins before the ring reads pages of the journal first (gateway/journal_pages.py), until its
 next event is in the ring:
@@ -14,8 +15,13 @@ next event is in the ring:
 
 Invariants. Every event above `floor` is in the ring. The subscription ends with the connection or by a cut
 and begins again after the last seq that was taken (client/resuming.py), so the ring has no gap and no repeat.
-Deltas have no seq: a reader that joins gets the text of the open turn so far as one delta, and then those
-that follow.
+A page is asked for behind the last seq that a reader has taken, and a reader joins the ring behind it too,
+so they do not overlap. Deltas have no seq: a reader that joins gets the text of the open turn so far as one
+delta, and then those that follow.
+
+A browser draws sixty times a second at most, and pays for every frame that it is sent. Its reader is paced:
+deltas that follow each other wake it once in `PACE_SECONDS`. Anything else wakes it at once, and it takes the
+deltas before that first.
 """
 
 import asyncio
@@ -27,14 +33,13 @@ from typing import Protocol
 
 from client.resuming import Resuming
 from gateway.errors import HttpError, Unavailable
-from gateway.feed_item import FeedItem
-from gateway.streamed_text import StreamedText
+from gateway.feed_item import Batch, FeedItem
+from gateway.feed_ring import BATCH_BYTES, FeedRing
 from gateway.supervisor_client import SupervisorClient, refusal
 from ipc.messages import Answer, Cut, Delta, Event, Noted, Refused, Subscribed
 
-# The newest items of a session: some seconds of a fast stream, and what a reconnecting client has missed.
-_RING_ITEMS = 4_096
-_RING_BYTES = 1024 * 1024
+# Between two wakes for deltas: a browser draws twice in this time.
+PACE_SECONDS = 0.033
 # A feed without readers stays for so long: a client that was cut or lost its network is back soon.
 _IDLE_SECONDS = 30.0
 # The report of a cut can itself be lost; a feed that is silent for so long subscribes again.
@@ -42,8 +47,6 @@ _QUIET_SECONDS = 60.0
 _LOOK_SECONDS = 5.0
 # Between two subscriptions of a feed that is cut again and again.
 _RESUBSCRIBE_SECONDS = 1.0
-
-
 # A page of the journal that could not be had is asked for again after this.
 _PAGE_AGAIN_SECONDS = 0.5
 
@@ -60,18 +63,17 @@ class SessionFeed:
         self.session = session
         self._supervisor = supervisor
         self._resuming = Resuming()
-        self._items: deque[FeedItem] = deque()
-        # The position of the first item of the ring; positions count all items that the feed ever had.
-        self._first = 0
-        self._bytes = 0
-        self.floor = 0
-        self._streamed = StreamedText()
+        self.ring = FeedRing(session)
         self._number = 0
         self.readers: set[Reader] = set()
         self.idle_since = monotonic()
         self.taken_at = monotonic()
         self._subscribed_at = 0.0
         self._is_waking = False
+        # Something other than a delta has come since paced readers were woken, and when that was.
+        self._is_urgent = False
+        self._paced_at = 0.0
+        self._pace_timer: asyncio.TimerHandle | None = None
         # Its events are no longer those of the journal.
         self.is_void = False
         self.started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -80,11 +82,6 @@ class SessionFeed:
     def head(self) -> int:
         """The seq of the last durable event."""
         return self._resuming.place(self.session)
-
-    @property
-    def end(self) -> int:
-        """The position behind the last item."""
-        return self._first + len(self._items)
 
     def subscribe(self) -> None:
         """Starts the subscription, or starts it again where it was."""
@@ -106,7 +103,7 @@ class SessionFeed:
                     self._append(FeedItem(answer, size_bytes))
             case Subscribed() if not self._is_started:
                 self._resuming.move(self.session, answer.seq)
-                self.floor = answer.seq
+                self.ring.floor = answer.seq
                 self.started.set_result(answer.seq)
             case Cut():
                 wait = max(0.0, self._subscribed_at + _RESUBSCRIBE_SECONDS - monotonic())
@@ -127,21 +124,6 @@ class SessionFeed:
         for reader in list(self.readers):
             reader.cut(reason)
 
-    def has(self, position: int) -> bool:
-        """False when the item at the position has left the ring."""
-        return position >= self._first
-
-    def at(self, position: int) -> FeedItem | None:
-        """The item at a position that has not left the ring; None when it is yet to come."""
-        return self._items[position - self._first] if position < self.end else None
-
-    def since(self, seq: int) -> list[FeedItem]:
-        """The durable items above a seq that is not below the floor, then the text of the open turn."""
-        found = [item for item in self._items if item.seq > seq]
-        if (delta := self._streamed.delta(self.session)) is not None:
-            found.append(FeedItem(delta, len(delta.text)))
-        return found
-
     @property
     def _is_started(self) -> bool:
         return self.started.done() and self.started.exception() is None
@@ -151,15 +133,8 @@ class SessionFeed:
             self.subscribe()
 
     def _append(self, item: FeedItem) -> None:
-        if not isinstance(item.message, Noted):
-            self._streamed.take(item.message)
-        self._items.append(item)
-        self._bytes += item.size_bytes
-        while len(self._items) > 1 and (len(self._items) > _RING_ITEMS or self._bytes > _RING_BYTES):
-            oldest = self._items.popleft()
-            self._first += 1
-            self._bytes -= oldest.size_bytes
-            self.floor = oldest.seq or self.floor
+        self.ring.append(item)
+        self._is_urgent = self._is_urgent or not isinstance(item.message, Delta)
         if not self._is_waking:
             # Once for all that arrives together.
             self._is_waking = True
@@ -167,17 +142,41 @@ class SessionFeed:
 
     def _wake(self) -> None:
         self._is_waking = False
-        for reader in self.readers:
-            reader.wake()
+        now = asyncio.get_running_loop().time()
+        is_due = self._is_urgent or now - self._paced_at >= PACE_SECONDS
+        is_held_back = False
+        for reader in tuple(self.readers):
+            if is_due or not reader.is_paced:
+                reader.wake()
+            else:
+                is_held_back = True
+        if is_due:
+            self._paced_at, self._is_urgent = now, False
+        elif is_held_back and self._pace_timer is None:
+            due_at = self._paced_at + PACE_SECONDS
+            self._pace_timer = asyncio.get_running_loop().call_at(due_at, self._wake_paced)
+
+    def _wake_paced(self) -> None:
+        self._pace_timer = None
+        self._paced_at = asyncio.get_running_loop().time()
+        for reader in tuple(self.readers):
+            if reader.is_paced:
+                reader.wake()
 
 
 class Reader:
-    """A place in a feed. `seq` is the last durable event that was taken from it."""
+    """A place in a feed. `seq` is the last durable event that was taken from it.
 
-    def __init__(self, feed: SessionFeed, pages: Pages, after: int | None, wake: Callable[[], None]) -> None:
+    `wake` is called when there may be something to take.
+    """
+
+    def __init__(
+        self, feed: SessionFeed, pages: Pages, after: int | None, wake: Callable[[], None], is_paced: bool
+    ) -> None:
         self.feed = feed
         self._pages = pages
         self.wake = wake
+        self.is_paced = is_paced
         self.seq = feed.head if after is None else after
         # Not empty: why it was cut.
         self.cut_reason = ""
@@ -196,39 +195,48 @@ class Reader:
         self.cut_reason = reason
         self.wake()
 
-    def take(self, bytes_max: int) -> list[FeedItem]:
-        """Returns the next items, in order; none when there are no more now.
+    @property
+    def is_behind(self) -> bool:
+        """There is more to take, or a page is being read."""
+        return bool(self._waiting) or self._position is None or self._position < self.feed.ring.end
 
-        `wake` is called when there may be some. A reader that is too slow cuts itself.
+    def take(self) -> Batch | None:
+        """Returns the next items, in order; None when there are no more now.
+
+        A reader that is too slow cuts itself.
         """
-        taken: list[FeedItem] = []
-        size = 0
-        while size < bytes_max and not self.cut_reason and (item := self._next()) is not None:
-            # Pages and ring overlap where the ring grew while a page was read.
-            if item.seq == 0 or item.seq > self.seq:
-                self.seq = item.seq or self.seq
-                size += item.size_bytes
-                taken.append(item)
-        return taken
-
-    def _next(self) -> FeedItem | None:
         if not self._waiting and self._position is None:
             self._read_page()
-        if self._waiting:
-            return self._waiting.popleft()
+        if self.cut_reason:
+            return None
+        batch = self._take_waiting() if self._waiting else self._take_from_ring()
+        if batch is not None:
+            self.seq = batch.seq or self.seq
+        return batch
+
+    def _take_waiting(self) -> Batch:
+        taken: list[FeedItem] = []
+        size = 0
+        while self._waiting and size < BATCH_BYTES:
+            taken.append(self._waiting.popleft())
+            size += taken[-1].size_bytes
+        return Batch(taken)
+
+    def _take_from_ring(self) -> Batch | None:
         if self._position is None:
             return None
-        if not self.feed.has(self._position):
+        if not self.feed.ring.has(self._position):
             self.cut("this reader was slower than its session")
             return None
-        item = self.feed.at(self._position)
-        self._position += item is not None
-        return item
+        batch = self.feed.ring.batch(self._position)
+        if batch is not None:
+            self._position += len(batch.items)
+        return batch
 
     def _join(self) -> None:
-        if self.seq >= self.feed.floor:
-            self._waiting.extend(self.feed.since(self.seq))
-            self._position = self.feed.end
+        if self.seq >= self.feed.ring.floor:
+            self._waiting.extend(self.feed.ring.since(self.seq))
+            self._position = self.feed.ring.end
 
     def _read_page(self) -> None:
         """Takes the page that was asked for, and asks for the next one while the ring is not reached."""
@@ -243,7 +251,7 @@ class Reader:
                 return
             self._waiting.extend(page.result())
             if not page.result():  # pruned: the first event that is left is in the ring
-                self.seq = max(self.seq, self.feed.floor)
+                self.seq = max(self.seq, self.feed.ring.floor)
         if not self._waiting:
             self._join()
         if not self._waiting and self._position is None and self._page is None:
@@ -260,7 +268,9 @@ class SessionFeeds:
         self._feeds: dict[str, SessionFeed] = {}
         supervisor.connected = self._connected
 
-    async def open(self, session: str, after: int | None, wake: Callable[[], None]) -> Reader:
+    async def open(
+        self, session: str, after: int | None, wake: Callable[[], None], is_paced: bool = False
+    ) -> Reader:
         """Returns a reader. HttpError when there is no such session, or no such place in it."""
         if not self._supervisor.is_up:
             raise Unavailable()
@@ -281,7 +291,7 @@ class SessionFeeds:
         if after is not None and after > feed.head:
             fault = f"session {session} has {feed.head} events, so there is nothing after number {after} yet"
             raise HttpError(400, fault, "read on after the seq of the last event that you have")
-        return Reader(feed, self._pages, after, wake)
+        return Reader(feed, self._pages, after, wake, is_paced)
 
     async def require(self, session: str) -> None:
         """HttpError when there is no such session."""

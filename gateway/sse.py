@@ -6,13 +6,15 @@ proxies from holding events back to compress them.
 """
 
 import asyncio
+from collections.abc import Awaitable
 from time import monotonic
 
 from gateway.errors import HttpError
 from gateway.exchange import Exchange
+from gateway.feed_item import Batch
+from gateway.first_step import Rest, start
 from gateway.open_streams import OpenStream
 from gateway.parts import Parts
-from gateway.session_feed import Reader
 
 _HEADERS = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -22,8 +24,6 @@ _HEADERS = (
 # Clients wait this long before they connect again.
 _BEGIN = b"retry: 1000\n\n"
 _BEAT = b":\n\n"
-# Written at once: a fraction of what the server buffers before it waits for the client.
-_PART_BYTES = 64 * 1024
 
 
 async def get_events(parts: Parts, exchange: Exchange) -> None:
@@ -31,37 +31,63 @@ async def get_events(parts: Parts, exchange: Exchange) -> None:
     assert exchange.token is not None
     after = _place(exchange)
     session = exchange.namespace.inward(exchange.parameters["session"])
-    stream = OpenStream(exchange.token)
     with parts.limiter.streams.one(exchange.token.id):
-        reader = await parts.feeds.open(session, after, stream.wake)
-        gone = asyncio.ensure_future(_end_with_client(exchange, stream))
-        parts.streams.add(stream)
+        await _EventStream(parts, exchange, OpenStream(exchange.token)).run(session, after)
+
+
+class _EventStream:
+    """One connection. While its task waits, the feed has a batch written at once, without waking the task."""
+
+    def __init__(self, parts: Parts, exchange: Exchange, stream: OpenStream) -> None:
+        self._parts = parts
+        self._exchange = exchange
+        self._stream = stream
+        self._namespace = exchange.namespace
+        # Begun by the feed, to be completed by the task.
+        self._begun: Rest | None = None
+
+    async def run(self, session: str, after: int | None) -> None:
+        self._reader = await self._parts.feeds.open(session, after, self._woken)
+        gone = asyncio.ensure_future(_end_with_client(self._exchange, self._stream))
+        self._parts.streams.add(self._stream)
         try:
-            await exchange.begin(200, _HEADERS)
-            await exchange.send_part(_BEGIN)
-            await _pass_on(parts, exchange, stream, reader)
-            await exchange.send_part(b"", more=False)
+            await self._exchange.begin(200, _HEADERS)
+            await self._exchange.send_part(_BEGIN)
+            await self._pass_on()
+            await self._exchange.send_part(b"", more=False)
         finally:
-            parts.streams.remove(stream)
-            reader.close()
+            self._parts.streams.remove(self._stream)
+            self._reader.close()
             gone.cancel()
 
+    def _woken(self) -> None:
+        if self._stream.is_waiting and (batch := self._reader.take()) is not None:
+            self._begun = start(self._send(batch))
+            if self._begun is None and not self._reader.is_behind:
+                return
+        self._stream.wake()
 
-async def _pass_on(parts: Parts, exchange: Exchange, stream: OpenStream, reader: Reader) -> None:
-    namespace = exchange.namespace
-    while not stream.ended:
-        if items := reader.take(_PART_BYTES):
-            stream.sent_at = monotonic()
-            await exchange.send_part(b"".join([item.sse(namespace) for item in items]))
-        elif reader.cut_reason:
-            parts.traffic.cut()
-            await exchange.send_part(b": cut\n\n")
-            return
-        elif stream.is_silent:
-            stream.sent_at = monotonic()
-            await exchange.send_part(_BEAT)
-        else:
-            await stream.wait()
+    def _send(self, batch: Batch) -> Awaitable[None]:
+        self._stream.sent_at = monotonic()
+        return self._exchange.send_part(batch.sse(self._namespace))
+
+    async def _pass_on(self) -> None:
+        stream, reader = self._stream, self._reader
+        while not stream.ended:
+            if self._begun is not None:
+                begun, self._begun = self._begun, None
+                await begun
+            elif (batch := reader.take()) is not None:
+                await self._send(batch)
+            elif reader.cut_reason:
+                self._parts.traffic.cut()
+                await self._exchange.send_part(b": cut\n\n")
+                return
+            elif stream.is_silent:
+                stream.sent_at = monotonic()
+                await self._exchange.send_part(_BEAT)
+            else:
+                await stream.wait()
 
 
 async def _end_with_client(exchange: Exchange, stream: OpenStream) -> None:

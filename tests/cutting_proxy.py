@@ -19,6 +19,7 @@ Cut = Literal["before", "halfway", "sent", "answer", "late"]
 # The end of the server's answer to a pipeline in PostgreSQL's protocol, and the message that asks for it.
 _READY = b"Z\x00\x00\x00\x05"
 _SYNC = b"S\x00\x00\x00\x04"
+_QUERY = b"Q"
 _BYTES = 65536
 
 
@@ -136,10 +137,17 @@ class CuttingProxy:
 
 
 def _whole(data: bytes, client: socket.socket) -> bytes:
-    """Read until the pipeline ends, or the connection."""
-    while _SYNC not in data and (more := client.recv(_BYTES)):
+    """Read until the query or the pipeline ends, or the connection."""
+    while not _is_whole(data) and (more := client.recv(_BYTES)):
         data += more
     return data
+
+
+def _is_whole(data: bytes) -> bool:
+    """A query without parameters is one message, whose length counts all but its type; others end in Sync."""
+    if data.startswith(_QUERY):
+        return len(data) > int.from_bytes(data[1:5])
+    return _SYNC in data
 
 
 def _close(*sockets: socket.socket) -> None:

@@ -18,7 +18,6 @@ from gateway.session_feed import Reader
 from ipc.messages import Noted, Show, Table
 
 _GONE = "the client has gone"
-_PART_BYTES = 64 * 1024
 # Between two looks for a feed that cannot be had.
 _AGAIN_SECONDS = 0.5
 
@@ -73,8 +72,8 @@ async def read_answer(
     try:
         while True:
             _check(stream)
-            items = reader.take(_PART_BYTES)
-            for item in items:
+            batch = reader.take()
+            for item in batch.items if batch is not None else ():
                 if isinstance(item.message, Noted):
                     continue
                 found = steps.take(item.message)
@@ -89,7 +88,7 @@ async def read_answer(
                     yield step
                     if isinstance(step, Asked | End):
                         return
-            if items:
+            if batch is not None:
                 continue
             if reader.cut_reason:
                 reader.close()

@@ -21,7 +21,7 @@ TYPES = {
     ".txt": "text/plain",
     ".webmanifest": "application/manifest+json",
 }
-FILES = sorted(FOLDER.iterdir())
+FILES = sorted(path for path in FOLDER.iterdir() if path.is_file())
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +67,7 @@ def test_a_browser_that_has_the_file_is_told_so(gateway: GatewayProcess) -> None
     "path",
     [
         "/console/", "/console/index.html", "/console/nothing.js", "/console/..%2F__init__.py",
+        "/console/modules", "/console/app.js", "/console/modules%2Fapp.js",
         "/console/%2e%2e%2ftokens.py", "/console/%2Fetc%2Fpasswd", "/console/.", "/console/..",
     ],
 )  # fmt: skip

@@ -217,6 +217,22 @@ def test_one_socket_carries_many_sessions_with_their_seqs(
     assert next_of(live, "turn.done")["session"] == "live-b"
 
 
+def test_the_deltas_of_a_socket_are_the_whole_text_in_order(
+    gateway: GatewayProcess, live: ClientConnection
+) -> None:
+    client = gateway.client()
+    send(client, "paced", "begin")
+    ended(client, "paced/1")
+    ask(live, subscribe="paced")
+    next_of(live, "subscribed")
+    send(client, "paced", "[[slow count=60 interval=0.005]]")
+    text = ""
+    while (item := next_of(live, "delta", "turn.done"))["type"] == "delta":
+        assert (item["turn"], item["offset"]) == ("paced/2", len(text))
+        text += item["text"]
+    assert text == item["text"]
+
+
 def test_what_a_socket_cannot_have_is_said_on_it(gateway: GatewayProcess, live: ClientConnection) -> None:
     for command, code in (
         ('{"subscribe": "never"}', "unknown"),
