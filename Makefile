@@ -30,7 +30,7 @@ install = @if $(BIN)/python -c '$(IS_LOCKED)'; then \
 	else set -ex; $(PIP) install -e '.[$(2)]'; fi
 
 .DEFAULT_GOAL := help
-.PHONY: vendor help run test test-agents test-clients suite check rules soak mutants lint compiled programs bench lock clean
+.PHONY: vendor console help run test test-agents test-clients suite check rules soak mutants lint compiled programs bench lock clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -105,8 +105,12 @@ lock: ## write requirements/ anew from pyproject.toml; needs uv
 	echo 'setuptools>=77' | $(LOCK) $(LOCK_OPTIONS) --extra all --output-file requirements/run.txt pyproject.toml -
 	$(LOCK) $(LOCK_OPTIONS) --extra dev --constraints requirements/run.txt --output-file requirements/dev.txt pyproject.toml
 
-vendor: ## make the console's vendor.js from vendor/package-lock.json; needs npm
+vendor: ## install the packages of vendor/package-lock.json, and make the console's scripts; needs npm
 	npm ci --prefix vendor --no-audit --no-fund
+	node vendor/build.js
+
+console: ## make the console's scripts again after a change of its modules; needs node, once npm
+	@[ -d vendor/node_modules/esbuild ] || npm ci --prefix vendor --no-audit --no-fund
 	node vendor/build.js
 
 clean: ## remove the environment and what tools left behind; settings and state stay

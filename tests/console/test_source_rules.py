@@ -9,6 +9,8 @@ import pytest
 from tests.house_rules import ROOT, Source, files_have_one_subject
 
 FOLDER = ROOT / "gateway" / "console"
+# By `make vendor` and `make console`.
+MADE = ("vendor.js", "console.js")
 # A template of a page has its markup, its conditions and its words in one line.
 LINE_CHARACTERS_MAX = 140
 # Each makes markup, or a program, of a text.
@@ -24,8 +26,8 @@ Rule = Callable[[Source], Iterator[str]]
 
 
 def written() -> list[Source]:
-    paths = sorted(path for path in FOLDER.iterdir() if path.suffix in (".js", ".css", ".html", ".svg"))
-    return [_source(path) for path in paths if path.name != "vendor.js"]
+    paths = sorted(path for path in FOLDER.rglob("*") if path.suffix in (".js", ".css", ".html", ".svg"))
+    return [_source(path) for path in paths if path.name not in MADE]
 
 
 def _source(path: Path) -> Source:
@@ -74,7 +76,7 @@ RULES: tuple[Rule, ...] = (
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_files_of_the_console_keep_the_rule(rule: Rule) -> None:
     sources = written()
-    assert {"gateway/console/app.js", "gateway/console/base.css"} <= {each.path for each in sources}
+    assert {"gateway/console/modules/app.js", "gateway/console/base.css"} <= {each.path for each in sources}
     found = [f"{source.path} {complaint}" for source in sources for complaint in rule(source)]
     assert found == [], "\n".join(found)
 

@@ -1,13 +1,16 @@
 """Stories of a person who talks: real browser, gateway, supervisor and workers."""
 
 import re
+import shlex
+from typing import cast
 
-from playwright.sync_api import Playwright, expect
+from playwright.sync_api import Locator, Playwright, expect
 
 from tests.console.conftest import OpenConsole
 from tests.console.console_page import SPIN, calling, saying, slow
 from tests.gateway.gateway_process import GatewayProcess
 from tests.service import Service
+from tests.waiting import until
 
 ANSWER = """Paris is the capital of **France**:
 
@@ -194,6 +197,51 @@ def test_a_session_that_is_opened_in_the_middle_of_a_turn_shows_that_turn_last(
     expect(page.turns("interrupted")).to_have_count(1)
 
 
+def test_the_newest_words_stay_in_sight_until_a_person_reads_back(console: OpenConsole) -> None:
+    page = console(viewport={"width": 1200, "height": 500}).login(session="follow")
+    lines = "\n\n".join(f"line {number}" for number in range(2_000))
+    page.say(f"[[slow interval=0.02 text={shlex.quote(lines)}]] go")
+    words = page.turns("running").locator(".words")
+    frame = page.page.get_by_role("region", name="Conversation")
+    below = "e => e.scrollHeight - e.scrollTop - e.clientHeight"
+    newest = page.page.get_by_role("button", name="newest")
+    for number in (20, 40, 60):
+        expect(words.locator("p").nth(number)).to_be_attached()
+        expect(words.locator("p").last).to_be_in_viewport()
+        expect(newest).to_have_count(0)
+    frame.hover()
+    page.page.mouse.wheel(0, -600)
+    expect(newest).to_be_visible()
+    top = until(lambda: _at_rest(frame))
+    reached = words.locator("p").count()
+    expect(words.locator("p").nth(reached + 20)).to_be_attached()
+    assert frame.evaluate("e => e.scrollTop") == top
+    newest.click()
+    expect(newest).to_have_count(0)
+    reached = words.locator("p").count()
+    expect(words.locator("p").nth(reached + 10)).to_be_attached()
+    assert frame.evaluate(below) < 100
+    page.box.press("Escape")
+    expect(page.turns("interrupted")).to_have_count(1)
+
+
+def _at_rest(frame: Locator) -> float | None:
+    """Where it was scrolled to, once that does not change from frame to frame."""
+    return cast(
+        "float | None",
+        frame.evaluate(
+            """async (e) => {
+              const places = [];
+              for (let n = 0; n < 5; n += 1) {
+                places.push(e.scrollTop);
+                await new Promise(requestAnimationFrame);
+              }
+              return places.every((place) => place === places[0]) ? places[0] : null;
+            }"""
+        ),
+    )
+
+
 def test_sessions_are_searched_and_say_that_they_have_news(
     console: OpenConsole, gateway: GatewayProcess
 ) -> None:
@@ -211,6 +259,27 @@ def test_sessions_are_searched_and_say_that_they_have_news(
     rows.get_by_role("link").click()
     expect(page.turns("done").last).to_contain_text("You said: from elsewhere")
     expect(rows.get_by_text("has news")).to_have_count(0)
+
+
+def test_what_a_hidden_page_drew_is_seen_when_it_is_shown_again(console: OpenConsole) -> None:
+    page = console().login(session="hidden-left")
+    hide = "is => { Object.defineProperty(document, 'hidden', { value: is, configurable: true }); }"
+    shown = "document.dispatchEvent(new Event('visibilitychange'))"
+    page.say("one")
+    expect(page.turns("done")).to_have_count(1)
+    rows = page.page.get_by_role("navigation", name="Sessions")
+    for turns, is_shown_again, news in ((2, False, 1), (3, True, 0)):
+        page.page.evaluate(hide, True)
+        page.say("more")
+        expect(page.turns("done")).to_have_count(turns)
+        page.page.evaluate(hide, False)
+        if is_shown_again:
+            page.page.evaluate(shown)
+        page.open("/#/talk/hidden-here")
+        expect(page.page.get_by_text("hidden-here is new")).to_be_visible()
+        expect(rows.get_by_text("has news")).to_have_count(news)
+        page.open("/#/talk/hidden-left")
+        expect(rows.get_by_text("has news")).to_have_count(0)
 
 
 def test_on_a_phone_nothing_is_wider_than_the_screen(

@@ -1,7 +1,7 @@
 // The log of a session: what events, deltas and notes make of it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { SessionLog } from "../../../gateway/console/session_log.js";
+import { SessionLog } from "../../../gateway/console/modules/session_log.js";
 
 /** A log that has taken these events; seqs are counted. */
 function logOf(...events) {

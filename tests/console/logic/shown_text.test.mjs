@@ -1,7 +1,7 @@
 // Text that cannot deceive, and addresses that may become links.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { NeutralPieces, neutral, oneLine, safeAddress } from "../../../gateway/console/shown_text.js";
+import { NeutralPieces, neutral, oneLine, safeAddress } from "../../../gateway/console/modules/shown_text.js";
 
 test("control and bidirectional characters are shown, not obeyed", () => {
   assert.equal(neutral("a\u202ecod.exe\u202c b\u0007"), "a�cod.exe� b�");

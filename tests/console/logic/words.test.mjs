@@ -1,10 +1,10 @@
 // Sentences about events, the same as those of hermesctl, and the spans of a turn's time.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { age, argumentsInShort, meantBy, proof, size } from "../../../gateway/console/event_words.js";
-import { linePoints, Samples } from "../../../gateway/console/samples.js";
-import { sentences } from "../../../gateway/console/story.js";
-import { timeline } from "../../../gateway/console/timeline.js";
+import { age, argumentsInShort, grouped, meantBy, proof, size } from "../../../gateway/console/modules/event_words.js";
+import { linePoints, Samples } from "../../../gateway/console/modules/samples.js";
+import { sentences } from "../../../gateway/console/modules/story.js";
+import { timeline } from "../../../gateway/console/modules/timeline.js";
 
 test("the proof says what ended and what is left", () => {
   const killed = { processes: 4, all_dead: true, ms: 9, how: "pidns" };
@@ -105,4 +105,8 @@ test("a sparkline ends at the right edge and has a bounded past", () => {
   assert.equal(samples.of("busy").length, 60);
   assert.deepEqual(samples.of("ended").slice(-2), [2, 2]);
   assert.match(linePoints(samples.of("waiting"), 120, 28), /120\.0,1\.0$/);
+});
+
+test("a long number has its thousands apart", () => {
+  assert.deepEqual([0, 999, 1000, 12345.6, 1234567].map(grouped), ["0", "999", "1,000", "12,346", "1,234,567"]);
 });

@@ -3,7 +3,7 @@
 
 import { ApiError, post, sessionPath } from "./api.js";
 import { keep, kept, onKeptElsewhere } from "./kept.js";
-import { batch, signal } from "./vendor.js";
+import { batch, signal } from "../vendor.js";
 
 const PAUSE_MS = 500;
 const PAUSE_MS_MAX = 8_000;

@@ -1,10 +1,10 @@
 // A tool call: one line, which unfolds to its arguments and its result. Both are read when they are wanted, and dropped after.
 
 import { toolCall } from "./actions.js";
-import { argumentList, argumentsInShort } from "./event_words.js";
+import { argumentList, argumentsInShort, grouped } from "./event_words.js";
 import { neutral } from "./shown_text.js";
 import { attempt } from "./store.js";
-import { useEffect, useState } from "./vendor.js";
+import { useEffect, useState } from "../vendor.js";
 import { Icon, html } from "./ui.js";
 
 const SIGNS = { running: "·", ok: "✔", failed: "✘", cut: "■" };
@@ -14,7 +14,7 @@ const SHOWN_MAX = 20_000;
 
 export function ToolView({ tool, turn }) {
   const [isOpen, setOpen] = useState(false);
-  const took = [tool.ended, `${tool.ms.toLocaleString("en")} ms`].filter(Boolean).join(" · ");
+  const took = [tool.ended, `${grouped(tool.ms)} ms`].filter(Boolean).join(" · ");
   const facts = { running: "", cut: "stopped" }[tool.state] ?? took;
   return html`<div class=${`tool ${tool.state}`}>
     <button type="button" class="tool-line" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
@@ -66,7 +66,7 @@ function Result({ text, isRunning, isRead }) {
     ${
       shown.length < text.length &&
       html`<button type="button" class="quiet"
-          onClick=${() => setWhole(true)}>Show all ${text.length.toLocaleString("en")} characters</button>`
+          onClick=${() => setWhole(true)}>Show all ${grouped(text.length)} characters</button>`
     }
   </div>`;
 }

@@ -15,7 +15,7 @@ import {
   searchSessions,
   sessionList,
 } from "./store.js";
-import { useEffect, useState } from "./vendor.js";
+import { useEffect, useState } from "../vendor.js";
 import { Mark } from "./login_view.js";
 import { NoticeButton } from "./notices.js";
 import { ThemeButton } from "./theme.js";

@@ -3,7 +3,7 @@
 import { keep, kept } from "./kept.js";
 import { cut, oneLine } from "./shown_text.js";
 import { questions, sessions, tell } from "./store.js";
-import { effect, signal, untracked } from "./vendor.js";
+import { effect, signal, untracked } from "../vendor.js";
 import { IconButton, html } from "./ui.js";
 
 const isWanted = signal(kept("notices", false));

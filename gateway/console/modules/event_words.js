@@ -73,6 +73,11 @@ function asText(value) {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
+/** 12,345. The browser's own way loads its tables of languages first, which takes longer than to draw a turn. */
+export function grouped(number) {
+  return String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ",");
+}
+
 export function counted(number, noun) {
   return number === 1 ? `1 ${noun}` : `${number} ${noun}s`;
 }

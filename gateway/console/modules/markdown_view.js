@@ -1,7 +1,7 @@
 // A text of an agent on the screen. Preact owns the frame, the writer owns what is in it: a growing text costs its growth.
 
 import { MarkdownWriter } from "./markdown_nodes.js";
-import { useLayoutEffect, useRef } from "./vendor.js";
+import { effect, useLayoutEffect, useRef } from "../vendor.js";
 import { copyText, html } from "./ui.js";
 
 // A long text that arrives at once is written in parts, so that the page stays at hand.
@@ -9,13 +9,16 @@ const PART_CHARACTERS = 8_192;
 const PART_MS = 8;
 const COPIED_MS = 1_500;
 
-export function MarkdownView({ text, isWhole }) {
+/** `growing` gives the text of a piece that is still written, and reads the signal that changes with it. */
+export function MarkdownView({ text, isWhole, growing = null }) {
   const frame = useRef(null);
   const state = useRef(null);
   useLayoutEffect(() => {
     state.current ??= new Writing(frame.current);
+    if (growing) return effect(() => state.current.set(growing(), false));
     state.current.set(text, isWhole);
-  }, [text, isWhole]);
+    return undefined;
+  }, [text, isWhole, growing === null]);
   useLayoutEffect(() => () => state.current?.stop(), []);
   return html`<div class="words" ref=${frame} onClick=${copyCode}></div>`;
 }

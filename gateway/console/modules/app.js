@@ -21,7 +21,7 @@ import {
   watch,
 } from "./store.js";
 import { TalkView } from "./talk_view.js";
-import { effect, render, useEffect, useState } from "./vendor.js";
+import { effect, render, useEffect, useState } from "../vendor.js";
 import { cancelRecording } from "./voice_view.js";
 import { WatchView } from "./watch_view.js";
 import { WhyView } from "./why_view.js";

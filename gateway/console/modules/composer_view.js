@@ -4,7 +4,7 @@ import { answer, interrupt, sendEdited } from "./actions.js";
 import { keep, kept } from "./kept.js";
 import { clipFault } from "./recorder.js";
 import { isOnline, may, outbox, tell } from "./store.js";
-import { signal, useEffect, useLayoutEffect, useRef } from "./vendor.js";
+import { signal, useEffect, useLayoutEffect, useRef } from "../vendor.js";
 import { DoubtfulRecording, MicrophoneButton, RecordingBar, recording } from "./voice_view.js";
 import { IconButton, html } from "./ui.js";
 

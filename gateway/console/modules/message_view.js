@@ -1,9 +1,10 @@
 // What a person said: a text, or a clip with its transcript, which can be played again.
 
 import { retryClip } from "./actions.js";
+import { grouped } from "./event_words.js";
 import { oneLine } from "./shown_text.js";
 import { may } from "./store.js";
-import { useState } from "./vendor.js";
+import { useState } from "../vendor.js";
 import { IconButton, Text, html } from "./ui.js";
 
 const SHOWN_MAX = 3_000;
@@ -36,7 +37,7 @@ export function Said({ text }) {
     ${
       isLong &&
       html`<button type="button" class="quiet"
-        onClick=${() => setWhole(true)}>Show all ${text.length.toLocaleString("en")} characters</button>`
+        onClick=${() => setWhole(true)}>Show all ${grouped(text.length)} characters</button>`
     }`;
 }
 

@@ -8,7 +8,7 @@ import { QuestionView } from "./question_view.js";
 import { oneLine } from "./shown_text.js";
 import { isOnline, may } from "./store.js";
 import { ToolView } from "./tool_view.js";
-import { useEffect, useState } from "./vendor.js";
+import { useEffect, useState } from "../vendor.js";
 import { IconButton, Text, copyText, html } from "./ui.js";
 
 export function TurnView({ conversation, turn, onEdit, onWhy }) {
@@ -46,13 +46,13 @@ export function TurnView({ conversation, turn, onEdit, onWhy }) {
   </article>`;
 }
 
-/** A piece of text. The last one of an open turn draws itself as it grows, and nothing else with it. */
+/** A piece of text. The last one of an open turn is written on as it grows, and nothing is drawn again for it. */
 function Piece({ text, conversation, turn, isLast }) {
-  if (isLast && turn.isOpen) {
+  const growing = () => {
     conversation.tailVersion(turn.id).value;
-    return html`<${MarkdownView} text=${turn.tail} isWhole=${false} />`;
-  }
-  return html`<${MarkdownView} text=${text} isWhole=${!turn.isOpen} />`;
+    return turn.tail;
+  };
+  return html`<${MarkdownView} text=${text} isWhole=${!turn.isOpen} growing=${isLast && turn.isOpen ? growing : null} />`;
 }
 
 function MarkView({ mark, version, turn, messages, onWhy }) {

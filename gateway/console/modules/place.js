@@ -1,7 +1,7 @@
 // Which screen is shown, in the fragment of the address, so that back and reload work: #/talk/SESSION, #/watch.
 
 import { kept, keep } from "./kept.js";
-import { signal } from "./vendor.js";
+import { signal } from "../vendor.js";
 
 const FIRST_SESSION = "main";
 

@@ -5,7 +5,7 @@ import { age } from "./event_words.js";
 import { sentences } from "./story.js";
 import { attempt } from "./store.js";
 import { timeline } from "./timeline.js";
-import { useEffect, useState } from "./vendor.js";
+import { useEffect, useState } from "../vendor.js";
 import { Dialog, Text, html } from "./ui.js";
 
 const LANES = ["waiting", "attempts", "tools", "words"];

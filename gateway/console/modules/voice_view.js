@@ -2,7 +2,7 @@
 
 import { MicrophoneFault, Recorder, SECONDS_MAX } from "./recorder.js";
 import { announce, tell } from "./store.js";
-import { signal, useEffect, useRef } from "./vendor.js";
+import { signal, useEffect, useRef } from "../vendor.js";
 import { IconButton, html } from "./ui.js";
 
 /** off, starting, on */

@@ -1,7 +1,7 @@
 // Light or dark: as the system has it, or as chosen here.
 
 import { keep, kept } from "./kept.js";
-import { effect, signal } from "./vendor.js";
+import { effect, signal } from "../vendor.js";
 import { IconButton, html } from "./ui.js";
 
 const NEXT = { system: "light", light: "dark", dark: "system" };

@@ -2,12 +2,12 @@
 
 import { drain, scale, undrain } from "./actions.js";
 import { get, post, sessionPath } from "./api.js";
-import { age, clock, counted, proof, size } from "./event_words.js";
+import { age, clock, counted, grouped, proof, size } from "./event_words.js";
 import { Choices, QuestionText } from "./question_view.js";
 import { linePoints } from "./samples.js";
 import { oneLine } from "./shown_text.js";
 import { attempt, may, questions, samples, service, tell } from "./store.js";
-import { useEffect, useState } from "./vendor.js";
+import { useEffect, useState } from "../vendor.js";
 import { Icon, IconButton, Text, html } from "./ui.js";
 
 const STATES = ["", "running", "queued", "asking", "done", "interrupted", "failed", "poison"];
@@ -73,7 +73,7 @@ function Numbers({ status, workers }) {
   return html`<section class="numbers" aria-label="Numbers">
     <${Number_} name="busy" label="busy seats" value=${`${status.busy} of ${status.seats}`} />
     <${Number_} name="waiting" label="queued and waiting" value=${status.queued + status.waiting} />
-    <${Number_} name="ended" label="turns ended" value=${status.turns_ended.toLocaleString("en")} />
+    <${Number_} name="ended" label="turns ended" value=${grouped(status.turns_ended)} />
     <${Number_} name="cpu" label="CPU of workers" value=${`${cpu.toFixed(0)} %`} />
     <${Number_} name="memory" label="memory of workers" value=${size(memory)} />
     <${Number_} name="lag" label="lag of the loop" value=${`${(status.lag_ms ?? 0).toFixed(1)} ms`} />

@@ -2,7 +2,7 @@
 
 import { login, loginReason, sentence } from "./store.js";
 import { ApiError } from "./api.js";
-import { useState } from "./vendor.js";
+import { useState } from "../vendor.js";
 import { html } from "./ui.js";
 
 const CODE = /^[a-z0-9]{4}[- ]?[a-z0-9]{4}$/i;

@@ -6,7 +6,7 @@
 // a whole, goes on as plain text in blocks that are laid out one by one, and deep nesting as siblings.
 
 import { NeutralPieces, safeAddress } from "./shown_text.js";
-import { MarkdownAttr, MarkdownToken, markdownEnd, markdownParser, markdownWrite } from "./vendor.js";
+import { MarkdownAttr, MarkdownToken, markdownEnd, markdownParser, markdownWrite } from "../vendor.js";
 
 // Characters that the parser may hold back before it knows what they are.
 const PENDING_MAX = 500;

@@ -8,7 +8,7 @@ import { QueueView } from "./queue_view.js";
 import { conversationWith, may, outbox, see } from "./store.js";
 import { Turn } from "./turn.js";
 import { PastTurnView, TurnView } from "./turn_view.js";
-import { useEffect, useLayoutEffect, useRef, useState } from "./vendor.js";
+import { useEffect, useLayoutEffect, useRef, useState } from "../vendor.js";
 import { Icon, IconButton, Text, html } from "./ui.js";
 
 // Items that are drawn; more are drawn, and read, on the way back.
@@ -90,9 +90,7 @@ function Items({ conversation, onEdit, onWhy }) {
   const [drawn, setDrawn] = useState(DRAWN);
   const frame = useRef(null);
   const isFollowing = useFollowing(frame, conversation);
-  useEffect(() => {
-    if (!document.hidden && conversation.log.seq) see(conversation.session, conversation.log.seq);
-  });
+  useSeen(conversation);
   // Own words are always followed, wherever a person has read before.
   const sent = outbox.of(conversation.session).length;
   const sentBefore = useRef(0);
@@ -111,7 +109,8 @@ function Items({ conversation, onEdit, onWhy }) {
   };
   const past = hasMore ? [] : conversation.past.value;
   const isEmpty = !items.length && !past.length;
-  return html`<div class="scroll" ref=${frame} tabindex="0" role="region" aria-label="Conversation">
+  const name = `scroll ${isFollowing.value ? "following" : ""}`;
+  return html`<div class=${name} ref=${frame} tabindex="0" role="region" aria-label="Conversation">
     <div class="column">
       ${
         hasMore &&
@@ -132,6 +131,7 @@ function Items({ conversation, onEdit, onWhy }) {
           html`<${Item} key=${item.id} item=${item} version=${version} conversation=${conversation} onEdit=${onEdit} onWhy=${onWhy} />`,
       )}
     </div>
+    <div class="end"></div>
     ${!isFollowing.value && html`<button type="button" class="to-end" onClick=${isFollowing.toEnd}><${Icon} name="down" /> newest</button>`}
   </div>`;
 }
@@ -160,7 +160,22 @@ function Greeting({ conversation }) {
   </div>`;
 }
 
-/** Keeps the end in sight while it grows, until a person scrolls away from it. */
+/** What is drawn while the page is shown has been seen: at once, because a person may go elsewhere right after it. */
+function useSeen(conversation) {
+  const drawn = () => {
+    if (!document.hidden) see(conversation.session, conversation.log.seq);
+  };
+  useLayoutEffect(drawn);
+  useEffect(() => {
+    document.addEventListener("visibilitychange", drawn);
+    return () => document.removeEventListener("visibilitychange", drawn);
+  }, [conversation]);
+}
+
+/**
+ * Keeps the end in sight while it grows, until a person scrolls away from it. Browsers with scroll anchoring do that
+ * themselves, by the element `end` (talk.css), and are only looked after: to scroll by script costs more than to draw.
+ */
 function useFollowing(frame, conversation) {
   const [isFollowing, setFollowing] = useState(true);
   const wants = useRef(true);
@@ -172,10 +187,12 @@ function useFollowing(frame, conversation) {
   useLayoutEffect(() => {
     const shown = frame.current;
     const scrolled = () => {
-      wants.current = shown.scrollHeight - shown.scrollTop - shown.clientHeight < NEAR_PIXELS;
+      wants.current = below(shown) < NEAR_PIXELS;
       setFollowing(wants.current);
     };
-    const grown = new ResizeObserver(() => wants.current && (shown.scrollTop = shown.scrollHeight));
+    const grown = new ResizeObserver(() => {
+      if (wants.current && below(shown) >= 1) shown.scrollTop = shown.scrollHeight;
+    });
     grown.observe(shown.firstElementChild);
     grown.observe(shown);
     shown.addEventListener("scroll", scrolled, { passive: true });
@@ -187,3 +204,6 @@ function useFollowing(frame, conversation) {
   }, [conversation]);
   return { value: isFollowing, toEnd };
 }
+
+/** The pixels of a frame that are below what is seen of it. */
+const below = ({ scrollHeight, scrollTop, clientHeight }) => scrollHeight - scrollTop - clientHeight;

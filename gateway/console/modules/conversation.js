@@ -12,7 +12,7 @@
 import { ApiError, eventsBefore, get, sessionPath } from "./api.js";
 import { SessionLog } from "./session_log.js";
 import { Turn } from "./turn.js";
-import { batch, signal } from "./vendor.js";
+import { batch, signal } from "../vendor.js";
 
 // Events that are read when a session is opened: some dozens of turns. More is read on demand.
 const RECENT_EVENTS = 200;

@@ -1,7 +1,7 @@
 // Small parts that all screens use: templates, icons, buttons, texts.
 
 import { neutral } from "./shown_text.js";
-import { h, htm, useEffect, useRef } from "./vendor.js";
+import { h, htm, useEffect, useRef } from "../vendor.js";
 
 export const html = htm.bind(h);
 

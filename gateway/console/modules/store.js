@@ -6,7 +6,7 @@ import { forgetKept, keep, kept, onKeptElsewhere } from "./kept.js";
 import { Live } from "./live.js";
 import { Outbox } from "./outbox.js";
 import { Samples } from "./samples.js";
-import { computed, signal } from "./vendor.js";
+import { computed, signal } from "../vendor.js";
 
 // How long the page says that it is back.
 const BACK_MS = 4_000;

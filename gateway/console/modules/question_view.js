@@ -2,7 +2,7 @@
 
 import { answer } from "./actions.js";
 import { may } from "./store.js";
-import { useState } from "./vendor.js";
+import { useState } from "../vendor.js";
 import { Text, html } from "./ui.js";
 
 export function QuestionView({ question }) {
