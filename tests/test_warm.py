@@ -1,6 +1,7 @@
 """A process of the fork server cannot be told from one that was executed, but by the time it took."""
 
 import contextlib
+import fcntl
 import json
 import os
 import pty
@@ -49,7 +50,8 @@ def test_it_is_as_if_it_had_been_executed(tmp_path: Path, line: list[str], new_s
 
 def test_descriptors_keep_their_numbers(tmp_path: Path) -> None:
     kept = os.open(tmp_path, os.O_RDONLY)
-    high = os.dup2(kept, 40, inheritable=False)
+    # A free number: a fixed one may belong to this process, its fork server for example.
+    high = fcntl.fcntl(kept, fcntl.F_DUPFD_CLOEXEC, 40)
     try:
         executed, forked = (
             looks(start, 0, cwd=ROOT, pass_fds=[high, kept])[0]["descriptors"]
