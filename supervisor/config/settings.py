@@ -37,6 +37,7 @@ from supervisor.config.fields import (
     whole,
 )
 from supervisor.config.gateway_settings import Gateway, refuse_open_doors
+from supervisor.config.host_settings import LABELS, Hosts
 from supervisor.config.mcp_settings import McpServer
 from supervisor.config.model_settings import (
     DEFAULT_MODEL,
@@ -147,6 +148,7 @@ class Override:
     agent: str | None = key("agent", maybe(TEXT))
     busy: BusyMode | None = key("busy", maybe(one_of(BusyMode)))
     instructions: str | None = key("instructions", maybe(TEXT))
+    labels: tuple[str, ...] = key("labels", LABELS, [])
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,7 @@ class SessionSettings:
     agent: str
     busy: BusyMode
     instructions: str = ""
+    labels: tuple[str, ...] = ()  # those that a host must have to run its turns
 
 
 @dataclass(frozen=True)
@@ -170,6 +173,7 @@ class Settings:
     stt: Stt = Stt()
     gateway: Gateway = field(default_factory=Gateway)
     journal: Keeping = Keeping()
+    hosts: Hosts = field(default_factory=Hosts)
     log: Logging = Logging()
     sandbox: Sandbox = Sandbox()
     agents: Mapping[str, Agent] = field(default_factory=lambda: {"default": Agent()})
@@ -186,7 +190,8 @@ class Settings:
             matching = (found for pattern, found in self.sessions.items() if fnmatchcase(name, pattern))
             override = next(matching, Override())
         busy = override.busy or self.turns.busy
-        return SessionSettings(override.agent or "default", busy, override.instructions or "")
+        instructions = override.instructions or ""
+        return SessionSettings(override.agent or "default", busy, instructions, override.labels)
 
     def agent(self, name: str, session: str = "", instructions: str = "") -> AgentSpec | None:
         """Return the agent as workers receive it for a turn; None when hermes.toml has no such agent.
@@ -229,6 +234,7 @@ TABLES: dict[str, type[Any]] = {
     "stt": Stt,
     "gateway": Gateway,
     "journal": Keeping,
+    "hosts": Hosts,
     "log": Logging,
     "sandbox": Sandbox,
     "models": Model,
