@@ -10,6 +10,7 @@ from supervisor.core.events import (
     StoodStill,
     TextArrived,
     TextStreamed,
+    VoiceArrived,
     WorkerAlive,
 )
 from supervisor.core.policy import Policy
@@ -55,6 +56,18 @@ def test_a_key_that_comes_twice_in_a_batch_is_one_message() -> None:
     assert isinstance(other, Refused)
     records = [record for step in world.steps[-3:] for record in step.decision.records]
     assert sum(isinstance(record, MessageAccepted) for record in records) == 1
+
+
+def test_a_clip_that_comes_twice_in_a_batch_is_one_message() -> None:
+    world = ready_world()
+    world.says("s", "first")
+    clip = VoiceArrived("s", "m", "m", "clip", BusyMode.QUEUE)
+    world.tell_together(clip, clip)
+    first, again = answers(world, 2)
+    assert isinstance(first, Accepted)
+    assert isinstance(again, Accepted)
+    assert (first.again, again.again, first.seq) == (False, True, again.seq)
+    world.understands("m")
 
 
 def test_a_session_that_is_begun_twice_in_a_batch_begins_once() -> None:
@@ -125,6 +138,8 @@ def test_the_time_of_a_refused_commit_is_a_stall_from_its_first_refusal() -> Non
     assert not any(isinstance(step.event, WorkerAlive) for step in world.steps)
     assert set(world.state.sessions) == {"s", "t"}
     assert not any(isinstance(act, KillWorker) for act in world.acts)
+    world.tell(WorkerAlive(who, "pulse"))
+    assert world.steps[-1].event == WorkerAlive(who, "pulse"), "signs of life count again"
 
 
 def test_a_deadline_missed_by_a_moment_is_no_stall() -> None:
@@ -137,5 +152,9 @@ def test_a_deadline_missed_by_a_moment_is_no_stall() -> None:
 
 def test_a_deadline_missed_by_more_is_a_stall() -> None:
     world = ready_world()
-    world.stands_still(world.policy.pulse_seconds + 2.1)
+    world.passes(100.0)
+    seconds = world.policy.pulse_seconds + 2.1
+    world.stands_still(seconds)
     assert not any(isinstance(act, KillWorker) for act in world.acts)
+    [stood_still] = [step.event for step in world.steps if isinstance(step.event, StoodStill)]
+    assert round(stood_still.seconds, 6) == seconds, "since the last batch"

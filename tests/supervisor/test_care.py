@@ -156,6 +156,19 @@ def test_a_stop_ends_a_pruning(desk: Desk) -> None:
     assert not desk.replies
 
 
+def test_the_journal_is_pruned_once_at_a_time(desk: Desk) -> None:
+    async def story(care: care.Care) -> None:
+        for _ in range(2):
+            care.request_arrived(Care("prune", older=OLD), desk.replies.append)
+        [refused] = desk.replies
+        assert isinstance(refused, Refused)
+        assert (refused.code, refused.retry_after_seconds) == ("conflict", 5.0)
+        await soon(lambda: len(desk.replies) == 2)
+        assert isinstance(await desk.asked(care, Care("prune", older=OLD)), Table), "and again afterwards"
+
+    desk.run(story)
+
+
 @pytest.mark.parametrize(
     ("settings", "request_", "left"),
     [

@@ -1,6 +1,7 @@
 """An exception costs what was being served: it is counted and logged, and its words are not shown."""
 
 import asyncio
+import threading
 from collections import Counter
 from collections.abc import Coroutine
 from typing import Any
@@ -78,7 +79,15 @@ def test_our_own_errors_are_shown_and_others_by_their_kind(error: Exception | No
 
 
 def run(act: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(act)
+    """No callback raises meanwhile."""
+
+    async def watched() -> None:
+        broken: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: broken.append(context))
+        await act
+        assert not broken
+
+    asyncio.run(watched())
 
 
 def test_a_task_that_fails_is_told_when_it_ends_and_one_that_is_cancelled_is_not() -> None:
@@ -98,6 +107,7 @@ def test_a_task_that_fails_is_told_when_it_ends_and_one_that_is_cancelled_is_not
             await asyncio.sleep(0)
             task.cancel()
             await asyncio.wait([task])
+        await asyncio.sleep(0)
         assert desk.failed == [INTERNAL]
         assert desk.counts == {"request": 1}
 
@@ -119,6 +129,22 @@ def test_the_outcome_of_a_thread_comes_back_to_the_loop() -> None:
         assert desk.counts == {"schedule": 1, "clip": 1}
 
     run(act())
+
+
+def test_an_outcome_that_comes_after_the_end_of_the_loop_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(threading, "excepthook", broken.append)
+    desk, is_over = Desk(), threading.Event()
+
+    async def act() -> None:
+        desk.contain.thread("schedule", is_over.wait, lambda outcome: None, desk.failed.append)
+
+    run(act())
+    [thread] = [each for each in threading.enumerate() if each.name == "schedule"]
+    is_over.set()
+    thread.join()
+    assert not broken
+    assert not desk.failed
 
 
 def test_vital_work_ends_the_process_by_its_own_error() -> None:

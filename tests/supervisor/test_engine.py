@@ -11,6 +11,7 @@ from supervisor.clock import Clock
 from supervisor.containment import Containment
 from supervisor.core import effects, events
 from supervisor.core.policy import Policy
+from supervisor.core.reasons import EndReason
 from supervisor.core.records import Record
 from supervisor.core.state import BusyMode, ModelState, Who
 from supervisor.decider import Decided
@@ -325,5 +326,27 @@ def test_an_exception_while_deciding_is_fatal(tmp_path: Path) -> None:
         await soon(lambda: stage.fatal)
         assert isinstance(stage.fatal[0], LookupError)
         assert stage.logged == ["engine.failed"]
+
+    play(tmp_path, act)
+
+
+def test_what_the_journal_could_not_hold_ends_its_worker_or_is_refused(tmp_path: Path) -> None:
+    """The rest of the batch is decided."""
+
+    async def act(stage: Stage) -> None:
+        who = Who(1, 0, 1)
+        stage.engine.post(events.ToolFinished(who, "s/1", 1, "c", True, 2**64, "result"))
+        stage.engine.post(events.EventsSeen("s", "bridge", 2**64), stage.answers.append)
+        stage.engine.post(text("s"))
+        await soon(lambda: any(events.WorkerUnreachable in map(type, batch) for batch in stage.done.batches))
+        happened = [event for batch in stage.done.batches for event in batch]
+        assert [type(event) for event in happened] == [events.TextArrived, events.WorkerUnreachable]
+        told = happened[-1]
+        assert isinstance(told, events.WorkerUnreachable)
+        assert (told.who, told.reason.kind) == (who, EndReason.BAD_FRAME)
+        [refused] = stage.answers
+        assert isinstance(refused, effects.Refused)
+        assert refused.code == "internal"
+        assert stage.logged == ["contained", "contained"]
 
     play(tmp_path, act)

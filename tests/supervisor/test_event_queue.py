@@ -58,6 +58,16 @@ def test_an_event_wakes_the_engine_and_one_that_can_wait_does_not() -> None:
     assert desk.queue.waiting_since == 100.0, "since the first of them"
 
 
+def test_what_could_wait_is_not_counted_when_it_is_taken() -> None:
+    desk = Desk()
+    desk.queue.post(DrainAsked(), can_wait=True)
+    desk.queue.post(StopAsked())
+    assert desk.taken() == [DrainAsked(), StopAsked()]
+    assert (desk.queue.is_urgent, desk.queue.waiting_since) == (False, None)
+    desk.queue.post(UndrainAsked())
+    assert desk.queue.is_urgent
+
+
 def test_the_wait_begins_again_for_what_a_batch_leaves() -> None:
     desk = Desk()
     for event in (DrainAsked(), StopAsked()):
