@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
+_RECORD = "[note: the record of this conversation follows"
 _END_OF_RECORD = "[note: end of the record. Answer this message:]"
 _DIRECTIVE = re.compile(r"\[\[([a-z0-9]+)((?:\s.*?)?)\]\]", re.DOTALL)
 
@@ -26,7 +27,10 @@ class Cut(Exception):
 
 
 def said(messages: list[dict[str, Any]]) -> int:
-    """Where the person last spoke: no steer after a tool result, no note of the worker; -1 when never."""
+    """Where the person last spoke: no steer after a tool result, no note of the worker; -1 when never.
+
+    A record without an end is what an agent that has lost its session goes on from: the words are in it.
+    """
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
         if message.get("role") != "user" or text_of(message).startswith("[note:"):
@@ -38,7 +42,8 @@ def said(messages: list[dict[str, Any]]) -> int:
             before -= 1
         if before < 0 or messages[before].get("role") != "tool":
             return index
-    return -1
+    records = [index for index, message in enumerate(messages) if text_of(message).startswith(_RECORD)]
+    return records[-1] if records else -1
 
 
 def text_of(message: dict[str, Any]) -> str:
@@ -99,7 +104,10 @@ class Script:
         index = said(self._messages)
         words = str(self._messages[index].get("content")) if index >= 0 else ""
         unless, since = str(self.option("unless", "")), self._messages[index + 1 :]
-        is_over = bool(unless) and any(unless in str(message.get("content")) for message in since)
+        told = [str(message.get("content")) for message in since]
+        if words.startswith(_RECORD):
+            told.append(words.partition("]]")[2])
+        is_over = bool(unless) and any(unless in each for each in told)
         return str(self.option("when", "")) in words and not is_over
 
     async def thoughts(self, pause: Callable[[float], Awaitable[None]]) -> AsyncIterator[dict[str, Any]]:
