@@ -253,6 +253,16 @@ def test_closing_kills_a_service_that_ignores_sigterm_and_what_it_has_started() 
     run(story())
 
 
+def test_a_service_that_is_removed_ends_also_when_it_ignores_sigterm() -> None:
+    async def story() -> None:
+        async with running(pretend("deaf")) as watched:
+            await watched.seen("ready")
+            watched.services.change("deaf", None)
+            await watched.seen("stopped")
+
+    run(story())
+
+
 def test_what_a_dead_service_has_started_does_not_outlive_it() -> None:
     async def story() -> None:
         async with running(pretend("deaf")) as watched:

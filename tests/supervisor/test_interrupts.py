@@ -1,16 +1,22 @@
 """Interrupts while the journal does not answer: the worker is killed at once, and the record follows."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ipc.message_parts import Killed
 from ipc.messages import Accepted, Done, Interrupt, Refused, Show, Submit
+from supervisor.clients import interrupts as interrupts_module
 from supervisor.clients.interrupts import Interrupts, Outcome
-from supervisor.core.events import InterruptAsked
+from supervisor.core.effects import AssignTurn
+from supervisor.core.events import Finished, InterruptAsked, WorkerDied, WorkerReady, WorkerStarted
+from supervisor.core.policy import Policy
+from supervisor.core.reasons import EndReason, Reason
+from supervisor.core.state import Proof, Who
 from supervisor.journal import journal
 from tests.supervisor import test_engine
 from tests.supervisor.puppet_service import PuppetService
@@ -121,3 +127,130 @@ def test_nothing_is_kept_of_an_interrupt_that_is_recorded(tmp_path: Path) -> Non
         assert told[0].unwritten == ""
 
     test_engine.play(tmp_path, act)
+
+
+WHO = Who(1, 0, 1)
+DEATH = WorkerDied(0, 1, Proof(1, True, 1.0, "pidns"), Reason(EndReason.KILLED))
+
+
+class Desk:
+    """Interrupts of a stage on which turn s/1 runs; what they have killed and told."""
+
+    def __init__(self, stage: test_engine.Stage) -> None:
+        self._stage = stage
+        self.killed: list[int] = []
+        self.told: list[Outcome] = []
+        self.interrupts = Interrupts(stage.engine, self.killed.append, stage)
+
+    async def begin(self) -> None:
+        stage = self._stage
+        stage.engine.post(WorkerStarted(WHO.seat, WHO.incarnation, 17))
+        stage.engine.post(WorkerReady(WHO))
+        stage.engine.post(test_engine.text("s"))
+        await soon(lambda: any(isinstance(act, AssignTurn) for act in stage.done.acts))
+
+    def ask(self) -> None:
+        self.interrupts.ask(InterruptAsked("s", "me"), self.told.append)
+
+    def die(self) -> None:
+        """The process is gone: as the queue shows it."""
+        self.interrupts.worker_died(DEATH)
+        self._stage.engine.post(DEATH)
+
+    @property
+    def kept(self) -> tuple[object, ...]:
+        return self.interrupts._unrecorded, self.interrupts._awaiting, self.interrupts._proofs
+
+
+def play(folder: Path, act: Callable[[test_engine.Stage, Desk], Awaitable[None]]) -> None:
+    async def begin(stage: test_engine.Stage) -> None:
+        desk = Desk(stage)
+        await desk.begin()
+        await act(stage, desk)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(journal, "_BUSY_SECONDS", BUSY_SECONDS)
+        test_engine.play(folder, begin, Policy(busy_seats=1, spares=0))
+
+
+def test_nothing_is_kept_of_an_interrupt_that_was_carried_out_before_its_record(tmp_path: Path) -> None:
+    async def act(stage: test_engine.Stage, desk: Desk) -> None:
+        with stage.disk_held():
+            desk.ask()
+            await soon(lambda: desk.killed)
+            desk.die()
+            [outcome] = desk.told
+            assert outcome.killed == (Killed("s/1", 1, True, 1.0, "pidns"),)
+            assert outcome.unwritten == NOT_BACK
+        await soon(lambda: not any(desk.kept))
+        assert (desk.killed, len(desk.told)) == ([1], 1)
+        assert stage.engine.state.sessions["s"].turn is None
+
+    play(tmp_path, act)
+
+
+def test_the_record_of_a_kill_does_not_end_the_turn_after_it(tmp_path: Path) -> None:
+    """The turn had ended before it was killed, and the next one has begun by the time of the record."""
+
+    async def act(stage: test_engine.Stage, desk: Desk) -> None:
+        with stage.disk_held():
+            stage.engine.post(test_engine.text("s", "next"))
+            await soon(lambda: stage.engine.committing_since is not None)
+            stage.engine.post(Finished(WHO, "s/1", 1, "answer", 0, 0))
+            desk.ask()
+            await soon(lambda: desk.killed)
+            desk.die()
+        await soon(lambda: not any(desk.kept))
+        turn = stage.engine.state.sessions["s"].turn
+        assert turn is not None
+        assert turn.id == "s/2"
+        assert not any(record.type == "turn.interrupted" for record in stage.done.published)
+
+    play(tmp_path, act)
+
+
+def test_a_commit_that_began_later_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the interrupt is overdue, the commit under way is not yet."""
+    monkeypatch.setattr(interrupts_module, "_PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(interrupts_module, "_LOOK_AGAIN_SECONDS", 0.01)
+    looks: list[float] = []
+
+    async def act(stage: test_engine.Stage, desk: Desk) -> None:
+        with stage.disk_held():
+            stage.engine.post(test_engine.text("other"))
+            began = await soon(lambda: stage.engine.committing_since)
+            assert began is not None
+
+            def now() -> float:
+                looks.append(began if len(looks) < 3 else began + 1.0)
+                return looks[-1]
+
+            monkeypatch.setattr(stage.clock, "now", now)
+            desk.ask()
+            await soon(lambda: desk.killed)
+            assert looks[:3] == [began] * 3
+            desk.die()
+        await soon(lambda: not any(desk.kept))
+
+    play(tmp_path, act)
+
+
+def test_a_process_of_an_earlier_life_is_not_taken_for_one_of_this(tmp_path: Path) -> None:
+    """Its number may be that of another worker now."""
+
+    async def act(stage: test_engine.Stage, desk: Desk) -> None:
+        turn = stage.engine.state.sessions["s"].turn
+        assert turn is not None
+        assert turn.attempt is not None
+        turn.attempt.who = replace(WHO, epoch=0)
+        with stage.disk_held():
+            stage.engine.post(test_engine.text("other"))
+            desk.ask()
+            [outcome] = await soon(lambda: desk.told)
+            assert outcome.unwritten == NOT_BACK
+            assert not desk.killed
+            turn.attempt.who = WHO
+
+    play(tmp_path, act)

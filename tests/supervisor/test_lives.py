@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ipc.admin_messages import Care, Drain, Reload, Scale, Stop
-from ipc.messages import Accepted, Done, Interrupt, Queue, Refused, Submit, Table
+from ipc.messages import Accepted, Done, Interrupt, Queue, Refused, Retry, Submit, Table
 from ipc.places import is_listening
 from supervisor.journal import journal
 from tests.supervisor.puppet_service import SETTINGS, PuppetService
@@ -152,6 +152,18 @@ def test_a_scale_is_not_overruled_by_another_change(service: PuppetService) -> N
     service.places.settings_file.write_text(SETTINGS.replace("nobody asks it", "another"))
     assert isinstance(service.ask(Reload()), Table)
     assert service.status()["seats"] == 4
+
+
+def test_a_retry_goes_to_the_agent_of_the_session_when_its_own_is_gone(tmp_path: Path) -> None:
+    with PuppetService(tmp_path / "home", f"{SETTINGS}[agents.other]\n") as service:
+        assert isinstance(service.ask(Submit("s", "fail", "k", agent="other")), Accepted)
+        assert service.until_state("s/1", "failed")["agent"] == "other"
+        assert isinstance(service.ask(Retry("s/1", "again")), Accepted)
+        assert service.until_state("s/2", "failed")["agent"] == "other"
+        service.places.settings_file.write_text(SETTINGS)
+        assert isinstance(service.ask(Reload()), Table)
+        assert isinstance(service.ask(Retry("s/1", "once more")), Accepted)
+        assert service.until_state("s/3", "failed")["agent"] == "default"
 
 
 def fail_at_once() -> None:

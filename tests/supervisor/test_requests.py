@@ -1,6 +1,8 @@
 """Requests of clients, each with its exact answer, asked of a supervisor whose workers are puppets."""
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -261,6 +263,40 @@ def test_only_a_failed_or_interrupted_turn_is_retried(service: PuppetService) ->
     no_clip = service.ask(Retry(message_id("retry", "again"), "clip"))
     assert isinstance(no_clip, Refused)
     assert "only a clip" in no_clip.hint
+
+
+def test_a_turn_that_runs_is_not_copied(service: PuppetService) -> None:
+    turn(service, "origin", "say wait", "running")
+    refused = service.ask(Begin("copy", "k", from_session="origin", through_turn=1))
+    assert isinstance(refused, Refused)
+    assert (refused.error, refused.code) == ("turn origin/1 has not ended", "conflict")
+    assert service.ask(Interrupt("origin", "me")) == Done(("origin/1",))
+    service.until_state("origin/1", "interrupted")
+    assert isinstance(service.ask(Begin("copy", "k", from_session="origin", through_turn=1)), Done)
+
+
+def test_a_retry_is_no_answer_to_a_question(service: PuppetService) -> None:
+    turn(service, "unsure", "fail", "failed")
+    assert isinstance(service.ask(Submit("unsure", "ask finish", "l")), Accepted)
+    service.until_state("unsure/2", "asking")
+    assert isinstance(service.ask(Retry("unsure/1", "again")), Accepted)
+    assert service.rows("turns", session="unsure")[0]["state"] == "asking"
+    queued = service.ask(Queue("unsure"))
+    assert isinstance(queued, Table)
+    assert [row["message"] for row in queued.rows] == [message_id("unsure", "again")]
+    assert isinstance(service.ask(Interrupt("unsure", "me", drop=True)), Done)
+
+
+def test_the_wishes_of_a_clip_are_kept(service: PuppetService) -> None:
+    service.places.clips.mkdir(exist_ok=True)
+    (service.places.clips / "abc").write_bytes(b"sound")
+    clip = Submit("voice", "", "k", clip="abc", agent="default", instructions="be brief", by="me")
+    assert isinstance(service.ask(clip), Accepted)
+    [told] = [row for row in service.rows("story", id=message_id("voice", "k")) if row.get("seq") == 1]
+    assert (told["kind"], told["agent"]) == ("voice", "default")
+    with closing(sqlite3.connect(service.places.journal)) as journal:
+        [row] = journal.execute("SELECT instructions, sent_by FROM messages WHERE clip = 'abc'")
+    assert row == ("be brief", "me")
 
 
 def test_a_question_is_shown_and_answered(service: PuppetService) -> None:

@@ -17,6 +17,7 @@ from ipc.zmtp import OPENING, Connection
 from supervisor.clients import subscriptions
 from supervisor.clients.subscriptions import Client, Subscriptions
 from supervisor.containment import Containment
+from supervisor.journal.asking import Asking
 from tests.journal.conftest import open_in
 from tests.journal.lives import accepted
 from tests.waiting import soon
@@ -62,12 +63,12 @@ class Reader:
 class Stage:
     """A journal, a server and one connected reader."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, asking: Asking | None = None) -> None:
         self.journal = open_in(folder)
         self.contained: list[str] = []
         self.spoken: Delta | None = None
         contain = Containment(self, lambda: 0.0, self.contained.append)
-        self.subscriptions = Subscriptions(self.journal.read, contain)
+        self.subscriptions = Subscriptions(self.journal.read, contain, asking)
         self.path = str(folder / "s.sock")
         self.server = Server(
             self.path, lambda parts: None, left=lambda name: self.subscriptions.forget(self.client(name))
@@ -104,9 +105,9 @@ class Stage:
         self.journal.close()
 
 
-def play(folder: Path, act: Callable[[Stage], Awaitable[None]]) -> None:
+def play(folder: Path, act: Callable[[Stage], Awaitable[None]], asking: Asking | None = None) -> None:
     async def run() -> None:
-        stage = Stage(folder)
+        stage = Stage(folder, asking)
         try:
             await act(stage)
         finally:
@@ -138,7 +139,10 @@ def test_events_come_from_the_asked_seq_on_each_once(tmp_path: Path) -> None:
     play(tmp_path, act)
 
 
-def test_an_event_read_from_the_journal_is_not_published_to_the_same_reader(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_level", [False, True], ids=["behind", "level"])
+def test_an_event_read_from_the_journal_is_not_published_to_the_same_reader(
+    tmp_path: Path, is_level: bool
+) -> None:
     """It subscribes between the commit and the publication of the same event."""
 
     async def act(stage: Stage) -> None:
@@ -146,6 +150,8 @@ def test_an_event_read_from_the_journal_is_not_published_to_the_same_reader(tmp_
         stage.happens(1)
         stage.journal.commit_now([accepted(2)])
         stage.subscriptions.subscribe(stage.client(), REQUEST, "s", 0)
+        if is_level:
+            await soon(lambda: reader.seqs() == [1, 2])
         stage.subscriptions.publish([accepted(2)])
         stage.happens(3)
         await soon(lambda: 3 in reader.seqs())
