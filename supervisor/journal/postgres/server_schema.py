@@ -1,4 +1,9 @@
-"""The schema on the server: numbered scripts, applied in order, each in one transaction with its number."""
+"""The schema on the server: numbered scripts, applied in order, each in one transaction with its number.
+
+Several hosts share the schema, and are upgraded one after the other. The row of `journal_schema` has its
+version and the oldest one whose programs may write: a program that is older than the schema goes on, unless a
+step has excluded it.
+"""
 
 import secrets
 from collections.abc import Callable
@@ -6,7 +11,7 @@ from importlib import resources
 
 import psycopg
 
-from supervisor.journal.errors import JournalTooNew, JournalUnfit
+from supervisor.journal.errors import JournalError, JournalUnfit
 from supervisor.journal.migrate import steps_in
 from supervisor.journal.postgres.connecting import Connection, named
 
@@ -17,6 +22,9 @@ _MIGRATING = 0x68736368656D61
 
 _MARK = "SELECT current_setting('hermes.session', true) AS mark"
 _FOUND = "SELECT to_regclass('journal_schema') IS NOT NULL AS is_there"
+_LIMITS = """
+    SELECT oldest, to_char(moved_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI UTC') AS moved_at
+    FROM journal_schema"""
 _STEPS = resources.files("supervisor.journal.postgres") / "schema"
 
 
@@ -27,16 +35,35 @@ def prepare(connection: Connection) -> None:
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
             found = _version(connection)
-            newest = steps_in(_STEPS)[-1][0]
-            if found > newest:
-                fault = f"the database has schema {found}, this version knows {newest} at most"
-                raise JournalTooNew(fault, "install the version that wrote it, or a later one")
             for number, script in steps_in(_STEPS):
                 if number > found:
                     connection.execute(script.encode())
                     connection.execute("UPDATE journal_schema SET version = %s", (number,))
+            _refuse_excluded(connection)
     except psycopg.Error as error:
         raise named(error) from error
+
+
+def newest() -> int:
+    """Return the schema for which this program was made."""
+    return steps_in(_STEPS)[-1][0]
+
+
+def require_newest(connection: Connection) -> None:
+    """Refuse a database that has no journal of exactly this schema, without a change."""
+    row = connection.execute(_FOUND).fetchone()
+    found = _version(connection) if row is not None and row["is_there"] else 0
+    if not found:
+        raise JournalError("the database has no journal", "correct [journal] url")
+    if found != newest():
+        fault = f"the database has schema {found}, and {newest()} is needed"
+        raise JournalError(fault, "start the service once with the newest version, stop it, then move")
+    _refuse_excluded(connection)
+
+
+def mark_as_moved(connection: Connection) -> None:
+    connection.execute("UPDATE journal_schema SET moved_at = clock_timestamp()")
+    connection.commit()
 
 
 def refuse_pooler(connection: Connection, connect: Callable[[], Connection]) -> None:
@@ -65,6 +92,18 @@ def _version(connection: Connection) -> int:
         return 0
     found = connection.execute("SELECT version FROM journal_schema").fetchone()
     return int(found["version"]) if found is not None else 0
+
+
+def _refuse_excluded(connection: Connection) -> None:
+    row = connection.execute(_LIMITS).fetchone()
+    assert row is not None  # written together with the table
+    if row["oldest"] > newest():
+        fault = f"the database needs a program for schema {row['oldest']}, this one was made for {newest()}"
+        raise JournalUnfit(fault, "install the version that the other hosts have, or a later one")
+    if row["moved_at"]:
+        fault = f"the journal of this database was moved elsewhere on {row['moved_at']}"
+        hint = "correct [journal] in hermes.toml; `UPDATE journal_schema SET moved_at = NULL` takes it back"
+        raise JournalUnfit(fault, hint)
 
 
 def _refuse_unfit(connection: Connection) -> None:

@@ -1,0 +1,6 @@
+-- Programs are made for a schema, and hosts of an older and a newer program run side by side. A step that a program
+-- of an older schema would not understand raises `oldest`; such a program is refused from then on. One that only
+-- adds leaves it. `moved_at` keeps services from a journal that was moved elsewhere.
+ALTER TABLE journal_schema
+    ADD COLUMN oldest bigint NOT NULL DEFAULT 4,
+    ADD COLUMN moved_at timestamptz;

@@ -1,0 +1,73 @@
+"""The schema on a server: older and newer programs side by side, as far as the newest step allows."""
+
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from supervisor.journal.errors import JournalUnfit
+from supervisor.journal.migrate import steps_in
+from supervisor.journal.postgres import server_schema
+from supervisor.journal.postgres.server_journal import ServerJournal
+from tests.journal.lives import accepted
+from tests.postgres_cluster import Cluster
+
+
+@pytest.fixture
+def url(cluster: Cluster) -> str:
+    return cluster.url(cluster.new_schema())
+
+
+def open_at(url: str, folder: Path, host: str = "here") -> ServerJournal:
+    return ServerJournal.open(url, host, folder / f"{host}.lock")
+
+
+def mark(url: str, **columns: int) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        for name, value in columns.items():
+            connection.execute(f"UPDATE journal_schema SET {name} = {value}".encode())
+
+
+def marks(url: str) -> tuple[int, int]:
+    with psycopg.connect(url) as connection:
+        found = connection.execute("SELECT version, oldest FROM journal_schema").fetchone()
+    assert found is not None
+    return found
+
+
+def test_a_program_goes_on_with_a_schema_that_a_newer_one_has_added_to(url: str, tmp_path: Path) -> None:
+    open_at(url, tmp_path).close()
+    newer = server_schema.newest() + 1
+    mark(url, version=newer)
+    journal = open_at(url, tmp_path)
+    journal.commit_now([accepted(1)])
+    journal.close()
+    assert marks(url)[0] == newer, "an older program does not take it back"
+
+
+def test_a_program_that_is_too_old_is_refused_and_changes_nothing(url: str, tmp_path: Path) -> None:
+    open_at(url, tmp_path).close()
+    newer = server_schema.newest() + 1
+    mark(url, version=newer, oldest=newer)
+    with pytest.raises(JournalUnfit, match=f"needs a program for schema {newer}"):
+        open_at(url, tmp_path)
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT count(*) FROM lives").fetchone() == (1,)
+
+
+def test_an_older_schema_is_migrated_with_what_is_in_it(url: str, tmp_path: Path) -> None:
+    """By the steps that a database of the first version lacks."""
+    steps = steps_in(server_schema._STEPS)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE journal_schema (version bigint NOT NULL)")
+        connection.execute("INSERT INTO journal_schema (version) VALUES (1)")
+        connection.execute(steps[0][1].encode())
+        connection.execute(
+            "INSERT INTO sessions (name, seq, turns, held, created_at, last_at) VALUES ('s', 4, 1, 0, 1, 2)"
+        )
+    journal = open_at(url, tmp_path)
+    assert journal.read.session_seq("s") == 4
+    journal.close()
+    version, oldest = marks(url)
+    assert version == server_schema.newest()
+    assert oldest <= version
