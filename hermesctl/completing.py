@@ -48,6 +48,13 @@ def weights(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> 
     return _offer((CompletionItem(each.name, help=each.kind) for each in CATALOGUE), incomplete)
 
 
+def journals(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    from click.shell_completion import CompletionItem
+
+    known = {"postgresql://": "a database", "sqlite:": "the file in the state folder"}
+    return _offer((CompletionItem(url, help=what) for url, what in known.items()), incomplete)
+
+
 def _item(row: dict[str, Any], name: str, help: str) -> "CompletionItem[str]":
     from click.shell_completion import CompletionItem
 

@@ -10,7 +10,7 @@ import msgspec
 
 from hermesctl import completing, parameters
 from hermesctl.client import Client
-from hermesctl.command_result import print_object
+from hermesctl.command_result import acting, print_object
 from hermesctl.errors import CommandError, NotRunning
 from hermesctl.exit_codes import Exit
 from hermesctl.neutral import json_text
@@ -30,6 +30,7 @@ Examples:
   hermesctl journal export --session demo > demo.jsonl
   hermesctl journal prune --older 30d
   hermesctl journal stats
+  hermesctl journal move postgresql://db.example/hermes
 """
 _CHECK_EXAMPLES = """\b
 Examples:
@@ -56,6 +57,12 @@ _STATS_EXAMPLES = """\b
 Examples:
   hermesctl journal stats
   hermesctl journal stats --json
+"""
+_MOVE_EXAMPLES = """\b
+Examples:
+  hermesctl stop
+  hermesctl journal move postgresql://hermes@db.example/hermes --password-file ~/.config/hermes-database
+  hermesctl journal move sqlite:
 """
 
 
@@ -173,6 +180,43 @@ def stats(ctx: click.Context, form: str) -> None:
     print(f"  open      {row['turns_open']} turns")
     for table, number in row["rows"].items():
         print(f"  {number:>9} {one_line(table)}")
+
+
+@journal.command(epilog=_MOVE_EXAMPLES, short_help="Move it to a PostgreSQL server, or back to a file.")
+@click.argument("url", **parameters.name("URL"), shell_complete=completing.journals)
+@click.option("--password-file", **parameters.file(), help="Has the password for URL.")
+@acting
+@click.pass_context
+def move(ctx: click.Context, url: str, password_file: str | None, form: str) -> None:
+    """Move the journal to the database URL, or with `sqlite:` to its file; the service is stopped.
+
+    Every table is compared, by the number of its rows and a checksum of them, before the move counts. The
+    former journal is kept, and no service starts with it. hermes.toml is not changed: what it has to say is
+    printed.
+    """
+    line = ["--url", url]
+    if password_file is not None:
+        line += ["--password-file", str(Path(password_file).expanduser().absolute())]
+    rows: dict[str, int] = {}
+    checksums: dict[str, str] = {}
+    for row in _without_service(ctx, "move", *line):
+        if "table" not in row:
+            _tell_moved(row, rows, checksums, form)
+            continue
+        rows[row["table"]], checksums[row["table"]] = row["rows"], row["checksum"]
+        if form != "json":
+            print(f"{row['rows']:>9} {one_line(row['table'])}", flush=True)
+
+
+def _tell_moved(moved: dict[str, Any], rows: dict[str, int], checksums: dict[str, str], form: str) -> None:
+    if form == "json":
+        print_object(moved | {"rows": rows, "checksums": checksums})
+        return
+    print(f"moved and compared; the former journal is kept: {one_line(moved['kept'])}")
+    if moved["settings"]:
+        print("write into hermes.toml, then start the service:", *moved["settings"], sep="\n")
+    else:
+        print("remove url and password_file of [journal] from hermes.toml, then start the service")
 
 
 def _places(ctx: click.Context) -> Places:

@@ -11,10 +11,11 @@ from typing import Any
 
 from ipc.errors import WireError
 from ipc.places import Places, add_options, chosen_places
+from supervisor.config.toml_file import SettingsError
 from supervisor.journal import lock, maintenance
-from supervisor.journal.errors import JournalError, JournalLocked
+from supervisor.journal.errors import JournalError, JournalLocked, JournalUnfit
 
-_EXIT_REFUSED, _EXIT_LOCKED, _EXIT_SETTINGS = 5, 75, 78
+_EXIT_REFUSED, _EXIT_LOCKED, _EXIT_SETTINGS, _EXIT_CTRL_C = 5, 75, 78, 130
 
 Rows = Iterator[dict[str, Any]]
 
@@ -25,10 +26,13 @@ def main() -> int:
     add_options(parser)
     parser.add_argument("--session")
     parser.add_argument("--file")
+    parser.add_argument("--url")
+    parser.add_argument("--password-file", default="")
     options = parser.parse_args()
     try:
         places = chosen_places(options)
-        _refuse_absent(places)
+        if options.act != "move":
+            _refuse_absent(places)
         # While this process holds the lock, no service can start on the file.
         held = lock.take(places.lock)
         for row in _ACTS[options.act](places, options):
@@ -36,10 +40,12 @@ def main() -> int:
         os.close(held)
     except JournalLocked as error:
         return _complain(_EXIT_LOCKED, error.fault, error.hint)
-    except WireError as error:
+    except (WireError, SettingsError, JournalUnfit) as error:
         return _complain(_EXIT_SETTINGS, error.fault, error.hint)
     except JournalError as error:
         return _complain(_EXIT_REFUSED, error.fault, error.hint)
+    except KeyboardInterrupt:
+        return _EXIT_CTRL_C
     return 0
 
 
@@ -80,12 +86,27 @@ def _backup(places: Places, options: argparse.Namespace) -> Rows:
     yield maintenance.backup(places.journal, Path(options.file).absolute(), lambda: False)
 
 
+def _move(places: Places, options: argparse.Namespace) -> Rows:
+    # Imported here only: both ends may need more than a journal at rest.
+    from supervisor.config.settings import load
+    from supervisor.journal.move import move
+    from supervisor.journal.move_ends import ends, lines
+
+    settings = load(places.settings_file)
+    with ends(places, settings, options.url, options.password_file) as (source, target):
+        for table, tally in move(source, target):
+            yield {"table": table, "rows": tally.rows, "checksum": tally.checksum}
+        kept = source.retire()
+    yield {"url": options.url, "kept": kept, "settings": lines(options.url, options.password_file)}
+
+
 _ACTS: dict[str, Callable[[Places, argparse.Namespace], Rows]] = {
     "check": _check,
     "repair": _repair,
     "stats": _stats,
     "export": _export,
     "backup": _backup,
+    "move": _move,
 }
 
 

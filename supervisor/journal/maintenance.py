@@ -82,9 +82,9 @@ def backup(path: Path, target: Path, give_up: Callable[[], bool]) -> Row:
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         try:
             _copy(path, part, give_up)
-            _make_durable(part)
+            make_durable(part)
             os.replace(part, target)
-            _make_durable(target.parent)
+            make_durable(target.parent)
         finally:
             part.unlink(missing_ok=True)
     except OSError as error:
@@ -189,7 +189,7 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _make_durable(path: Path) -> None:
+def make_durable(path: Path) -> None:
     """Sync the copy only: closing a second descriptor of the journal itself would drop its locks."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -38,13 +38,9 @@ def open_chosen(
         # Imported here only: a journal in a file needs no driver of a server.
         from supervisor.journal.postgres.server_journal import ServerJournal
     except ModuleNotFoundError as error:
-        if error.name is None or not error.name.startswith("psycopg"):
-            raise
-        fault = "[journal] url names a PostgreSQL server, and its driver is not installed"
-        raise SettingsError(fault, "pip install 'hermes-supervisor[postgres]'") from error
+        raise no_driver(error) from error
     password = journal_password(settings)
-    # Also the state folder: its lock says that the former life is over, and another instance has another.
-    host = f"{socket.gethostname()}:{places.state}"
+    host = own_host(places)
     while True:
         try:
             if handed is not None:
@@ -52,3 +48,16 @@ def open_chosen(
             return ServerJournal.open(url, host, places.lock, password)
         except JournalUnreachable as error:
             wait(error)
+
+
+def own_host(places: Places) -> str:
+    """Also the state folder: its lock says that the former life is over, and another instance has another."""
+    return f"{socket.gethostname()}:{places.state}"
+
+
+def no_driver(error: ModuleNotFoundError) -> Exception:
+    """Return what the failed import of a server's driver means; any other is a defect."""
+    if error.name is None or not error.name.startswith("psycopg"):
+        return error
+    fault = "the journal is on a PostgreSQL server, and its driver is not installed"
+    return SettingsError(fault, "pip install 'hermes-supervisor[postgres]'")

@@ -19,7 +19,7 @@ from supervisor.journal.errors import JournalEnded, JournalLocked
 from supervisor.journal.postgres.connecting import Connection, named
 
 # Makes one start at a time begin its life; any number that no other program uses.
-_BEGINNING = 0x6865726D6573
+BEGINNING = 0x6865726D6573
 
 _OURS = "epoch = %(epoch)s AND secret = %(secret)s"
 # Waits for a batch of a former life that is being written: what it commits is loaded afterwards.
@@ -78,7 +78,7 @@ def begin(connection: Connection, host: str) -> Life:
     try:
         connection.execute(_END_CONNECTIONS, (host,))
         with connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_BEGINNING,))
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (BEGINNING,))
             connection.execute(_END_FORMER, (host,))
             other = connection.execute(_OTHERS).fetchone()
             if other is not None:
