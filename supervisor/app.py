@@ -111,9 +111,9 @@ class App:
         # First: a client may query the services as soon as it can connect.
         parts.services.open(self._handed.all_services if self._handed else ())
         sessions = parts.state.sessions
-        parts.subscriptions.open(
-            parts.router.streamed, lambda name: sessions[name].seq if name in sessions else 0
-        )
+        parts.subscriptions.open(parts.streamed, lambda name: sessions[name].seq if name in sessions else 0)
+        if parts.sharing is not None:
+            parts.sharing.open()
         # The control socket last: a client that can connect to it finds the other one open too.
         for path, control in (
             (parts.places.gateway, parts.gateway_control),

@@ -8,6 +8,11 @@ def monotonic() -> float:
     return time.monotonic()
 
 
+def boottime() -> float:
+    """Return seconds since the machine has started; it counts those in which the machine slept."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 def time_of_day(at: float) -> str:
     """Return a moment of the Clock in local time."""
     return time.strftime("%H:%M:%S", time.localtime(at))

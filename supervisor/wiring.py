@@ -45,6 +45,7 @@ from supervisor.host import banner
 from supervisor.host.disk_space import DiskSpace
 from supervisor.host.folder_identity import Folders
 from supervisor.host.shutdown import Shutdown
+from supervisor.hosts.sharing import sharing_of
 from supervisor.journal.opening import ChosenJournal
 from supervisor.llm.model_source import NAME as MODEL
 from supervisor.llm.model_source import ModelSource
@@ -119,6 +120,9 @@ class Parts:
         self.notifier = Notifier()
         self.folders = Folders(self.places, self.log)
         self.subscriptions = Subscriptions(self.journal.read, self.contain, self.journal.asking)
+        # With a journal that other hosts share, they are told of this host's events and text, too.
+        self.sharing = sharing_of(self.journal, self.subscriptions, self.state, self.contain)
+        self._feed = self.sharing.feed if self.sharing is not None else self.subscriptions
         self.client_sockets = Servers()
 
     def _make_services(self) -> None:
@@ -131,7 +135,7 @@ class Parts:
             live=self.live,
             clips=places.clips,
             post=self._queue.post,
-            progress=lambda session, message, text: self.subscriptions.delta(
+            progress=lambda session, message, text: self._feed.delta(
                 session, encode(wire.Noted(message, 0, text))
             ),
         )
@@ -155,13 +159,15 @@ class Parts:
         asking = journal.asking if journal.ahead is not None else None
         build_assign = AssignBuilder(journal.read, self.live, self.model.of, asking)
         self.router = Router(
-            subscriptions=self.subscriptions,
+            subscriptions=self._feed,
             build_assign=build_assign,
             build_setup=SetupBuilder(self.live, os.environ, self.model.of),
             contain=self.contain,
             faults=self._agent_faults,
             attempt_ended=lambda incarnation: self._cancellation.attempt_ended(incarnation),
         )
+        own = self.router.streamed
+        self.streamed = own if self.sharing is None else self.sharing.streamed(own)
         self.processes = make_processes(
             epoch=self.journal.epoch,
             places=places,
@@ -198,7 +204,7 @@ class Parts:
             router=self.router,
             assignment=self._assignment,
             transcription=self._transcription,
-            subscriptions=self.subscriptions,
+            subscriptions=self._feed,
             clients=self.client_sockets,
             log=self.log,
             meter=self.metrics,

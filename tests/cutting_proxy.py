@@ -61,10 +61,14 @@ class CuttingProxy:
             _close(server)
         self._late.clear()
 
-    def close(self) -> None:
-        _close(self._listener)
+    def drop(self) -> None:
+        """Cut every connection that is open now."""
         for each in self._sockets:
             _close(each)
+
+    def close(self) -> None:
+        _close(self._listener)
+        self.drop()
 
     def _accept(self) -> None:
         with suppress(OSError):

@@ -38,7 +38,7 @@ _NOT_IN_SUPERVISOR = frozenset(
     | {"starlette", "urllib.request", "urllib3", "uvicorn", "websockets", "wsproto"}
 )
 _NOT_IN_CORE = frozenset(
-    [
+    {
         "asyncio",
         "datetime",
         "io",
@@ -49,18 +49,9 @@ _NOT_IN_CORE = frozenset(
         "random",
         "secrets",
         "select",
-        "selectors",
-        "shutil",
-        "signal",
-        "socket",
-        "sqlite3",
-        "subprocess",
-        "tempfile",
-        "threading",
-        "time",
-        "urllib",
-        "uuid",
-    ]
+    }
+    | {"selectors", "shutil", "signal", "socket", "sqlite3", "subprocess", "tempfile", "threading", "time"}
+    | {"urllib", "uuid"}
 )
 _ENGINE_READS = ("core", "clock", "enrichment")
 _ACTS = frozenset({"open", "print", "input", "exec", "eval"})
@@ -78,6 +69,7 @@ _CORE_READERS = (
     "event_queue",
     "event_sink",
     "handoff",
+    "hosts",
     "journal",
     "llm/model_source",
     "performer",

@@ -22,6 +22,12 @@ while one is published ends it, because continuing would leave a gap. The journa
 subscription is constant. Deltas are not durable and have no seq; one that cannot be sent is dropped, and the
 event that ends the turn has the whole text. Seqs count within a session, so a subscription to all sessions
 has no place to continue from and cannot be behind.
+
+Sessions of other hosts on the same journal: their events are committed there, and `told_elsewhere` says how
+far. A subscription with fewer is behind, so it reads them from the journal. The same happens when an event of
+this host is not the next one, because the session has moved here and a notice of the host before is still on
+its way. Deltas of such sessions come by `delta_elsewhere`: a subscription that misses one while it reads an
+event gets the whole text when it is level again.
 """
 
 import asyncio
@@ -56,6 +62,8 @@ _ASK_AGAIN_SECONDS = 0.5
 # Per client: more than `hermesctl tail` of all sessions needs.
 FOLLOWS_MAX = 2000
 _TOO_SLOW = "it read too slowly"
+# The journal did not say which events the session has: the next one that is published is the first.
+_ANY_SEQ = -1
 
 
 class Client(NamedTuple):
@@ -76,6 +84,7 @@ class _Subscriber:
     is_level: bool = False
     newest: int = 0  # the last event that was published since it subscribed
     is_asking: bool = False  # the journal is being asked for its next slice
+    has_text: bool = False  # it reads events of another host, and has missed no delta since
     slice_left: int = _SLICE_EVENTS  # events of its slice that were not sent yet
     was_refused: bool = False  # its queue was full, since the last retry
     stuck_seconds: float = 0.0
@@ -143,8 +152,8 @@ class Subscriptions:
         session = subscriber.session
         live_seq = self._live_seq(session) if session is not None and after is None else 0
         if live_seq and self._is_subscribed(subscriber):
-            # What is being committed now is still to be sent.
-            subscriber.is_level = True
+            # What is being committed now is still to be sent, whichever event that is.
+            subscriber.seq, subscriber.is_level = _ANY_SEQ, True
             self._send(subscriber, encode(wire.Subscribed(live_seq, live_seq)))
             return
         self.unsubscribe(subscriber.client, subscriber.request)
@@ -210,6 +219,36 @@ class Subscriptions:
         for subscriber in self._level(session):
             self._pass_on_contained(subscriber, frame)
 
+    def told_elsewhere(self, session: str, seq: int) -> None:
+        """Another host has committed events of a session up to `seq`: those with fewer read the journal."""
+        for subscriber in list(self._by_session.get(session, ())):
+            subscriber.newest = max(subscriber.newest, seq)
+            if subscriber.is_level and _ANY_SEQ < subscriber.seq < seq:
+                subscriber.is_level, subscriber.has_text = False, True
+                self._make_due(subscriber)
+
+    def delta_elsewhere(self, session: str, frame: bytes) -> None:
+        """Send a delta of a session of another host; who reads an event now gets the whole text later."""
+        for subscriber in self._by_session.get(session, ()):
+            subscriber.has_text = False
+        self.delta(session, frame)
+
+    def publish_elsewhere(self, session: str, events: Sequence[Told]) -> None:
+        """Send events of a session of another host to the subscriptions to all sessions."""
+        for told in events:
+            frame = _frame(wire.Event(told.seq, session, told.type, told.at, told.fields))
+            for subscriber in list(self._by_session.get(None, ())):
+                self._tell_contained(subscriber, told.seq, frame)
+
+    def cut_every(self, reason: str) -> None:
+        """End the subscriptions to all sessions: what they missed is not known."""
+        for subscriber in list(self._by_session.get(None, ())):
+            self._cut(subscriber, reason)
+
+    def followed(self) -> set[str | None]:
+        """Return the sessions that have subscriptions, and None if some are to all sessions."""
+        return set(self._by_session)
+
     def _pass_on(self, subscriber: _Subscriber, frame: bytes) -> None:
         socket, identity = subscriber.client
         if socket.send([identity, subscriber.request, frame]) is Sent.GONE:
@@ -223,8 +262,13 @@ class Subscriptions:
         return [subscriber for subscriber in found if subscriber.is_level]
 
     def _tell(self, subscriber: _Subscriber, seq: int, frame: bytes) -> None:
-        if subscriber.session is not None and seq <= subscriber.seq:
-            return
+        if subscriber.session is not None:
+            if seq <= subscriber.seq:
+                return
+            if seq > subscriber.seq + 1 and subscriber.seq != _ANY_SEQ:
+                subscriber.is_level = False
+                self._make_due(subscriber)
+                return
         if self._send(subscriber, frame) is Sent.SENT:
             subscriber.seq = seq
 
@@ -238,10 +282,8 @@ class Subscriptions:
         return sent
 
     def _fall_behind(self, subscriber: _Subscriber) -> None:
-        subscriber.is_level = False
-        if (
-            subscriber.session is None
-        ):  # seqs count within a session, so a subscription to all has no place to continue from
+        subscriber.is_level = subscriber.has_text = False
+        if subscriber.session is None:  # it has no place to continue from
             self._cut(subscriber, _TOO_SLOW)
             return
         self._behind[subscriber] = None
@@ -341,6 +383,9 @@ class Subscriptions:
     def _become_level(self, subscriber: _Subscriber) -> None:
         self._behind.pop(subscriber, None)
         subscriber.is_level = True
+        if subscriber.has_text:
+            subscriber.has_text = False
+            return
         streamed = self._streamed(subscriber.session) if subscriber.session is not None else None
         if streamed is not None:
             self._send(subscriber, encode(streamed))

@@ -50,6 +50,8 @@ class Journal:
         self.asking = InPlace()
         # A file answers each question of the engine in place.
         self.ahead = None
+        # A file belongs to one host: there is no other to be told anything.
+        self.notices = None
         self.tables = Tables(self._rows, self.read)
         self._group_commit = GroupCommit(self._writer)
         # Nothing is added to them here: called without a step in between.

@@ -23,6 +23,7 @@ _STORY_ROWS_MAX = 1000
 EVENTS_AFTER = """
     SELECT session, seq, type, at, body FROM events
     WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?"""
+SESSION_SEQS = "SELECT name, seq FROM json_each(?) AS named CROSS JOIN sessions ON name = named.value"
 SESSION_SEQ = "SELECT seq FROM sessions WHERE name = ?"
 FORGOTTEN = """
     SELECT 1 FROM sessions
@@ -113,6 +114,11 @@ class Reads:
         """Return the seq of the session's last event; 0 when it has none."""
         row = self._rows.one(SESSION_SEQ, (session,))
         return int(row["seq"]) if row else 0
+
+    def session_seqs(self, sessions: Collection[str]) -> dict[str, int]:
+        """Return the seq of the last event of those of these sessions that have one."""
+        rows = self._rows.all(SESSION_SEQS, (json.dumps(list(sessions)),))
+        return {row["name"]: int(row["seq"]) for row in rows}
 
     def is_forgotten(self, session: str) -> bool:
         """Return whether the session was pruned whole: it exists, and none of its turns is left."""

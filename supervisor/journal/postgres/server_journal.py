@@ -19,6 +19,7 @@ from supervisor.journal.postgres import host_life, server_schema
 from supervisor.journal.postgres.batch_writer import BatchWriter
 from supervisor.journal.postgres.connecting import Connection, connect
 from supervisor.journal.postgres.host_life import Life
+from supervisor.journal.postgres.notices import Notices
 from supervisor.journal.postgres.read_threads import ReadThreads
 from supervisor.journal.postgres.server_lookahead import ServerLookahead
 from supervisor.journal.postgres.server_rows import ServerRows
@@ -56,6 +57,7 @@ class ServerJournal:
         self._engine_thread = ReadThreads(1)
         self.ahead = ServerLookahead(self._rows, self._engine_thread)
         self.tables = Tables(self._rows, self.read)
+        self.notices = Notices(open_another, life.epoch)
         self._group_commit = GroupCommit(self._writer)
         # Nothing is added to them here: called without a step in between.
         self.load = partial(load, self._rows, epoch=self.epoch)
@@ -138,6 +140,7 @@ class ServerJournal:
         return dict(sums) | {"file": "", "free_bytes": 0, "log_bytes": 0, "epoch": self.epoch, "rows": rows}
 
     def _stop(self) -> None:
+        self.notices.close()
         self._group_commit.stop()
         self.asking.close()
         self._engine_thread.close()

@@ -1,0 +1,1 @@
+"""Several hosts on one journal: what they tell and ask each other through the database."""

@@ -1,0 +1,1 @@
+"""Tests of several hosts on one journal."""

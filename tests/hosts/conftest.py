@@ -1,0 +1,66 @@
+"""Two supervisors on one PostgreSQL server, each with a home of its own."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import postgres_cluster
+from tests.cutting_proxy import CuttingProxy
+from tests.fake_model import FakeModel
+from tests.postgres_cluster import Cluster
+from tests.service import Service, settings_for
+
+Make = Callable[..., Service]
+
+
+@pytest.fixture(scope="session")
+def model_server() -> Iterator[FakeModel]:
+    with FakeModel() as fake:
+        yield fake
+
+
+@pytest.fixture
+def model(model_server: FakeModel) -> FakeModel:
+    model_server.reset()
+    return model_server
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """A server that tests may stop and start."""
+    with postgres_cluster.running(fsync="on") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def schema(cluster: Cluster) -> str:
+    return cluster.new_schema()
+
+
+@pytest.fixture
+def proxy(cluster: Cluster) -> Iterator[CuttingProxy]:
+    """Between one of the hosts and the server."""
+    with CuttingProxy(cluster.port) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def make(tmp_path: Path, model: FakeModel, cluster: Cluster, schema: str) -> Iterator[Make]:
+    """Start a host by its name; `port` is that of a proxy in front of the server."""
+    made: list[Service] = []
+
+    def make(name: str, port: int = 0, **tables: str) -> Service:
+        url = cluster.url(schema, port or cluster.port)
+        wanted = {
+            "workers": "count = 2",
+            "hosts": f'name = "{name}"\nlease = "4s"\nfiles = "shared"',
+        } | tables
+        service = Service(tmp_path / name, settings_for(model, journal=f'url = "{url}"', **wanted))
+        made.append(service)
+        service.start()
+        return service
+
+    yield make
+    for service in made:
+        service.__exit__(None, None, None)
