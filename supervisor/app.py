@@ -126,6 +126,7 @@ class App:
         self._take_pulse()
         parts.health.open()
         parts.upkeep.open()
+        parts.open_owners()
         parts.notifier.ready()
         parts.watch.open()
         parts.log.wrote = log_file.LogFile(parts.places.logs / log_file.NAME).wrote

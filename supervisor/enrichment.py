@@ -19,6 +19,7 @@ from supervisor.core.events import (
     InterruptAsked,
     Known,
     ResumeAsked,
+    SessionsTaken,
     TextArrived,
     TextStreamed,
     Ticked,
@@ -65,6 +66,9 @@ class Lookup:
             event = holdable(event)
         if isinstance(event, ABOUT_SESSIONS):
             self._wake(event.session)
+        elif isinstance(event, SessionsTaken):
+            # One that is in memory was taken before.
+            return replace(event, sessions=tuple(filter(self._wake, event.sessions)))
         # A session without messages has no known keys.
         if isinstance(event, TextArrived | VoiceArrived) and event.session in self._state.sessions:
             return replace(event, known=self._fresh.get(event.message) or self._journal.known(event.message))
@@ -93,9 +97,12 @@ class Lookup:
         self._begun.clear()
         self._touched.clear()
 
-    def _wake(self, name: str) -> None:
+    def _wake(self, name: str) -> bool:
+        """Return whether the session was loaded now."""
         self._touched.add(name)
-        if name not in self._state.sessions:
-            session = self._journal.wake(name)
-            if session is not None:
-                self._state.sessions[name] = session
+        if name in self._state.sessions:
+            return False
+        session = self._journal.wake(name)
+        if session is not None:
+            self._state.sessions[name] = session
+        return session is not None

@@ -69,6 +69,10 @@ class EventQueue:
         """Return what `take` would yield; calls are not made."""
         return [event for event, _, _ in islice(self._waiting, events_max)]
 
+    def undecided(self) -> Iterator[Happened]:
+        """Yield all that was posted and is not taken yet."""
+        return (event for event, _, _ in self._waiting)
+
     def take(self, events_max: int) -> Iterator[tuple[Event, GiveAnswer | None]]:
         """Yield what has gathered until now, in order."""
         for _ in range(min(len(self._waiting), events_max)):

@@ -10,7 +10,7 @@ in place.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from supervisor.core.events import BeginAsked, EventsSeen, Known, TextArrived, VoiceArrived
+from supervisor.core.events import BeginAsked, EventsSeen, Known, SessionsTaken, TextArrived, VoiceArrived
 from supervisor.core.state import Session, State
 from supervisor.enrichment import ABOUT_SESSIONS
 from supervisor.event_queue import Happened
@@ -48,6 +48,8 @@ def wanted(happened: Iterable[Happened], state: State) -> Wanted:
             session = getattr(event, "session", None)
             if session is not None and session not in state.sessions:
                 found.sessions.add(session)
+        elif isinstance(event, SessionsTaken):
+            found.sessions.update(name for name in event.sessions if name not in state.sessions)
         if isinstance(event, TextArrived | VoiceArrived):
             found.messages.add(event.message)
         elif isinstance(event, BeginAsked):

@@ -235,6 +235,13 @@ class Parts:
         self._interrupts = Interrupts(self.engine, self.processes.kill, self.log)
         self._queue.show_deaths(self._interrupts.worker_died)
 
+    def open_owners(self) -> None:
+        """From now on sessions of other hosts are taken over, where several share the journal."""
+        owners = self.journal.owners
+        if owners is not None:
+            owners.labels_of = lambda session: self.live.settings.for_session(session).labels
+            owners.open(self.engine, self._queue.undecided, self._lifecycle.fatal)
+
     def _make_upkeep(self) -> None:
         """Make the parts for scheduled or requested work that no turn waits for."""
         rows = self.services.rows
@@ -319,6 +326,7 @@ class Parts:
             hand_over=lifecycle.hand_over_asked,
             refused=self.metrics.refused.add,
             contain=self.contain,
+            owners=self.journal.owners,
         )
         control = partial(
             Control,

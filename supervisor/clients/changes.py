@@ -18,6 +18,7 @@ from supervisor.core.state import BusyMode, session_of
 from supervisor.event_sink import RequestSink, Trouble
 from supervisor.journal.asking import Asking
 from supervisor.journal.errors import JournalError
+from supervisor.journal.ownership import Elsewhere, Found, Here, Ownership
 from supervisor.journal.reader import AskedOf
 
 # The journal is retried by itself; a client that retries this often is served soon after there is space.
@@ -57,6 +58,7 @@ class Changes:
         hand_over: Callable[[Reply], None],
         refused: Callable[[], None],
         contain: Containment,
+        owners: Ownership | None = None,
     ):
         """`trouble` says why no message can be accepted; `refused` is called for each refused message."""
         self._engine = engine
@@ -73,6 +75,7 @@ class Changes:
         self._hand_over = hand_over
         self._refused = refused
         self._contain = contain
+        self._owners = owners
 
     def counting_refusals(self, reply: Reply) -> Reply:
         """Return the reply to a message."""
@@ -90,7 +93,26 @@ class Changes:
         fault = request_checks.change(request, agents) or self._no_room(request)
         if fault is not None:
             reply(fault)
-            return
+        elif self._owners is None or (session := _session_of(request)) is None:
+            self._carry_out(request, reply)
+        else:
+            self._at_owner(session, reply, lambda: self._carry_out(request, reply))
+
+    def _at_owner(self, session: str, reply: Reply, act: Callable[[], None]) -> None:
+        """Act where the session is; `act` posts the event at once, while the session is known to be here."""
+
+        def found(where: Found) -> None:
+            if isinstance(where, Here):
+                act()
+            else:
+                reply(_elsewhere(session, where))
+
+        if self._owners is None:
+            act()
+        else:
+            self._owners.claim(session, found, partial(_not_read, reply))
+
+    def _carry_out(self, request: Change, reply: Reply) -> None:
         match request:
             case wire.Submit(clip=str(clip)) if clip:
                 self._submit_clip(request, reply)
@@ -159,7 +181,8 @@ class Changes:
             if isinstance(asked, wire.Refused):
                 reply(asked)
             else:
-                self._engine.post(asked, self._answering(reply))
+                post = partial(self._engine.post, asked, self._answering(reply))
+                self._at_owner(request.session, reply, post)
 
         self._asking.ask(lambda: beginning(request, self._past), found, partial(_not_read, reply))
 
@@ -196,7 +219,8 @@ class Changes:
             reply(wire.Refused(f"message {request.turn} {state}", hint, code=code))
             return
         session, _, clip = found
-        self._submit_clip(wire.Submit(session, "", request.key, busy="queue", clip=clip), reply)
+        again = wire.Submit(session, "", request.key, busy="queue", clip=clip)
+        self._at_owner(session, reply, lambda: self._submit_clip(again, reply))
 
     def _retry(self, request: wire.Retry, reply: Reply) -> None:
         """Submit the messages of a failed or interrupted turn again, in order, behind whatever waits."""
@@ -219,7 +243,8 @@ class Changes:
         again = wire.Submit(
             found.session, text, request.key, "queue", agent=agent, instructions=found.instructions
         )
-        self._submit(again, reply, retries=request.turn)
+        submit = partial(self._submit, again, reply, retries=request.turn)
+        self._at_owner(found.session, reply, submit)
 
     def _interrupt(self, request: wire.Interrupt, reply: Reply) -> None:
         """Interrupt each session on its own; answer once, after the last."""
@@ -297,6 +322,28 @@ class Changes:
 
 def _not_read(reply: Reply, error: JournalError | WireError) -> None:
     reply(wire.Refused(error.fault, error.hint, _NO_ROOM_RETRY_SECONDS, "unavailable"))
+
+
+def _session_of(request: Change) -> str | None:
+    """Return the session that the request is about, if that is known before anything is read."""
+    match request:
+        case wire.Submit() | wire.Begin() | wire.Interrupt() | wire.Queue() | wire.Seen():
+            return request.session
+        case wire.Respond():
+            return session_of(request.question)
+        case wire.Retry() if "/" in request.turn:
+            return session_of(request.turn)
+        case _:
+            return None
+
+
+def _elsewhere(session: str, where: Elsewhere) -> wire.Refused:
+    if not where.life:
+        fault = f"no host that is there has the labels that session {session} asks for"
+        hint = "see [hosts] labels in hermes.toml, or start such a host"
+        return wire.Refused(fault, hint, _NO_ROOM_RETRY_SECONDS, "unavailable")
+    fault = f"session {session} is at host {where.host or where.life}"
+    return wire.Refused(fault, "ask there", _NO_ROOM_RETRY_SECONDS, "unavailable")
 
 
 def message_id(session: str, key: str) -> str:

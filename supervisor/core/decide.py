@@ -53,6 +53,7 @@ from supervisor.core.events import (
     RenewalAsked,
     ResumeAsked,
     ScaleAsked,
+    SessionsTaken,
     Steered,
     StoodStill,
     StopAsked,
@@ -157,6 +158,8 @@ def _handle(draft: Draft, event: Event) -> None:
             agent_runtimes.changed(draft, event)
         case Recovered():
             recovery.recovered(draft, event)
+        case SessionsTaken():
+            recovery.sessions_taken(draft, event)
         case WorkerKept():
             kept_turns.confirmed(draft, event)
         case HandOverAsked():

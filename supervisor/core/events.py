@@ -29,6 +29,13 @@ class Recovered:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionsTaken:
+    """These sessions of another host belong to this one now, and were loaded from the journal."""
+
+    sessions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerStarted:
     """The process exists, in a cell whose sandbox has this level; it is not ready yet."""
 
@@ -299,5 +306,5 @@ _OfWorkers = (
 )
 _OfServices = Transcribed | NotTranscribed | ModelChanged | RuntimeChanged
 _OfSettings = DrainAsked | UndrainAsked | PolicyChanged | RenewalAsked | ScaleAsked
-_OfHost = Recovered | HostRead | StopAsked | HandOverAsked | StoodStill | Ticked
+_OfHost = Recovered | SessionsTaken | HostRead | StopAsked | HandOverAsked | StoodStill | Ticked
 Event = _OfPeople | Frame | Asked | ModelAway | _OfWorkers | _OfServices | _OfSettings | _OfHost

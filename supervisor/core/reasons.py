@@ -47,6 +47,7 @@ class EndReason(StrEnum):
     GIVEN_BACK = "given_back"
     SERVICE_STOPPED = "service_stopped"
     SUPERVISOR_ENDED = "supervisor_ended"
+    HOST_LOST = "host_lost"
     ORPHANED = "orphaned"
 
 
@@ -83,6 +84,7 @@ _SENTENCES = {
     EndReason.GIVEN_BACK: "{}; the turn waits for the answer without a seat",
     EndReason.SERVICE_STOPPED: "the service was stopped",
     EndReason.SUPERVISOR_ENDED: "the supervisor ended while it ran",
+    EndReason.HOST_LOST: "its host was lost, and another one has taken the session over",
     EndReason.ORPHANED: "it was left by an earlier supervisor",
 }
 

@@ -1,9 +1,14 @@
-"""Recovery: a new epoch queues the unfinished turns of the last one again, or ends them."""
+"""Recovery: unfinished turns of an earlier epoch, or of another host, are queued again or ended.
+
+A start recovers all sessions at once, before any request is answered. A host that shares its journal takes
+sessions of another host over at any time, each by the same rules: their attempts are lost, because the
+processes that ran them are gone. The other host's lease is over, or it gave the session away.
+"""
 
 from supervisor.core import admission, kept_turns, line, pool, questions, transcripts, turns
 from supervisor.core.decision import Draft
 from supervisor.core.effects import Done
-from supervisor.core.events import Recovered
+from supervisor.core.events import Recovered, SessionsTaken
 from supervisor.core.policy import Policy
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.records import AttemptStuck, MessageDropped
@@ -12,6 +17,9 @@ from supervisor.core.state import Intake, Orphan, Proof, Session, Turn, Worker, 
 # The start has swept every process that the session had in the last epoch; they were not counted.
 _SWEPT = Proof(processes=0, all_dead=True, ms=0.0, how="restart")
 _ENDED = Reason(EndReason.SUPERVISOR_ENDED)
+# The other host has ended them by its lease, or with its end; they were not counted.
+_ENDED_ELSEWHERE = Proof(processes=0, all_dead=True, ms=0.0, how="takeover")
+_HOST_LOST = Reason(EndReason.HOST_LOST)
 _STOPPED = Reason(EndReason.SERVICE_STOPPED)
 # `by` of a message that is dropped because it waited too long while the service was away.
 TOO_OLD = "freshness"
@@ -25,13 +33,31 @@ def recovered(draft: Draft, event: Recovered) -> None:
         _hold(draft, orphan)
     for session in list(draft.state.sessions.values()):
         if session.turn is not None and session.name not in going_on:
-            _settle(draft, session, session.turn)
-        _let_go_of_the_old(draft, session)
-        transcripts.take_up(draft, session)
-        if session.turn is None and session.waiting:
-            draft.state.openable[session.name] = None
+            _settle(draft, session, session.turn, _ENDED, _SWEPT)
+        _take_up(draft, session)
     pool.fit(draft)
     draft.answer = Done(note="recovered")
+
+
+def sessions_taken(draft: Draft, event: SessionsTaken) -> None:
+    """Go on with sessions of another host, as the journal has them. The event names only those."""
+    for name in event.sessions:
+        session = draft.state.sessions.get(name)
+        if session is None:
+            continue  # it was claimed there, and nothing came of it
+        draft.state.waiting += len(session.waiting)
+        if session.turn is not None:
+            _settle(draft, session, session.turn, _HOST_LOST, _ENDED_ELSEWHERE)
+        _take_up(draft, session)
+    draft.answer = Done(note="taken over")
+
+
+def _take_up(draft: Draft, session: Session) -> None:
+    """Go on with what waits in a session that was just loaded."""
+    _let_go_of_the_old(draft, session)
+    transcripts.take_up(draft, session)
+    if session.turn is None and session.waiting:
+        draft.state.openable[session.name] = None
 
 
 def _hold(draft: Draft, orphan: Orphan) -> None:
@@ -53,17 +79,18 @@ def _hold(draft: Draft, orphan: Orphan) -> None:
         draft.tell(session, AttemptStuck, turn=session.turn.id, attempt=number, **told)
 
 
-def _settle(draft: Draft, session: Session, turn: Turn) -> None:
+def _settle(draft: Draft, session: Session, turn: Turn, ended: Reason, proof: Proof) -> None:
+    """Close the turn, let it wait, or queue it again. Its attempt, if it has one, ended by that reason."""
     if turn.attempt is not None and turn.attempt.verdict is not None:
         # What is left of the session holds it, and brings the proof when it is gone.
         if session.name not in draft.state.seat_of:
-            turns.close(draft, session, turn, turn.attempt.verdict, _SWEPT)
+            turns.close(draft, session, turn, turn.attempt.verdict, proof)
         return
     if turn.question is not None:
         if turn.attempt is not None:
-            turns.end_hold(draft, session, turn, str(_ENDED))
+            turns.end_hold(draft, session, turn, str(ended))
         return  # it waits again, with the same question
-    if turn.attempt is not None and not turns.count_loss(draft, session, turn, _ENDED):
+    if turn.attempt is not None and not turns.count_loss(draft, session, turn, ended):
         return
     reason = _reason_to_end(draft.state.policy, turn, draft.now)
     if reason is not None:

@@ -52,6 +52,8 @@ class Journal:
         self.ahead = None
         # A file belongs to one host: there is no other to be told anything.
         self.notices = None
+        self.owners = None
+        self.lease = None
         self.tables = Tables(self._rows, self.read)
         self._group_commit = GroupCommit(self._writer)
         # Nothing is added to them here: called without a step in between.

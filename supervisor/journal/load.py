@@ -5,7 +5,7 @@ Each query runs once for all sessions of a load; the same queries load a single 
 
 import json
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 
 from supervisor.core.policy import Policy
@@ -68,10 +68,12 @@ QUESTIONS_ASKED = f"""
     GROUP BY turn"""
 
 
-def load(rows: Rows, policy: Policy, epoch: int) -> State:
-    """Return the state that a new epoch begins with."""
+def load(rows: Rows, policy: Policy, epoch: int, own: Collection[str] | None = None) -> State:
+    """Return the state that a new epoch begins with: all open sessions, or those of `own`."""
     queries = (OPEN_SESSIONS, WAITING_SESSIONS, HELD_SESSIONS)
     names = list(dict.fromkeys(row["session"] for query in queries for row in rows.all(query)))
+    if own is not None:
+        names = [name for name in names if name in own]
     state = State(policy, epoch)
     state.sessions = _sessions(rows, names)
     for session in state.sessions.values():

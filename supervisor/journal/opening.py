@@ -36,16 +36,27 @@ def open_chosen(
         return Journal.open(places.journal, places.lock)
     try:
         # Imported here only: a journal in a file needs no driver of a server.
+        from supervisor.journal.postgres.host_life import Host
         from supervisor.journal.postgres.server_journal import ServerJournal
     except ModuleNotFoundError as error:
         raise no_driver(error) from error
     password = journal_password(settings)
-    host = own_host(places)
+    hosts = settings.hosts
+    host = Host(
+        hosts.own_name,
+        place=own_host(places),
+        lease_seconds=hosts.lease_seconds,
+        labels=hosts.labels,
+        has_local_files=hosts.files == "local",
+    )
     while True:
         try:
             if handed is not None:
-                return ServerJournal.take_over(url, *handed, password)
-            return ServerJournal.open(url, host, places.lock, password)
+                journal = ServerJournal.take_over(url, *handed, host, password)
+            else:
+                journal = ServerJournal.open(url, host, places.lock, password)
+            journal.owners.labels_of = lambda session: settings.for_session(session).labels
+            return journal
         except JournalUnreachable as error:
             wait(error)
 

@@ -186,13 +186,14 @@ def test_a_restart_in_place_continues_its_life(make: Callable[[str], Service], u
     assert again.types().count("attempt.opened") == 1
 
 
-def test_another_instance_is_refused_until_the_first_has_stopped(
+def test_another_instance_of_the_same_name_is_refused_until_the_first_has_stopped(
     make: Callable[[str], Service], url: str
 ) -> None:
     first, second = make(f'url = "{url}"'), make(f'url = "{url}"')
     first.start()
-    assert exit_status(second) == 75
-    assert f"{socket.gethostname()}:{first.places.state} has this database" in second.log()
+    assert exit_status(second) == 78
+    assert f"another host with the name {socket.gethostname()}" in second.log()
+    assert str(first.places.state) in second.log()
     assert first.hermesctl("send", "demo", "hello").returncode == 0
     assert first.stop() == 0
     second.start()

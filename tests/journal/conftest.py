@@ -7,6 +7,7 @@ import pytest
 
 from supervisor.journal.contract import Keeper
 from supervisor.journal.journal import Journal
+from supervisor.journal.postgres.host_life import Host
 from supervisor.journal.postgres.server_journal import ServerJournal
 from tests import postgres_cluster
 from tests.memory_journal import MemoryJournal
@@ -23,7 +24,7 @@ def journal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Journal 
     if getattr(request, "param", "sqlite") == "postgres":
         cluster: Cluster = request.getfixturevalue("cluster")
         url = cluster.url(cluster.new_schema())
-        opened = ServerJournal.open(url, "here", tmp_path / "supervisor.lock")
+        opened = ServerJournal.open(url, Host("here", "here"), tmp_path / "supervisor.lock")
     else:
         opened = open_in(tmp_path)
     yield opened
@@ -46,7 +47,7 @@ class Shelf:
         if self._kind == "sqlite":
             self.opened = open_in(self._folder)
         elif self._kind == "postgres":
-            self.opened = ServerJournal.open(self.url, "here", self._folder / "supervisor.lock")
+            self.opened = ServerJournal.open(self.url, Host("here", "here"), self._folder / "supervisor.lock")
         elif self._memory is None:
             self.opened = self._memory = MemoryJournal()
         else:

@@ -12,7 +12,8 @@ import pytest
 
 from supervisor.core.policy import Policy
 from supervisor.core.records import Record
-from supervisor.journal.errors import JournalEnded, JournalError, JournalLocked, JournalUnreachable
+from supervisor.journal.errors import JournalEnded, JournalError, JournalUnfit, JournalUnreachable
+from supervisor.journal.postgres.host_life import Host
 from supervisor.journal.postgres.server_journal import ServerJournal
 from tests import postgres_cluster
 from tests.cutting_proxy import Cut, CuttingProxy
@@ -31,10 +32,14 @@ class Server:
         self._schema = cluster.new_schema()
         self._opened: list[ServerJournal] = []
 
-    def open(self, host: str = "alpha") -> ServerJournal:
+    def open(self, host: str = "alpha", place: str = "", lease_seconds: float = 3600.0) -> ServerJournal:
+        """With a lease that needs no renewal after the first, so that the proxy cuts batches only."""
         url = self.cluster.url(self._schema, self.proxy.port)
-        self._opened.append(ServerJournal.open(url, host, self._folder / f"{host}.lock"))
-        return self._opened[-1]
+        described = Host(host, place or host, lease_seconds)
+        journal = ServerJournal.open(url, described, self._folder / f"{place or host}.lock")
+        self._opened.append(journal)
+        until(lambda: journal._keeper._renew_at)
+        return journal
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
         """Past the proxy and past the journal."""
@@ -229,10 +234,31 @@ def test_a_half_sent_batch_of_a_former_life_does_not_hold_up_the_next(server: Se
     assert server.open().epoch == 2
 
 
-def test_another_host_is_refused_while_one_has_the_database(server: Server) -> None:
-    server.open("alpha")
-    with pytest.raises(JournalLocked, match="host alpha"):
-        server.open("beta")
+def test_several_hosts_have_one_database(server: Server) -> None:
+    alpha, beta = server.open("alpha"), server.open("beta")
+    alpha.commit_now([accepted(1, session="a")])
+    beta.commit_now([accepted(1, session="b")])
+    assert server.sql("SELECT name, batch, gone FROM lives ORDER BY epoch") == [
+        ("alpha", 1, False),
+        ("beta", 1, False),
+    ]
+    assert list(alpha.load(Policy()).sessions) == ["a", "b"], "sessions without an owner are adopted once"
+    assert list(beta.load(Policy()).sessions) == []
+
+
+def test_a_second_host_of_a_name_is_refused_when_the_first_is_renewed(server: Server) -> None:
+    server.open("alpha", lease_seconds=2.0)
+    with pytest.raises(JournalUnfit, match="another host with the name alpha"):
+        server.open("alpha", place="elsewhere")
+
+
+def test_a_name_is_free_again_when_the_lease_of_a_dead_host_is_over(server: Server) -> None:
+    """A container that was killed comes back under another host name."""
+    dead = server.open("alpha", lease_seconds=2.0)
+    dead._keeper.close()
+    later = server.open("alpha", place="elsewhere")
+    assert server.sql("SELECT gone FROM lives ORDER BY epoch") == [(True,), (False,)]
+    later.commit_now([accepted(1)])
 
 
 def test_a_clean_end_leaves_the_database_to_another_host(server: Server) -> None:

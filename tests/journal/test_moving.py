@@ -14,6 +14,7 @@ from supervisor.journal import migrate
 from supervisor.journal.errors import JournalDamaged, JournalError, JournalLocked, JournalUnfit
 from supervisor.journal.move import MovedTable, Row, Source, Target, move, moved_tables
 from supervisor.journal.move_files import file_source, file_target
+from supervisor.journal.postgres.host_life import Host
 from supervisor.journal.postgres.move_server import server_source, server_target
 from supervisor.journal.postgres.server_journal import ServerJournal
 from supervisor.journal.snapshot import durable
@@ -68,7 +69,7 @@ def to_file(url: str, folder: Path) -> None:
 
 
 def open_server(url: str, folder: Path) -> ServerJournal:
-    return ServerJournal.open(url, "here", folder / "supervisor.lock")
+    return ServerJournal.open(url, Host("here", "here"), folder / "supervisor.lock")
 
 
 def rows_in(url: str) -> int:
@@ -261,7 +262,7 @@ def test_a_file_without_a_row_is_replaced(folder: Path, url: str) -> None:
 
 def test_a_database_that_another_host_has_is_refused(folder: Path, url: str) -> None:
     to_server(folder, url)
-    other = ServerJournal.open(url, "there", folder / "other.lock")
+    other = ServerJournal.open(url, Host("there", "there"), folder / "other.lock")
     with pytest.raises(JournalLocked, match="host there"):
         to_file(url, folder)
     other.close()

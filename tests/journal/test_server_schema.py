@@ -8,6 +8,7 @@ import pytest
 from supervisor.journal.errors import JournalUnfit
 from supervisor.journal.migrate import steps_in
 from supervisor.journal.postgres import server_schema
+from supervisor.journal.postgres.host_life import Host
 from supervisor.journal.postgres.server_journal import ServerJournal
 from tests.journal.lives import accepted
 from tests.postgres_cluster import Cluster
@@ -19,7 +20,7 @@ def url(cluster: Cluster) -> str:
 
 
 def open_at(url: str, folder: Path, host: str = "here") -> ServerJournal:
-    return ServerJournal.open(url, host, folder / f"{host}.lock")
+    return ServerJournal.open(url, Host(host, host), folder / f"{host}.lock")
 
 
 def mark(url: str, **columns: int) -> None:

@@ -34,6 +34,7 @@ from typing import Any
 
 import psycopg
 
+from supervisor.clock import boottime
 from supervisor.core.records import Record
 from supervisor.journal import fused_insert
 from supervisor.journal.errors import JournalEnded, JournalError, JournalUnreachable
@@ -70,10 +71,19 @@ class BatchWriter:
     """The one writing connection of a life. Used by one thread at a time."""
 
     def __init__(
-        self, connection: Connection, connect: Callable[[], Connection], life: Life, number: int = 0
+        self,
+        connection: Connection,
+        connect: Callable[[], Connection],
+        life: Life,
+        number: int = 0,
+        renewed: Callable[[float], None] = lambda sent_at: None,
     ) -> None:
-        """`connect` opens another connection when this one was cut; `number` is that of the last batch."""
+        """`connect` opens another connection when this one was cut; `number` is that of the last batch.
+
+        `renewed` is told when a batch was sent that has renewed the lease.
+        """
         self._connect = connect
+        self._renewed = renewed
         self._life = life
         self._number = number
         self._connection = self._watched(connection)
@@ -209,6 +219,7 @@ class BatchWriter:
     def _send(self, connection: Connection, records: Sequence[Record]) -> None:
         """Send the batch whole, then wait for all its results."""
         self._was_warned = False
+        sent_at = boottime()
         run = connection.execute
         with connection.pipeline():
             run(b"BEGIN")
@@ -218,6 +229,7 @@ class BatchWriter:
             commit = run(b"COMMIT")
         if commit.statusmessage != "COMMIT":
             raise psycopg.ProgrammingError("the server answered a commit with a rollback")
+        self._renewed(sent_at)
 
     def _open(self) -> Connection:
         if self._connection.closed:

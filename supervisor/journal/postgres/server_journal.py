@@ -1,7 +1,9 @@
 """The journal on a PostgreSQL server: one life per run; written by one thread, read by the caller's.
 
 The host's lock file is held as for a journal on disk, so that a start knows that the former life of its host
-is over. The server's row of the life fences everything else (host_life.py).
+is over. The server's row of the life fences everything else (host_life.py). Other hosts use the same tables:
+each loads and writes the sessions that it has claimed (owners.py), and holds them by its lease
+(lease_keeper.py).
 """
 
 import os
@@ -10,7 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from supervisor.clock import boottime
 from supervisor.core.events import Known
+from supervisor.core.policy import Policy
+from supervisor.core.state import State
+from supervisor.host.lease import Lease
 from supervisor.journal import lock as locking
 from supervisor.journal.group_commit import GroupCommit
 from supervisor.journal.integrity import DISAGREEMENTS
@@ -18,8 +24,10 @@ from supervisor.journal.load import load, wake
 from supervisor.journal.postgres import host_life, server_schema
 from supervisor.journal.postgres.batch_writer import BatchWriter
 from supervisor.journal.postgres.connecting import Connection, connect
-from supervisor.journal.postgres.host_life import Life
+from supervisor.journal.postgres.host_life import Host, Life
+from supervisor.journal.postgres.lease_keeper import LeaseKeeper
 from supervisor.journal.postgres.notices import Notices
+from supervisor.journal.postgres.owners import Owners
 from supervisor.journal.postgres.read_threads import ReadThreads
 from supervisor.journal.postgres.server_lookahead import ServerLookahead
 from supervisor.journal.postgres.server_rows import ServerRows
@@ -44,14 +52,24 @@ class ServerJournal:
     """One life of one host. Reads see every commit that has returned."""
 
     def __init__(
-        self, url: str, password: str, lock: int, life: Life, connection: Connection, batch: int = 0
+        self,
+        url: str,
+        password: str,
+        lock: int,
+        life: Life,
+        connection: Connection,
+        host: Host,
+        lease: Lease,
+        batch: int = 0,
     ) -> None:
         self._lock = lock
+        self.lease = lease
         self._life = life
         self.epoch = life.epoch
         open_another = partial(connect, url, life.connection_name, password)
         self._rows = ServerRows(open_another)
-        self._writer = BatchWriter(connection, open_another, life, batch)
+        self._writer = BatchWriter(connection, open_another, life, batch, lease.renewed)
+        self._keeper = LeaseKeeper(open_another, life, host, lease)
         self.read = Reads(self._rows)
         self.asking = ReadThreads()
         self._engine_thread = ReadThreads(1)
@@ -59,38 +77,44 @@ class ServerJournal:
         self.tables = Tables(self._rows, self.read)
         self.notices = Notices(open_another, life.epoch)
         self._group_commit = GroupCommit(self._writer)
+        self.owners = Owners(self._keeper, self._rows, self.asking, self.epoch, host)
         # Nothing is added to them here: called without a step in between.
-        self.load = partial(load, self._rows, epoch=self.epoch)
         self.wake = partial(wake, self._rows)
         self.commit = self._group_commit.commit
         self.commit_now = self._group_commit.commit_now
 
     @classmethod
-    def open(cls, url: str, host: str, lock: Path, password: str = "") -> "ServerJournal":
+    def open(cls, url: str, host: Host, lock: Path, password: str = "") -> "ServerJournal":
         """Take the host's lock first, then begin the next life of this host."""
         with ExitStack() as undo:
             held = locking.take(lock)
             undo.callback(os.close, held)
-            connection = connect(url, f"hermes {host}", password)
+            connection = connect(url, f"hermes {host.name}", password)
             undo.callback(connection.close)
-            server_schema.refuse_pooler(connection, partial(connect, url, f"hermes {host}", password))
+            server_schema.refuse_pooler(connection, partial(connect, url, f"hermes {host.name}", password))
             server_schema.prepare(connection)
+            lease, asked_at = Lease(host.lease_seconds), boottime()
             life = host_life.begin(connection, host)
+            lease.renewed(asked_at)
             undo.pop_all()
-            return cls(url, password, held, life, connection)
+            return cls(url, password, held, life, connection, host, lease)
 
     @classmethod
-    def take_over(cls, url: str, lock: int, handed: str, password: str = "") -> "ServerJournal":
+    def take_over(cls, url: str, lock: int, handed: str, host: Host, password: str = "") -> "ServerJournal":
         """Continue the life of an earlier image of this process, which handed over its lock."""
         life, batch = Life.taken(handed)
         connection = connect(url, life.connection_name, password)
         os.set_inheritable(lock, False)
-        return cls(url, password, lock, life, connection, batch)
+        return cls(url, password, lock, life, connection, host, Lease(host.lease_seconds), batch)
 
     @property
     def transactions(self) -> int:
         """Return how many batches this life has committed."""
         return self._writer.transactions
+
+    def load(self, policy: Policy) -> State:
+        """Return the sessions of this life, those without an owner among them."""
+        return load(self._rows, policy, self.epoch, set(self.owners.adopt_left()))
 
     def known(self, message: str) -> Known | None:
         """Return the message with this id, or None."""
@@ -142,6 +166,7 @@ class ServerJournal:
     def _stop(self) -> None:
         self.notices.close()
         self._group_commit.stop()
+        self._keeper.close()
         self.asking.close()
         self._engine_thread.close()
         self._rows.close()

@@ -42,6 +42,10 @@ class ServerRows:
         query, given = _asked(sql, values)
         return self._read(lambda connection: connection.execute(query, given).fetchall())
 
+    def run(self, use: Callable[[Connection], _Read]) -> _Read:
+        """Use the connection of this thread for statements that may be repeated after a cut."""
+        return self._read(use)
+
     def one(self, sql: str, values: Sequence[Any] = ()) -> ServerRow | None:
         found = self.all(sql, values)
         return found[0] if found else None

@@ -1,0 +1,183 @@
+"""Sessions that this life has, as the event loop sees them: claimed before an event about them is posted.
+
+`claim` is asked before each event that a client causes. A session that this life has already is answered in
+place; any other costs a round trip by a thread that reads, and the event is posted when the answer is there.
+So the rules (`decide`) never see a session that another host has, and nothing in them knows of hosts.
+
+States of a session here, by what is in `_owned`, `_taking` and the state of the rules:
+
+| state | owned | taking | in memory | leaves by |
+| --- | --- | --- | --- | --- |
+| elsewhere, or of no host | no | no | no | claimed ► owned; given ► taking |
+| taking | yes | yes | when decided | SessionsTaken is committed ► owned |
+| owned | yes | no | until it is at rest | at rest, without a worker, and nothing about it waits ► released |
+
+Races, and what decides them:
+
+- *A claim and a release of the same session.* The loop forgets the session before it hands the release to the
+  keeper's thread, with the number of its claim. A claim asked for later has a higher number. Whichever the
+  server carries out first: the release deletes only a row with its own number.
+- *A claim of a session that was given to this life and is not loaded.* It may have an open attempt of
+  another life, which is settled before anything else: so SessionsTaken is posted before `claim` answers.
+- *A session that comes to rest while an event about it waits in the queue.* Only a session about which no
+  event waits is released, and `claim` and `post` happen in one step of the loop.
+- *A session at rest whose worker is still there.* It stays here: the worker may remember the conversation,
+  and would not know what is said elsewhere meanwhile. So a message goes where its session has a worker.
+- *This life is taken over.* Its batches change nothing from then on; what is in `_owned` does not matter.
+
+Release is lazy: it happens with the looks of the keeper, twice a second. A conversation with a message every
+moment claims its session once.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from itertools import count
+
+from supervisor.core.events import SessionsTaken
+from supervisor.core.placing import free_seats
+from supervisor.core.state import State
+from supervisor.event_sink import AnsweringSink
+from supervisor.journal.asking import Failed
+from supervisor.journal.errors import JournalError
+from supervisor.journal.ownership import Elsewhere, Found, Here
+from supervisor.journal.postgres import owner_rows
+from supervisor.journal.postgres.connecting import Connection
+from supervisor.journal.postgres.host_life import Host
+from supervisor.journal.postgres.lease_keeper import LeaseKeeper, Look, OtherHost, Standing
+from supervisor.journal.postgres.owner_rows import Claimed
+from supervisor.journal.postgres.read_threads import ReadThreads
+from supervisor.journal.postgres.server_rows import ServerRows
+
+_HERE = Here()
+
+
+class Owners:
+    """`labels_of` gives the labels that a host must have for a session."""
+
+    def __init__(
+        self, keeper: LeaseKeeper, rows: ServerRows, asking: ReadThreads, life: int, host: Host
+    ) -> None:
+        self._keeper = keeper
+        self._rows = rows
+        self._asking = asking
+        self._life = life
+        self._host = host
+        self._labels = frozenset(host.labels)
+        self._owned: dict[str, int] = {}
+        self._taking: set[str] = set()
+        self._numbers = count(1)
+        self.others: tuple[OtherHost, ...] = ()
+        self.labels_of: Callable[[str], Iterable[str]] = lambda session: ()
+        self._engine: AnsweringSink
+        self._waiting: Callable[[], Iterable[object]] = tuple
+
+    def adopt_left(self) -> list[str]:
+        """Make open sessions without an owner those of this life; return all that it has. In a thread."""
+
+        def adopt(connection: Connection) -> dict[str, int]:
+            owner_rows.adopt_left(connection, self._host, self._life, self._has_labels)
+            return owner_rows.owned(connection, self._life)
+
+        self._owned = self._rows.run(adopt)
+        self._numbers = count(max(self._owned.values(), default=0) + 1)
+        return list(self._owned)
+
+    def open(
+        self,
+        engine: AnsweringSink,
+        waiting: Callable[[], Iterable[object]],
+        ended: Callable[[JournalError], None],
+    ) -> None:
+        """Begin to take sessions over. `waiting` lists the events that are not decided yet."""
+        self._engine, self._waiting = engine, waiting
+        self._tell_standing(engine.state)
+        self._keeper.open(self._in_loop(self._looked), self._in_loop(ended), self._has_labels)
+
+    def claim(self, session: str, then: Callable[[Found], None], failed: Failed) -> None:
+        """Call `then` with where the session is. If it is here, post the event about it within `then`."""
+        if session in self._owned:
+            then(_HERE)
+            return
+        number, is_fit = next(self._numbers), self._is_fit(session)
+
+        def read() -> Claimed:
+            return self._rows.run(
+                lambda connection: owner_rows.claim(
+                    connection, self._host, self._life, session, number, is_fit
+                )
+            )
+
+        self._asking.ask(read, partial(self._claimed, session, number, then), failed)
+
+    def host_of(self, life: int) -> str:
+        """Return the name of another host; "" if it is not there any more."""
+        return next((each.name for each in self.others if each.life == life), "")
+
+    def _claimed(self, session: str, number: int, then: Callable[[Found], None], found: Claimed) -> None:
+        if found.life == self._life:
+            self._owned[session] = max(number, self._owned.get(session, 0))
+            if not found.is_taken:
+                self._take([session])
+            then(_HERE)
+        elif found.life:
+            then(Elsewhere(found.life, self.host_of(found.life)))
+        else:
+            best = max(self._fit_hosts(session), key=lambda each: each.free, default=None)
+            then(Elsewhere(best.life, best.name) if best is not None else Elsewhere(0, ""))
+
+    def _looked(self, look: Look) -> None:
+        self.others = look.hosts
+        self._take([session for session in look.given if session not in self._taking])
+        self._release()
+        self._tell_standing(self._engine.state)
+
+    def _take(self, sessions: list[str]) -> None:
+        """Load and settle sessions that were given to this life. One that is in memory stays as it is."""
+        if not sessions:
+            return
+        self._taking.update(sessions)
+        for session in sessions:
+            self._owned.setdefault(session, 0)
+
+        def taken(answer: object) -> None:
+            self._taking.difference_update(sessions)
+            self._keeper.mark_taken(sessions)
+
+        self._engine.post(SessionsTaken(tuple(sessions)), taken)
+
+    def _release(self) -> None:
+        state = self._engine.state
+        here = (state.sessions, state.seat_of, self._taking)
+        resting = [name for name in self._owned if not any(name in each for each in here)]
+        if not resting:
+            return
+        asked = {getattr(event, "session", None) for event in self._waiting()}
+        released = [(name, self._owned.pop(name)) for name in resting if name not in asked]
+        self._keeper.release(released)
+
+    def _tell_standing(self, state: State) -> None:
+        free = max(0, free_seats(state) - len(state.queued))
+        self._keeper.standing = Standing(state.intake.value, state.policy.busy_seats, free)
+
+    def _has_labels(self, session: str) -> bool:
+        return self._labels.issuperset(self.labels_of(session))
+
+    def _is_fit(self, session: str) -> bool:
+        """Whether this host should have a session without an owner: a draining one would let it wait."""
+        is_open = self._keeper.standing.state == "open"
+        return self._has_labels(session) and (is_open or not any(self._fit_hosts(session)))
+
+    def _fit_hosts(self, session: str) -> list[OtherHost]:
+        wanted = self.labels_of(session)
+        return [each for each in self.others if each.state == "open" and each.labels.issuperset(wanted)]
+
+    def _in_loop(self, call: Callable[..., None]) -> Callable[..., None]:
+        loop = asyncio.get_running_loop()
+
+        def later(*arguments: object) -> None:
+            with suppress(RuntimeError):  # the loop is closed: no caller waits
+                loop.call_soon_threadsafe(call, *arguments)
+
+        return later
