@@ -246,6 +246,8 @@ def test_only_frames_in_the_batch_are_acknowledged(tmp_path: Path) -> None:
             stage.router.acknowledge()
             await soon(lambda: stage.received)
             assert stage.received == [[encode(wire.Ack(1))]]
+            line = stage.router._lines[WHO.incarnation]
+            assert line._received_bytes - line._acknowledged_bytes == len(BEAT), "nor are its bytes"
             stage.router.all_taken()
             stage.router.acknowledge()
             stage.router.acknowledge()

@@ -31,12 +31,13 @@ def main() -> None:
     mended = Path(start.options["mended"])
     if start.options["fails"] and not mended.exists():
         socket.send([encode(ServiceState("failed", detail="it has no weights", hint="give it some"))])
-        serve(socket, deaf=True)
+        serve(socket, mended, deaf=True)
     socket.send([encode(ServiceState("ready"))])
-    serve(socket, deaf=False)
+    serve(socket, mended, deaf=False)
 
 
-def serve(socket: BlockingSocket, deaf: bool) -> None:
+def serve(socket: BlockingSocket, mark: Path, deaf: bool) -> None:
+    """A clip that is forgotten leaves a mark beside `mark`."""
     decoder: Decoder[ToStt] = Decoder(ToStt)
     while True:
         socket.send([encode(Beat())])
@@ -44,7 +45,9 @@ def serve(socket: BlockingSocket, deaf: bool) -> None:
         if parts is None or deaf:
             continue
         order = decoder.decode(parts[0])
-        if not isinstance(order, Forget):
+        if isinstance(order, Forget):
+            mark.with_name(f"{order.message}forgotten").touch()
+        else:
             hear(socket, order)
 
 

@@ -1,20 +1,29 @@
 """A turn reaches its worker after the workspace has: frames keep their order, and a fault drops them."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from ipc import messages as wire
 from ipc.errors import PlaceError
+from supervisor.config.live import Live
+from supervisor.config.settings import Settings
 from supervisor.containment import Containment
 from supervisor.core.effects import AnswerTurn, AssignTurn, BindWorker, SteerTurn
 from supervisor.core.events import Event, Failed, WorkerReady, WorkerUnreachable
-from supervisor.core.state import Who
-from supervisor.workers.assignment import Assignment, _models
+from supervisor.core.state import BusyMode, Message, Who
+from supervisor.journal.errors import JournalUnreachable
+from supervisor.journal.history import AnswerPast, AttemptPast, ToolPast, TurnPast
+from supervisor.journal.sums import Used
+from supervisor.workers import assignment
+from supervisor.workers.assignment import AssignBuilder, Assignment, _models
+from tests.supervisor.held_asking import HeldAsking
+from tests.waiting import soon
 
 WHO, OTHER = Who(1, 0, 7), Who(1, 1, 8)
 BIND = BindWorker(WHO, "s")
@@ -34,7 +43,9 @@ class Stage:
         self.done: Callable[[str], None] = lambda fault: None
         self._fault = fault
         contain = Containment(self, lambda: 0.0, self.contained.append)
+        self.prepared: list[Callable[[], None]] = []
         self.assignment = Assignment(self, self._bind, self, self.posted.append, contain)
+        self.patient = Assignment(self, self._bind, self, self.posted.append, contain, self._prepare)
 
     @property
     def unreachable(self) -> list[tuple[Who, str]]:
@@ -51,6 +62,10 @@ class Stage:
     def _bind(self, incarnation: int, workspace: Path, done: Callable[[str], None]) -> None:
         self.bound.append((incarnation, workspace))
         self.done = done
+
+    def _prepare(self, effect: AssignTurn, then: Callable[[], None]) -> None:
+        """The journal has what the Assign needs when the test calls back."""
+        self.prepared.append(then)
 
     def assign(self, effect: AssignTurn) -> None:
         if self.is_broken:
@@ -84,6 +99,41 @@ def test_frames_wait_for_the_workspace_and_keep_their_order() -> None:
         assert stage.sent[1:] == [ASSIGN, STEER]
         stage.assignment.steer(STEER)
         assert len(stage.sent) == 4
+
+    play(act)
+
+
+@pytest.mark.parametrize("is_bound", [False, True], ids=["with its workspace", "bound before"])
+def test_frames_wait_for_the_past_of_their_turn_and_keep_their_order(is_bound: bool) -> None:
+    async def act() -> None:
+        stage = Stage()
+        if not is_bound:
+            stage.patient.bind(BIND)
+        stage.patient.assign(ASSIGN)
+        stage.patient.steer(STEER)
+        if not is_bound:
+            stage.done("")
+        later = replace(STEER, message="m3")
+        stage.patient.steer(later)
+        assert stage.sent == []
+        [then] = stage.prepared
+        then()
+        assert stage.sent == [ASSIGN, STEER, later]
+        assert stage.patient._waiting == {}
+
+    play(act)
+
+
+def test_an_answer_that_cannot_be_sent_costs_the_worker_that_waits_for_it() -> None:
+    """Its next attempt gets the answer."""
+
+    async def act() -> None:
+        stage = Stage()
+        stage.is_broken = True
+        stage.assignment.answer(AnswerTurn(WHO, "s/1", 1, "q", 1, "yes"))
+        [(who, _)] = stage.unreachable
+        assert who == WHO
+        assert stage.contained == ["turn"]
 
     play(act)
 
@@ -168,3 +218,70 @@ def test_only_the_probe_of_an_endpoint_that_is_away_is_asked() -> None:
     probing = replace(ASSIGN, away=("first", "second"), probe="first")
     assert _models((first, second), probing) == (msgspec.structs.replace(first, away=True),)
     assert _models((), ASSIGN) == (wire.ModelEndpoint("", ""),)
+
+
+class Past:
+    """A journal with two ended turns, an attempt that was lost, and an answer; it notes what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[object, ...]] = []
+
+    def history(self, session: str, before_turn: int, turns_max: int, bytes_max: int) -> Sequence[TurnPast]:
+        self.asked.append((session, before_turn))
+        return [TurnPast("s/1", 1, ("hello",), (AttemptPast("hi", (), ""),))]
+
+    def tried(self, turn: str, before_attempt: int, bytes_max: int) -> Sequence[AttemptPast]:
+        self.asked.append((turn, before_attempt))
+        classes = ("pure", "of tomorrow")
+        calls = tuple(ToolPast(each, "shell", "{}", each, None, False, 0) for each in classes)
+        return [AttemptPast("so far", calls, "lost")]
+
+    def answers(self, turn: str, bytes_max: int) -> Sequence[AnswerPast]:
+        return [AnswerPast("approve", "may it?", "yes", "call", 1)]
+
+    def used(self, session: str, turn: str) -> Used:
+        raise AssertionError("there are no budgets")
+
+    def is_approved(self, question: str, session: str | None) -> bool:
+        raise AssertionError("there are no budgets")
+
+
+def builder(past: Past, asking: HeldAsking | None = None) -> AssignBuilder:
+    return AssignBuilder(past, Live(Settings()), lambda names: (), asking)
+
+
+def message(text: str, instructions: str = "") -> Message:
+    return Message(text, text, BusyMode.QUEUE, 1.0, instructions=instructions)
+
+
+SECOND = replace(ASSIGN, turn="s/2", attempt=2, messages=(message("one", "old"), message("two", "new")))
+
+
+def test_an_assign_has_the_past_before_its_turn_and_before_its_attempt() -> None:
+    past = Past()
+    made = builder(past)(SECOND)
+    assert past.asked == [("s", 2), ("s/2", 2)]
+    assert [turn.messages for turn in made.history] == [("hello",)]
+    [tried] = made.tried
+    assert [call.repeat for call in tried.tools] == ["pure", "unsafe"], "an unknown class is the most careful"
+    assert made.answers == (wire.PastAnswer("approve", "may it?", "yes", "call", 1),)
+    assert made.agent.options["instructions"].endswith("new"), "those of the newest message"
+
+
+def test_an_assign_waits_for_a_journal_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assignment, "_ASK_AGAIN_SECONDS", 0.001)
+
+    async def act() -> None:
+        past, asking, made = Past(), HeldAsking(), list[wire.Assign]()
+        build = builder(past, asking)
+        third = replace(SECOND, turn="s/3", attempt=1)
+        for effect in (SECOND, third):
+            build.prepare(effect, lambda effect=effect: made.append(build(effect)))  # type: ignore[misc]
+        asking.fail(JournalUnreachable("the server does not answer", "look at it"))
+        asking.answer()
+        await soon(lambda: asking.is_asked)
+        asking.answer()
+        assert [(each.turn, len(each.tried)) for each in made] == [("s/3", 0), ("s/2", 1)]
+        assert past.asked == [("s", 3), ("s", 2), ("s/2", 2)], "each is read once"
+
+    play(act)

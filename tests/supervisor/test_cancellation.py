@@ -67,8 +67,10 @@ def test_the_end_of_the_attempt_is_the_end_of_the_grace() -> None:
         assert (stage.killed, stage.told) == ([], ["s/1"])
         stage.cancellation.attempt_ended(8)
         assert stage.killed == []
+        _, timer = stage.cancellation._told[7]
         stage.cancellation.attempt_ended(7)
         stage.cancellation.attempt_ended(7)
+        assert timer.cancelled()
         assert stage.killed == [(7, "answered")]
 
     play(scene)

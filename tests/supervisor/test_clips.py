@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from ipc.errors import PlaceError
 from supervisor.clock import Clock
 from supervisor.config.live import Live
 from supervisor.config.settings import Settings
 from supervisor.core.records import MessageAccepted
 from supervisor.journal.journal import Journal
+from supervisor.stt import clip_store
 from supervisor.stt.clip_store import CLIP_BYTES_MAX, ClipStore, Stored, fault, superfluous
 from supervisor.telemetry.log import Log
 from tests.no_containment import uncontained
@@ -100,3 +102,78 @@ def test_pruning_spares_what_is_in_use_and_takes_what_nobody_submitted(tmp_path:
     left = {path.name for path in folder.iterdir()}
     assert left == ({"fresh", "aged", "busy"} if known == "known" else {"fresh", "busy"})
     journal.close()
+
+
+class Desk:
+    """A folder of clips that nobody submitted; from the look `replaced_at` on it is another one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "clips"
+        self.folder.mkdir()
+        self.journal = Journal.open(folder / "journal.db", folder / "lock")
+        self.clock = Clock(not_before=0.0)
+        self.written = io.StringIO()
+        self.looks = 0
+        self.replaced_at: int | None = None
+
+    def add(self, name: str) -> Path:
+        path = self.folder / name
+        path.write_bytes(b"sound")
+        at = self.clock.now() - 2 * DAY
+        os.utime(path, (at, at))
+        return path
+
+    def store(self) -> ClipStore:
+        return ClipStore(
+            folder=self.folder,
+            check=self._check,
+            live=Live(Settings()),
+            known=self.journal.read,
+            in_use=set,
+            clock=self.clock,
+            log=Log(self.clock, self.written),
+            contain=uncontained(),
+        )
+
+    def _check(self, folder: Path) -> None:
+        self.looks += 1
+        if self.replaced_at is not None and self.looks >= self.replaced_at:
+            raise PlaceError("the folder was replaced", "put it back")
+
+
+@pytest.mark.parametrize("look", [1, 2], ids=["before it is listed", "before clips are removed"])
+def test_nothing_is_removed_from_a_folder_that_was_replaced(tmp_path: Path, look: int) -> None:
+    desk = Desk(tmp_path)
+    desk.add("clip")
+    desk.replaced_at = look
+
+    async def story() -> None:
+        desk.store().prune()
+        await soon(desk.written.getvalue)
+
+    asyncio.run(story())
+    desk.journal.close()
+    assert "clips.kept" in desk.written.getvalue()
+    assert (desk.folder / "clip").exists()
+
+
+def test_clips_are_pruned_again_on_schedule_and_once_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clip_store, "_PRUNE_SECONDS", 0.01)
+    desk = Desk(tmp_path)
+
+    async def story() -> None:
+        store = desk.store()
+        first = desk.add("first")
+        store.open()
+        pruning = store._pruning
+        store.prune()
+        assert store._pruning is pruning
+        await soon(lambda: not first.exists())
+        second = desk.add("second")
+        await soon(lambda: not second.exists())
+        store.close()
+
+    asyncio.run(story())
+    desk.journal.close()

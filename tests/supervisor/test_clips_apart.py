@@ -33,6 +33,17 @@ def test_a_transcript_is_given_to_its_client_and_nothing_is_recorded(tmp_path: P
     run(story())
 
 
+def test_of_a_long_clip_only_its_client_learns(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with listening(tmp_path) as heard:
+            answers = ask(heard, "k", "long")
+            await soon(lambda: answers)
+            assert answers == [Transcript("the first half and the second", "en", 60.0)]
+            assert (heard.outcomes, heard.notes) == ([], [])
+
+    run(story())
+
+
 def test_a_clip_without_words_is_an_empty_transcript(tmp_path: Path) -> None:
     async def story() -> None:
         async with listening(tmp_path) as heard:

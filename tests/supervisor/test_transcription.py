@@ -206,6 +206,10 @@ def test_a_service_that_cannot_work_ends_clips_with_its_remedy_until_it_is_mende
             heard.speak("m2", "words")
             assert isinstance(await heard.outcome("m2"), NotTranscribed)
             assert heard.hearing.fault is not None
+            heard.live.settings = Settings(stt=Stt(engine="off"))
+            heard.hearing.service_changed(changed("stopped"))
+            assert heard.hearing.fault is None, "what is switched off does not fail"
+            heard.live.settings = Settings()
             (tmp_path / "mended").touch()
             await heard.until(lambda: heard.states[-1] == "ready")
             heard.speak("m3", "words")
@@ -225,6 +229,53 @@ def test_a_forgotten_clip_has_no_outcome(tmp_path: Path) -> None:
             heard.speak("m2", "words")
             await heard.outcome("m2")
             assert [each for each in heard.outcomes if each == Transcribed("s", "m1", "the words")] == []
+
+    run(story())
+
+
+def test_a_service_is_told_that_a_clip_is_forgotten(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with listening(tmp_path) as heard:
+            heard.speak("m1", "mute")
+            await soon((tmp_path / "m1tried").exists)
+            heard.hearing.forget(ForgetClip("m1"))
+            await soon((tmp_path / "m1forgotten").exists)
+
+    run(story())
+
+
+def changed(state: str) -> ServiceChanged:
+    return ServiceChanged("stt", state, "", "", "")
+
+
+def test_only_the_end_that_was_expected_counts_against_no_clip(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with listening(tmp_path) as heard:
+            heard.speak("m1", "mute")
+            await soon((tmp_path / "m1tried").exists)
+            heard.hearing.expect_end()
+            for _ in range(3):
+                assert heard.outcomes == []
+                heard.hearing.service_changed(changed("resting"))
+                heard.hearing.service_changed(changed("ready"))
+            [ended] = heard.outcomes
+            assert isinstance(ended, NotTranscribed)
+            assert ended.reason == "the STT service ended 2 times while it was at it"
+
+    run(story())
+
+
+def test_a_clip_that_could_not_be_sent_does_not_pay_for_the_end_of_the_service(tmp_path: Path) -> None:
+    """The service is ready, and its connection is gone already."""
+
+    async def story() -> None:
+        async with listening(tmp_path) as heard:
+            heard.speak("m1", "words")
+            for _ in range(3):
+                heard.hearing.service_changed(changed("ready"))
+                heard.hearing.service_changed(changed("resting"))
+            assert heard.outcomes == []
+            assert await heard.outcome("m1") == Transcribed("s", "m1", "the words")
 
     run(story())
 

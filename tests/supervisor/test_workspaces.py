@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ipc.errors import PlaceError
 from supervisor.processes.agent_user import AgentUser
 from supervisor.workers.workspace_quota import size_of
-from supervisor.workers.workspaces import Workspaces, folder_name, session_of_folder
+from supervisor.workers.workspaces import Workspaces, folder_name, session_of_folder, sessions_of
 
 _HOSTILE = [
     "..",
@@ -132,3 +132,26 @@ def test_folders_nested_without_end_are_too_large(tmp_path: Path) -> None:
         place = inner
     os.close(place)
     assert size_of(tmp_path) >= 2**63
+
+
+class _Names:
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def long_names(self, characters_min: int) -> list[str]:
+        return [name for name in self._names if len(name) >= characters_min]
+
+
+def test_a_folder_is_known_by_its_session_also_when_its_name_was_cut() -> None:
+    long, longest = "日" * 30, "a" * 300
+    names = [folder_name(name) for name in ("demo", long, longest, "b" * 300)]
+    found = sessions_of([*names, ".gone-1234"], _Names("demo", long, longest))
+    assert found == dict(zip(names[:3], ("demo", long, longest), strict=True))
+
+
+def test_a_measurement_leaves_no_descriptor_open(tmp_path: Path) -> None:
+    for path in ("one/two/three", "four"):
+        (tmp_path / path).mkdir(parents=True)
+    before = len(os.listdir("/proc/self/fd"))
+    size_of(tmp_path)
+    assert len(os.listdir("/proc/self/fd")) == before
