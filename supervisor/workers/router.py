@@ -264,11 +264,14 @@ class Router:
 
     def hand_over(self, incarnations: Iterable[int]) -> dict[int, HandedLine]:
         """Return the links of these workers for the next image of the supervisor, by incarnation."""
-        lines = {
-            incarnation: self._lines.pop(incarnation).hand_over(self.graces.get(incarnation, 0.0))
-            for incarnation in incarnations
-        }
-        return {incarnation: handed for incarnation, handed in lines.items() if handed is not None}
+        handed = {}
+        for incarnation in incarnations:
+            # A worker that was given up has no link, though its end may not be decided yet.
+            line = self._lines.pop(incarnation, None)
+            found = line.hand_over(self.graces.get(incarnation, 0.0)) if line is not None else None
+            if found is not None:
+                handed[incarnation] = found
+        return handed
 
     def recall(self, who: Who, handed: HandedLine) -> None:
         """Reopen the link of a kept worker. Frames before its resynchronisation are requested again later."""

@@ -223,6 +223,29 @@ def test_what_follows_all_frames_waits_for_the_last_pulse(
     on_stage(tmp_path, act)
 
 
+def test_what_has_followed_all_frames_does_not_follow_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(router, "_DRAIN_SECONDS", 0.1)
+
+    async def act(stage: Stage) -> None:
+        calls: list[str] = []
+        stage.play()
+        pulse = stage.play_pulse()
+        await soon(lambda: stage.router._lines[WHO.incarnation].ask_pulse(b""))
+        await answered_pulse(stage, pulse)
+        stage.router.after_frames(lambda: calls.append("answered"))
+        await soon(lambda: len(stage.pulses) == 1)
+        pulse.send(stage.pulses[0])
+        await soon(lambda: calls)
+        # Nobody answers this one: its time is over after that of the first.
+        stage.router.after_frames(lambda: calls.append("silent"))
+        await soon(lambda: "silent" in calls)
+        assert calls == ["answered", "silent"]
+
+    on_stage(tmp_path, act)
+
+
 @pytest.mark.parametrize("is_connected", [True, False])
 def test_what_follows_all_frames_does_not_wait_for_a_worker_that_is_silent(
     tmp_path: Path, is_connected: bool
@@ -319,6 +342,20 @@ def test_a_kept_worker_that_does_not_answer_is_given_up(
 def test_a_worker_that_is_not_connected_is_not_handed_over(tmp_path: Path) -> None:
     async def act(stage: Stage) -> None:
         stage.play()
+        assert stage.router.hand_over([WHO.incarnation]) == {}
+
+    on_stage(tmp_path, act)
+
+
+def test_a_worker_that_was_given_up_is_not_handed_over(tmp_path: Path) -> None:
+    """Its end is not decided yet: the engine has halted."""
+
+    async def act(stage: Stage) -> None:
+        worker, pulse = stage.play(), stage.play_pulse()
+        await soon(lambda: stage.router._lines[WHO.incarnation].ask_pulse(b""))
+        await answered_pulse(stage, pulse)
+        worker.send([(1).to_bytes(8), b"no message"])
+        await soon(lambda: stage.reasons())
         assert stage.router.hand_over([WHO.incarnation]) == {}
 
     on_stage(tmp_path, act)
