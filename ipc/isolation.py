@@ -87,6 +87,10 @@ class Targets(Part, frozen=True):
     processes_max: Number = 0
     files_max: Number = 0
     worker: Number = 0
+    # The addresses of the journal's database: the path of a socket, or HOST:PORT.
+    databases: Paths = ()
+    role: Name = ""
+    database: Name = ""
 
 
 class Result(Part, frozen=True):
@@ -142,6 +146,7 @@ pth file | H7 | write a .pth file into site-packages | an agent's code runs at t
 program | H7 | write into the program's folders | an agent's code runs in the supervisor
 settings | H8 | open hermes.toml | an agent reads or changes the settings
 state | H8 | open the journal and the token | an agent reads every conversation
+database | H8 | open the journal's database | an agent reads and changes every conversation
 keys | H8 | open key files and systemd's credentials | an agent has the model's key
 environment | H8 | read secrets in variables of any process | an agent has the keys in them
 worker memory | H8 | read the memory of the agent's own worker | tools have the model's key

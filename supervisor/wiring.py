@@ -32,7 +32,7 @@ from supervisor.config.derived import (
     start_settings,
     worker_environment,
 )
-from supervisor.config.endpoints import key_files, model_endpoint, named_endpoints
+from supervisor.config.endpoints import hidden_paths, model_endpoint, named_endpoints
 from supervisor.config.live import Live
 from supervisor.config.reload import Reload
 from supervisor.config.settings import Settings
@@ -175,7 +175,7 @@ class Parts:
             limits=limits(settings),
             sandbox=lambda agent: sandbox(self.live.settings, agent),
             has_setup=lambda agent: has_setup(self.live.settings, agent),
-            key_files=lambda: key_files(self.live.settings),
+            key_files=lambda: hidden_paths(self.live.settings),
             agents=lambda: runtimes(self.live.settings),
             runtime_changed=self._queue.post,
             environment=self._environment,

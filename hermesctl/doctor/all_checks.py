@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from hermesctl.doctor import (
+    database_checks,
     host_checks,
     kernel_checks,
     limit_checks,
@@ -59,6 +60,10 @@ CHECKS: tuple[Check, ...] = (
     service_checks.version,
     service_checks.lock,
     service_checks.journal,
+    database_checks.database,
+    database_checks.database_clock,
+    database_checks.standby,
+    database_checks.database_access,
     service_checks.leftovers,
 )
 

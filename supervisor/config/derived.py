@@ -202,4 +202,6 @@ def key_variables(settings: Settings) -> set[str]:
     of_agents = (agent.env_from for agent in settings.agents.values())
     of_servers = (server.variables for server in settings.mcp.values())
     keys = {holder.api_key_env for holder in holders if holder and holder.api_key_env is not None}
+    # Read by the driver of a database.
+    keys |= {"PGPASSWORD"} if settings.journal.url is not None else set()
     return keys.union(*of_agents, *of_servers)

@@ -6,6 +6,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 from ipc.messages import ModelEndpoint
+from supervisor.config.database_address import address_of, driver_secrets
 from supervisor.config.key_remedies import handed_over_from, missing_variable
 from supervisor.config.model_settings import DEFAULT_MODEL, EMBEDDED, Model
 from supervisor.config.settings import Settings, Stt
@@ -112,7 +113,14 @@ def key_files(settings: Settings) -> tuple[Path, ...]:
     names = [(table, each.name) for table in tables for each in fields(table) if each.name.endswith("_file")]
     values = [value for table, name in names if (value := getattr(table, name)) is not None]
     values += [settings.mcp_file] if settings.mcp_file is not None else []
-    return tuple(_key_path(settings, value) for value in values if not value.startswith(f"${_CREDENTIALS}/"))
+    named = (_key_path(settings, value) for value in values if not value.startswith(f"${_CREDENTIALS}/"))
+    return (*named, *(driver_secrets() if settings.journal.url is not None else ()))
+
+
+def hidden_paths(settings: Settings) -> tuple[Path, ...]:
+    """Return what no cell may see by these settings: files with secrets, and the sockets of the database."""
+    url = settings.journal.url
+    return (*key_files(settings), *(address_of(url).hidden if url is not None else ()))
 
 
 def _key_path(settings: Settings, name: str) -> Path:

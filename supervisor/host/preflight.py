@@ -16,10 +16,11 @@ from ipc.places import Places, add_options, chosen_places
 from ipc.service_messages import FromZygote
 from supervisor.config import key_remedies
 from supervisor.config.derived import asked_models, exposed_interpreters, sandbox
-from supervisor.config.endpoints import cautions, key_fault
+from supervisor.config.endpoints import cautions, journal_password, key_fault
 from supervisor.config.model_settings import Model
 from supervisor.config.settings import Settings, Stt, load
 from supervisor.config.toml_file import SettingsError
+from supervisor.journal.opening import no_driver
 from supervisor.llm.wanted_weights import wanted
 from supervisor.processes.agent_user import AgentUser, choose
 from supervisor.processes.cells import Limits
@@ -69,7 +70,26 @@ def _of_settings(settings: Settings) -> _Facts:
         ],
         "stt": _endpoint(settings, "stt", settings.stt) if settings.stt.base_url else None,
         "journal_url": settings.journal.url,
+        "database": _database(settings),
     }
+
+
+def _database(settings: Settings) -> _Facts | None:
+    url = settings.journal.url
+    if url is None:
+        return None
+    try:
+        # Imported here only: a journal in a file needs no driver of a server.
+        from supervisor.journal.postgres.server_survey import survey
+
+        return survey(url, journal_password(settings))
+    except ModuleNotFoundError as error:
+        fault = no_driver(error)
+        if not isinstance(fault, SettingsError):
+            raise
+        return {"fault": fault.fault, "hint": fault.hint}
+    except SettingsError as error:
+        return {"fault": error.fault, "hint": error.hint}
 
 
 def _users(settings: Settings, model: str) -> list[str]:

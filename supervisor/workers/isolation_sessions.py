@@ -4,9 +4,12 @@ Their turns are like any other: recorded, placed on a worker of that agent in it
 `hermesctl why`. The supervisor only supplies the settings in force; the tests run in the cell.
 """
 
+from typing import Any
+
 from ipc.isolation import KIND, tried_agent
 from ipc.message_parts import AgentSpec
 from ipc.places import credentials
+from supervisor.config.database_address import address_of
 from supervisor.config.derived import key_variables
 from supervisor.config.endpoints import key_files
 from supervisor.config.settings import Settings
@@ -18,7 +21,7 @@ def spec(settings: Settings, session: str) -> AgentSpec | None:
     if not agent:
         return None
     workers = settings.workers
-    options = {
+    options: dict[str, Any] = {
         "agents": list(settings.agents),
         "keys": [str(path) for path in (*key_files(settings), *credentials())],
         "variables": sorted(key_variables(settings)),
@@ -28,4 +31,10 @@ def spec(settings: Settings, session: str) -> AgentSpec | None:
         "processes_max": workers.processes_max,
         "files_max": workers.files_max,
     }
+    if settings.journal.url is not None:
+        address = address_of(settings.journal.url)
+        # A server that is named by its socket may take connections on this host besides.
+        ports = [*address.ports, *(("127.0.0.1", int(each.rpartition(".")[2])) for each in address.sockets)]
+        options["databases"] = [*address.sockets, *(f"{host}:{port}" for host, port in ports)]
+        options |= {"role": address.role, "database": address.database}
     return AgentSpec(agent, KIND, options)

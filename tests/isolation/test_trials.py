@@ -8,8 +8,8 @@ import pytest
 from tests.fake_model import FakeModel
 from tests.isolation.surroundings import ORDINARY, ROOT_USER, OwnedService, Person, documented, folder_of
 
-# No embedded model runs beside a configured one; nobody has no home folder.
-NOT_HERE = {"embedded model"}
+# No embedded model runs beside a configured one, and no database; nobody has no home folder.
+NOT_HERE = {"embedded model", "database"}
 # Sockets of the very user that the service runs as.
 SOCKETS = {"systemd", "D-Bus", "containers", "key agents", "display", "tmux"}
 PEOPLE = pytest.mark.parametrize("person", [ROOT_USER, ORDINARY], ids=["root", "ordinary"])

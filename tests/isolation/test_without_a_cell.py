@@ -2,7 +2,10 @@
 
 import os
 import signal
+import socket
+import struct
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,7 +76,22 @@ def attacked(person: Person, targets: Targets, *before: str) -> dict[str, Result
     return {result.name: result for result in msgspec.json.decode(done.stdout, type=Trial).results}
 
 
-def completed(targets: Targets, service: Service, worker: int, model: FakeModel) -> Targets:
+@contextmanager
+def trusting_database() -> Iterator[str]:
+    """Lets every role in, in the words of PostgreSQL's protocol."""
+
+    def serve() -> None:
+        line, _ = listener.accept()
+        with line:
+            line.recv(1024)
+            line.sendall(b"R" + struct.pack("!ii", 8, 0))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+def completed(targets: Targets, service: Service, worker: int, model: FakeModel, database: str) -> Targets:
     """With what the supervisor and the worker would add; this model needs no key."""
     return msgspec.structs.replace(
         targets,
@@ -83,6 +101,9 @@ def completed(targets: Targets, service: Service, worker: int, model: FakeModel)
         processes_max=20,
         files_max=64,
         worker=worker,
+        databases=(database,),
+        role="hermes",
+        database="hermes",
     )
 
 
@@ -104,12 +125,13 @@ def test_every_attack_opens_where_there_is_no_wall(person: Person, monkeypatch: 
         OwnedService(folder, person, model, workers="count = 1") as service,
         targets_in(folder / "baits", person) as variables,
         victim(person) as worker,
+        trusting_database() as database,
     ):
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
         before = mounted_also(service) if person == ROOT_USER else []
         with laid(service.places, service.status()["pid"], service.show("workers"), []) as targets:
-            found = attacked(person, completed(targets, service, worker, model), *before)
+            found = attacked(person, completed(targets, service, worker, model, database), *before)
     opened = {name for name, result in found.items() if result.verdict == "open"}
     unavailable = set() if person == ROOT_USER else {"home folder", *ROOT_ONLY, *SWITCHED}
     assert set(found) == set(FUNCTIONS)

@@ -3,7 +3,14 @@
 from collections.abc import Callable
 
 from ipc.isolation import Targets
-from worker.attacks import file_attacks, limit_attacks, power_attacks, process_attacks, socket_attacks
+from worker.attacks import (
+    database_attack,
+    file_attacks,
+    limit_attacks,
+    power_attacks,
+    process_attacks,
+    socket_attacks,
+)
 from worker.attacks.outcome import Outcome
 
 FUNCTIONS: dict[str, Callable[[Targets], Outcome]] = {
@@ -33,6 +40,7 @@ FUNCTIONS: dict[str, Callable[[Targets], Outcome]] = {
     "program": file_attacks.program,
     "settings": file_attacks.settings,
     "state": file_attacks.state,
+    "database": database_attack.database,
     "keys": file_attacks.keys,
     "environment": file_attacks.environment,
     "worker memory": process_attacks.worker_memory,
