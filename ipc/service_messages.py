@@ -7,6 +7,9 @@ from ipc.message_parts import Part
 from ipc.messages import Beat, Message
 from ipc.stt_messages import FromStt
 
+# The exit status of a guard that has ended every cell because the lease of its host was given up.
+LEASE_GIVEN_UP = 120
+
 # --- service child <-> supervisor ---------------------------------------------------------------------------
 
 

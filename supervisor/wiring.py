@@ -183,6 +183,7 @@ class Parts:
             check=self.folders.check,
             connected=self.router.connected,
             others=lambda: {row["pid"] for row in self.services.rows() if row["pid"]},
+            lease=journal.lease,
         )
         self._cancellation = Cancellation(self.processes, self.router.cancel, self.router.graces)
         self.workspaces = Workspaces(

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from ipc.service_messages import Boundary, CellSpec
+from ipc.service_messages import LEASE_GIVEN_UP, Boundary, CellSpec
 from worker import cell_cgroup, mounts, output_files, syscalls
 from worker.cell_etc import GIT_OF_AGENTS
 from worker.cell_view import WORKSPACE, Agent, View, enter, programs
+from worker.lease_watch import SIGNAL as LEASE_SIGNAL
+from worker.lease_watch import LeaseWatch
 
 _WATCHED = frozenset({signal.SIGCHLD, signal.SIGTERM})
 # A sweep waits this long for a death, then scans again: a list of children may miss some while others die.
@@ -170,17 +172,20 @@ def shortcomings(setup: CellSetup, leaf: str) -> list[str]:
     return found
 
 
-def keep(child: int) -> NoReturn:
+def keep(child: int, lease: LeaseWatch | None = None) -> NoReturn:
     """Waits until `child` ends or the parent is gone, ends all that is left, then ends as `child` did.
 
     A child that signal N ended is reported as status 128 + N: the first process of a namespace cannot kill
-    itself.
+    itself. With a lease, all ends when that is given up.
     """
+    watched = _WATCHED if lease is None else _WATCHED | {LEASE_SIGNAL}
     status: int | None = None
     while status is None:
-        if signal.sigwaitinfo(_WATCHED).si_signo == signal.SIGTERM:
+        if lease is not None and lease.is_over():
+            status = LEASE_GIVEN_UP
+        elif (number := signal.sigwaitinfo(watched).si_signo) == signal.SIGTERM:
             status = 128 + signal.SIGTERM
-        else:
+        elif number == signal.SIGCHLD:
             status = _reap().get(child)
     _sweep()
     os._exit(status)

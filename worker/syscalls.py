@@ -34,6 +34,8 @@ _INSTRUCTION_BYTES: Final = 8
 _SIGCHLD: Final = 17
 
 libc = ctypes.CDLL(None, use_errno=True)
+# Before glibc 2.34 timers are in a library of their own.
+_timers = libc if hasattr(libc, "timer_create") else ctypes.CDLL("librt.so.1", use_errno=True)
 # Keeps the interpreter lock: a child made while it is released would wait for it forever.
 _libc_with_lock = ctypes.PyDLL(None, use_errno=True)
 
@@ -91,6 +93,15 @@ def refuse_inspection(refuse: bool = True) -> None:
 def name_process(name: str) -> None:
     """Sets the name of this thread in `ps` and `top`; the kernel keeps fifteen bytes."""
     check(libc.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0), "prctl(NAME)")
+
+
+def make_timer(clock: int, timer: ctypes.c_void_p) -> None:
+    """Makes a timer of this process that sends SIGALRM."""
+    check(_timers.timer_create(clock, None, ctypes.byref(timer)), "timer_create")
+
+
+def set_timer(timer: ctypes.c_void_p, flags: int, spec: ctypes.Structure) -> None:
+    check(_timers.timer_settime(timer, flags, ctypes.byref(spec), None), "timer_settime")
 
 
 def become_user(uid: int, gid: int) -> None:

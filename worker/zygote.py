@@ -68,11 +68,12 @@ def main(arguments: list[str]) -> None:
     syscalls.die_with_parent(signal.SIGKILL)
     if os.getppid() != _peer(pair):
         return
-    order = zygote_orders.decoder.decode(pair.recv(zygote_orders.DATAGRAM_BYTES_MAX))
+    frame, descriptors, _, _ = socket.recv_fds(pair, zygote_orders.DATAGRAM_BYTES_MAX, 1)
+    order = zygote_orders.decoder.decode(frame)
     if not isinstance(order, Prepare):
         return
     try:
-        separate(order, pair)
+        separate(order, pair, descriptors[0] if descriptors else None)
         zygote = Zygote(pair, order)
         shortcomings = zygote.try_cell()
     except OSError as error:

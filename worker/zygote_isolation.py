@@ -1,7 +1,8 @@
 """Separates the zygote from its supervisor: below a guard, in namespaces of its own.
 
-The guard outlives the zygote and ends what it leaves behind. For cells of namespaces the zygote is the first
-process of a pid namespace and has all capabilities in a user namespace, but none outside of it.
+The guard outlives the zygote and ends what it leaves behind; it ends everything when the lease of the host is
+given up (lease_watch.py). For cells of namespaces the zygote is the first process of a pid namespace and has
+all capabilities in a user namespace, but none outside of it.
 
 That user namespace has the supervisor's user and, if agents run as another one, that user too: the zygote
 builds views from folders of the first, and cells are of the second. In the user namespace of a cell only the
@@ -15,10 +16,14 @@ from collections.abc import Callable
 
 from ipc.service_messages import Prepare, User
 from worker import cell, syscalls
+from worker.lease_watch import LeaseWatch
 
 
-def separate(order: Prepare, pair: socket.socket) -> None:
-    """Forks the zygote and returns in it; the process above stays as its guard and never returns."""
+def separate(order: Prepare, pair: socket.socket, lease: int | None = None) -> None:
+    """Forks the zygote and returns in it; the process above stays as its guard and never returns.
+
+    `lease` is memory with the end of the host's lease, where several hosts share a journal.
+    """
     spec, user = order.cell, order.boundary.user
     cell.guard()
     if spec.kind == "pidns":
@@ -35,7 +40,9 @@ def separate(order: Prepare, pair: socket.socket) -> None:
     if zygote != 0:
         pair.close()
         syscalls.name_process("hermes-guard")
-        cell.keep(zygote)
+        cell.keep(zygote, LeaseWatch(lease) if lease is not None else None)
+    if lease is not None:
+        os.close(lease)
     syscalls.name_process("hermes-zygote")
     cell.unguard()
     syscalls.die_with_parent(signal.SIGKILL)

@@ -39,6 +39,7 @@ class EndReason(StrEnum):
     MEMORY = "memory"
     NOT_STARTED = "not_started"
     ZYGOTE_ENDED = "zygote_ended"
+    LEASE_GIVEN_UP = "lease_given_up"
     KILLED = "killed"
     KILLED_UNSTARTED = "killed_unstarted"
     # Attempts that are lost while their worker lives, or with the supervisor.
@@ -77,6 +78,7 @@ _SENTENCES = {
     EndReason.MEMORY: "it used more than {} of memory",
     EndReason.NOT_STARTED: "could not be started: {}",
     EndReason.ZYGOTE_ENDED: "{}",
+    EndReason.LEASE_GIVEN_UP: "this host could not renew its lease in time, so all its workers were ended",
     EndReason.KILLED: "killed by the supervisor",
     EndReason.KILLED_UNSTARTED: "killed before it was started",
     EndReason.ATTEMPT_FAILED: "{}",

@@ -15,6 +15,8 @@ ends every cell when it has passed. The supervisor cannot be asked: it may be th
 
 import mmap
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from supervisor.clock import boottime
 
@@ -32,6 +34,7 @@ class Lease:
         if descriptor is None:
             descriptor = os.memfd_create("hermes-lease", os.MFD_CLOEXEC)
             os.ftruncate(descriptor, mmap.PAGESIZE)
+        os.set_inheritable(descriptor, False)
         self.descriptor = descriptor
         self._memory = mmap.mmap(descriptor, _BYTES)
         self._deadline = memoryview(self._memory).cast("Q")
@@ -39,6 +42,20 @@ class Lease:
     def renewed(self, sent_at: float) -> None:
         """A renewal that was sent at that moment has succeeded. An earlier one changes nothing."""
         self._deadline[0] = max(self._deadline[0], int((sent_at + self.seconds * _GIVEN_UP) * 1e9))
+
+    def handed(self) -> int:
+        """Return the descriptor for the next image of this process, which inherits it."""
+        os.set_inheritable(self.descriptor, True)
+        return self.descriptor
+
+    @contextmanager
+    def to_read(self) -> Iterator[int]:
+        """A descriptor by which another process can read the deadline, and cannot change it."""
+        descriptor = os.open(f"/proc/self/fd/{self.descriptor}", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
 
     @property
     def is_given_up(self) -> bool:

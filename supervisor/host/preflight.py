@@ -150,7 +150,7 @@ def _received(spawner: Spawner, message: FromZygote, descriptor: int | None) -> 
     """Ignore the frame: no worker was requested."""
 
 
-def _lose(spawner: Spawner, words: str, is_certain: bool) -> None:
+def _lose(spawner: Spawner, reason: object, is_certain: bool) -> None:
     """Ignore the loss: the zygote held no worker."""
 
 

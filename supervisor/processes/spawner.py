@@ -31,6 +31,7 @@ from pathlib import Path
 from ipc import foreign_python
 from ipc.errors import PlaceError
 from ipc.service_messages import (
+    LEASE_GIVEN_UP,
     Boundary,
     CellFails,
     CellSpec,
@@ -42,7 +43,9 @@ from ipc.service_messages import (
     Warm,
 )
 from supervisor.clock import monotonic
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.handoff.carried_workers import HandedZygote
+from supervisor.host.lease import Lease
 from supervisor.processes import procfs
 from supervisor.processes.cells import BEST, CELLS, Cell, CellUnavailable, Limits
 from supervisor.processes.exit_reason import how_it_ended, sentence
@@ -96,6 +99,8 @@ class Wishes:
     environment: Mapping[str, str]
     # Raises PlaceError when a folder that is used by path was replaced.
     check: Callable[[], None]
+    # Of this host, where several share a journal: no zygote begins while it is given up.
+    lease: Lease | None = None
     # Of a runtime beside the default one; and how to mend a zygote of it that does not start.
     is_optional: bool = False
     hint: str = ""
@@ -114,7 +119,7 @@ class Spawner:
         log: Path,
         record: Record,
         receive: Callable[["Spawner", FromZygote, int | None], None],
-        lost: Callable[["Spawner", str, bool], None],
+        lost: Callable[["Spawner", Reason, bool], None],
         changed: Callable[["Spawner"], None],
     ) -> None:
         self._wishes = wishes
@@ -275,7 +280,9 @@ class Spawner:
         prepare = Prepare(self.spec(0, self._wishes.sandbox()), self._wishes.boundary(self.cell.name))
         program = self._wishes.program
         try:
-            self.zygote = Zygote.start(program, prepare, self._log, environment, self._heard, self._ended)
+            callbacks = self._heard, self._ended
+            lease = self._wishes.lease
+            self.zygote = Zygote.start(program, prepare, self._log, environment, *callbacks, lease)
         except OSError as error:
             if not self._wishes.is_optional:
                 raise
@@ -291,6 +298,10 @@ class Spawner:
         self.give_up_zygote()
 
     def _start_again(self) -> None:
+        if self._wishes.lease is not None and self._wishes.lease.is_given_up:
+            loop = asyncio.get_running_loop()
+            self._restart = loop.call_later(_REST_SECONDS_FIRST, self._start_again)
+            return
         try:
             self._start()
         except CellUnavailable as fault:
@@ -328,6 +339,10 @@ class Spawner:
             self._record.remove(zygote.process)
         self._gone.set()
         words = self.detail or sentence(f"the zygote {how_it_ended(status)}", self._log)
+        reason = Reason(EndReason.ZYGOTE_ENDED, words)
+        if status == LEASE_GIVEN_UP:
+            reason = Reason(EndReason.LEASE_GIVEN_UP)
+            words = str(reason)
         # A killed guard has not ended its descendants, and an agent may have killed it.
         is_certain = status >= 0 or self.cell.name == BEST
         if self._trial is not None:
@@ -336,7 +351,7 @@ class Spawner:
         if self.state is not SpawnerState.CLOSED:
             self._stop_timers()
             self._replace(words)
-        self._lost(self, words, is_certain)
+        self._lost(self, reason, is_certain)
 
     def _replace(self, words: str) -> None:
         """Start another zygote after a pause; not if there can be no agent."""

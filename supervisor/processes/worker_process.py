@@ -53,6 +53,7 @@ class Worker:
     pid: int = 0
     workspace: str = ""  # the name of its session's folder, once it has one
     status: int | None = None
+    lost: Reason | None = None  # why its zygote is gone
     kill_asked_at: float | None = None
     kill_reason: Reason = KILLED
     cancel: Cancelled = ""
@@ -61,6 +62,11 @@ class Worker:
     def level(self) -> str:
         """Return how much of the host its cell shows. Only namespaces can show less than all of it."""
         return self.sandbox.level if self.spawner.cell.name == "pidns" else "host"
+
+    def ended_by(self, own: Reason) -> Reason:
+        """Return why it ended: `own` as its process shows it, unless it was ended with the host's lease."""
+        is_of_lease = self.lost is not None and self.lost.kind is EndReason.LEASE_GIVEN_UP
+        return self.lost if self.lost is not None and is_of_lease else own
 
     def open_log(self) -> int:
         """Empty its log; return the descriptor."""

@@ -23,6 +23,7 @@ from supervisor.core.proof import Cancelled, Proof
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.runtime_state import RuntimeChanged
 from supervisor.handoff.carried_workers import HandedProcesses
+from supervisor.host.lease import Lease
 from supervisor.processes import agent_user, procfs
 from supervisor.processes.adoption import Adoption
 from supervisor.processes.cells import CellUnavailable, Held, Limits, own_cgroup
@@ -77,13 +78,12 @@ class Processes:
         environment: Mapping[str, str] | None = None,
         check: Callable[..., None] = lambda *paths: None,
         others: Callable[[], Collection[int]] | None = None,
+        lease: Lease | None = None,
     ) -> None:
         """`check` raises PlaceError for a replaced folder; `others`: other children (adoption.py).
-
         `agents` returns the runtimes of agents (runtimes.py), `runtime_changed` gets their states.
         """
-        self._epoch = epoch
-        self._places = places
+        self._epoch, self._places = epoch, places
         self._user = agent_user.choose(places.state, cell)
         self._limits = limits
         self._sandbox = sandbox
@@ -93,7 +93,7 @@ class Processes:
         self._connected = connected
         self._workers: dict[int, Worker] = {}
         self._next_link = NextLink(str(places.runtime))
-        self._endings: set[asyncio.Task[None]] = set()
+        self._endings = set[asyncio.Task[None]]()
         self._watch = Watch(self._workers, self.kill)
         self._record = Record(places.processes)
         self.bind = Bindings(self._workers, self._record).bind
@@ -107,6 +107,7 @@ class Processes:
             program=program or Program(),
             environment=os.environ if environment is None else environment,
             check=self._check,
+            lease=lease,
         )
         packages = foreign_python.folder(places, VERSION)
         self._runtimes = Runtimes(wishes, self._make_spawner, agents, sandbox, packages, runtime_changed)
@@ -138,8 +139,7 @@ class Processes:
         log, memory = self._places.logs / f"worker-{seat}.log", self._limits.memory_bytes_max
         wanted = (self._sandbox(agent), self._has_setup(agent))
         spawner = self._runtimes.of(agent)
-        worker = Worker(seat, incarnation, log, monotonic(), spawner, memory, *wanted)
-        self._workers[incarnation] = worker
+        self._workers[incarnation] = Worker(seat, incarnation, log, monotonic(), spawner, memory, *wanted)
         self._ask(spawner)
 
     def change_limits(self, limits: Limits) -> None:
@@ -338,13 +338,13 @@ class Processes:
         if worker.phase is Phase.HELD:
             self._end(worker)
 
-    def _lost(self, spawner: Spawner, words: str, is_certain: bool) -> None:
+    def _lost(self, spawner: Spawner, reason: Reason, is_certain: bool) -> None:
         """The zygote and its guard are gone, and with them, if that is certain, all their descendants."""
         for worker in [each for each in self._workers.values() if each.spawner is spawner]:
             if worker.phase is Phase.ASKED:
-                self._never_was(worker, Reason(EndReason.ZYGOTE_ENDED, words))
+                self._never_was(worker, reason)
             elif worker.held is not None:
-                worker.held.is_certain = is_certain
+                worker.held.is_certain, worker.lost = is_certain, reason
                 worker.held.reaped.set()
 
     def _end(self, worker: Worker) -> None:
@@ -374,7 +374,7 @@ class Processes:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_STATUS_SECONDS_MAX):
                     await held.reaped.wait()
-            reason = exited(worker.status, worker.log)
+            reason = worker.ended_by(exited(worker.status, worker.log))
         if held.leaf:
             if own_cgroup.was_out_of_memory(held.leaf):
                 reason = too_large(worker.memory_bytes_max)

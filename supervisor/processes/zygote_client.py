@@ -17,6 +17,7 @@ from ipc.errors import WireError
 from ipc.interpreter import WORKING_DIRECTORY, command
 from ipc.service_messages import Bind, Bound, Fork, FromZygote, Prepare
 from supervisor.handoff.carried_workers import HandedZygote
+from supervisor.host.lease import Lease
 from supervisor.processes import procfs
 
 _DATAGRAM_BYTES_MAX = 64 * 1024
@@ -89,7 +90,9 @@ class Zygote:
         environment: Mapping[str, str],
         receive: Receive,
         ended: Callable[[int], None],
+        lease: Lease | None = None,
     ) -> "Zygote":
+        """`lease` is that of this host, where several share a journal: the guard ends everything with it."""
         # The kernel ends the guard with the thread that started it (PDEATHSIG).
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("start the zygote from the main thread")
@@ -106,7 +109,12 @@ class Zygote:
                 start_new_session=True,
             )
         zygote = cls(pair, guard.pid, guard.wait, receive, ended)
-        zygote.send(prepare)  # a guard that has died already is reported by `ended`
+        # A guard that has died already is reported by `ended`.
+        if lease is None:
+            zygote.send(prepare)
+        else:
+            with lease.to_read() as descriptor:
+                zygote.send(prepare, [descriptor])
         return zygote
 
     @classmethod

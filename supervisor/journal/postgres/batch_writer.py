@@ -36,6 +36,7 @@ import psycopg
 
 from supervisor.clock import boottime
 from supervisor.core.records import Record
+from supervisor.host.lease import Lease
 from supervisor.journal import fused_insert
 from supervisor.journal.errors import JournalEnded, JournalError, JournalUnreachable
 from supervisor.journal.fused_insert import BEGUN, EVENTS_BEGUN, FIRST_BEGUN, NEXT_BEGUN, Begun, folded
@@ -121,6 +122,14 @@ class BatchWriter:
             with suppress(psycopg.Error):
                 host_life.end(self._connection, self._life)
         self._connection.close()
+
+    def extend(self, seconds: float, lease: Lease) -> None:
+        """Extend the lease once, if the server can be told."""
+        sent_at = boottime()
+        with suppress(psycopg.Error, JournalError):
+            key = self._life.key | {"seconds": seconds}
+            if self._open().execute(host_life.EXTEND, key).rowcount == 1:
+                lease.renewed(sent_at + seconds)
 
     def leave(self) -> int:
         """Close the connection and return the number of the last batch: the life goes on elsewhere."""

@@ -41,7 +41,9 @@ BEGINNING = 0x6865726D6573
 _LOOK_SECONDS = 0.2
 
 _OURS = "epoch = %(epoch)s AND secret = %(secret)s"
-_HELD = "until = clock_timestamp() + lease * interval '1 s', renewed_at = clock_timestamp()"
+# Never earlier than before: a restart in place has extended it, and workers may run accordingly.
+_HELD = "until = greatest(until, clock_timestamp() + {} * interval '1 s'), renewed_at = clock_timestamp()"
+_EXTENDED, _HELD = _HELD.format("(lease + %(seconds)s)"), _HELD.format("lease")
 _GONE = "gone = true, gone_at = clock_timestamp()"
 # Waits for a batch of a former life that is being written: what it commits is loaded afterwards.
 _END_FORMER = f"UPDATE lives SET {_GONE} WHERE host = %s AND NOT gone"
@@ -60,6 +62,11 @@ _BEGIN = """
 _TALLIES = """
     INSERT INTO tallies (life, what, number)
     SELECT %s, what, 0 FROM unnest(ARRAY['sessions', 'done', 'failed', 'interrupted']) AS what"""
+# In the transaction that ends the former life, so that no other host has them before this one has ended the
+# processes that its former life left.
+_KEEP_SESSIONS = """
+    UPDATE owners SET life = %s, claim = 0, taken = true
+    FROM lives WHERE owners.life = lives.epoch AND lives.host = %s AND lives.gone AND NOT lives.cleared"""
 COUNT_BATCH = (
     f"UPDATE lives SET batch = %(batch)s, {_HELD} WHERE {_OURS} AND NOT gone AND batch = %(batch)s - 1"
 )
@@ -67,6 +74,7 @@ AFFIRM = f"UPDATE lives SET {_HELD} WHERE {_OURS} AND NOT gone"
 RENEW = f"""
     UPDATE lives SET {_HELD}, state = %(state)s, seats = %(seats)s, free = %(free)s
     WHERE {_OURS} AND NOT gone"""
+EXTEND = f"UPDATE lives SET {_EXTENDED} WHERE {_OURS} AND NOT gone"
 _STAND = f"SELECT batch, gone FROM lives WHERE {_OURS}"
 _END = f"UPDATE lives SET {_GONE} WHERE {_OURS} AND NOT gone"
 # Only if it was not renewed meanwhile.
@@ -96,14 +104,18 @@ class Life:
     secret: str
     mark: str
 
-    def handed(self, batch: int) -> str:
-        """Return the life and the number of its last batch for the next image of this process."""
-        return json.dumps([self.epoch, self.host, self.secret, self.mark, batch])
+    def handed(self, batch: int, lease: int) -> str:
+        """Return what the next image of this process continues with.
+
+        That is the life, the number of its last batch, and the descriptor of the memory of its lease.
+        """
+        return json.dumps([self.epoch, self.host, self.secret, self.mark, batch, lease])
 
     @classmethod
-    def taken(cls, handed: str) -> tuple["Life", int]:
-        *life, batch = json.loads(handed)
-        return cls(*life), batch
+    def taken(cls, handed: str) -> tuple["Life", int, int | None]:
+        """An image of an earlier version has no lease."""
+        epoch, host, secret, mark, batch, *lease = json.loads(handed)
+        return cls(epoch, host, secret, mark), batch, lease[0] if lease else None
 
     @property
     def key(self) -> dict[str, Any]:
@@ -133,6 +145,7 @@ def begin(connection: Connection, host: Host) -> Life:
             row = connection.execute(_BEGIN, (host.place, host.name, secret, *described)).fetchone()
             assert row is not None  # an INSERT that succeeds returns its row
             connection.execute(_TALLIES, (row["epoch"],))
+            connection.execute(_KEEP_SESSIONS, (row["epoch"], host.place))
         life = Life(row["epoch"], host.place, secret, row["mark"])
         connection.execute("SELECT set_config('application_name', %s, false)", (life.connection_name,))
     except psycopg.Error as error:

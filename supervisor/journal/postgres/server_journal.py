@@ -48,6 +48,11 @@ _STATS = """
         (SELECT count(*) FROM turns WHERE state IN ('queued', 'running', 'asking')) AS turns_open"""
 
 
+# Added to the lease for the time in which the process changes its image and renews nothing: an interpreter
+# starts and loads the sessions within seconds. If it dies instead, a takeover is delayed by as much.
+_HANDOVER_SECONDS = 15.0
+
+
 class ServerJournal:
     """One life of one host. Reads see every commit that has returned."""
 
@@ -102,10 +107,11 @@ class ServerJournal:
     @classmethod
     def take_over(cls, url: str, lock: int, handed: str, host: Host, password: str = "") -> "ServerJournal":
         """Continue the life of an earlier image of this process, which handed over its lock."""
-        life, batch = Life.taken(handed)
+        life, batch, memory = Life.taken(handed)
         connection = connect(url, life.connection_name, password)
         os.set_inheritable(lock, False)
-        return cls(url, password, lock, life, connection, host, Lease(host.lease_seconds), batch)
+        lease = Lease(host.lease_seconds, memory)
+        return cls(url, password, lock, life, connection, host, lease, batch)
 
     @property
     def transactions(self) -> int:
@@ -149,9 +155,10 @@ class ServerJournal:
     def hand_over(self) -> tuple[int, str]:
         """Close all but the lock, which the next image of this process inherits together with the life."""
         self._stop()
+        self._writer.extend(_HANDOVER_SECONDS, self.lease)
         lock, self._lock = self._lock, -1
         os.set_inheritable(lock, True)
-        return lock, self._life.handed(self._writer.leave())
+        return lock, self._life.handed(self._writer.leave(), self.lease.handed())
 
     def refuse_loop(self) -> None:
         """From now on a read in the thread of an event loop is a defect, and raises."""

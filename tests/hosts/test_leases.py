@@ -1,0 +1,118 @@
+"""A host that is stopped loses its sessions, and none of its workers runs once another host has them."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fake_model import FakeModel
+from tests.hosts.several import LEASE_SECONDS, Hosts
+from tests.postgres_cluster import Cluster
+from tests.service import Service
+from tests.waiting import DEADLINE_SECONDS, until
+
+HOLD = "[[silent]] hold"
+
+
+@pytest.fixture
+def hosts(cluster: Cluster, tmp_path: Path, model: FakeModel) -> Iterator[Hosts]:
+    hosts = Hosts(tmp_path, model, cluster.url(cluster.new_schema()))
+    yield hosts
+    hosts.close()
+
+
+def below(pid: int) -> list[int]:
+    """A process and all its descendants, the first of them first."""
+    found = [pid]
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            found += below(int(child))
+    return found
+
+
+def runs(pid: int) -> bool:
+    """Whether the process is there, and is no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def running(service: Service, session: str) -> int:
+    """The worker that runs the session's turn."""
+
+    def found() -> int:
+        rows = [row for row in service.show("workers") if row["session"] == session and row["turn"]]
+        return int(rows[0]["pid"]) if rows else 0
+
+    return until(found)
+
+
+def send(number: signal.Signals, pids: list[int]) -> None:
+    for pid in pids:
+        os.kill(pid, number)
+
+
+@pytest.mark.parametrize("which", ["supervisor", "all"])
+def test_no_worker_of_a_stopped_host_runs_once_its_sessions_are_elsewhere(hosts: Hosts, which: str) -> None:
+    alpha, beta = hosts.start("alpha"), hosts.start("beta")
+    alpha.say("s", HOLD)
+    worker = running(alpha, "s")
+    assert alpha.process is not None
+    stopped = below(alpha.process.pid) if which == "all" else [alpha.process.pid]
+    assert which == "supervisor" or worker in stopped
+    before = time.monotonic()
+    send(signal.SIGSTOP, stopped)
+    until(lambda: hosts.owner("s") == "beta")
+    assert which == "all" or not runs(worker), "the guard has ended it before the lease was over"
+    assert time.monotonic() - before < 2 * LEASE_SECONDS + 1
+    batches = hosts.sql("SELECT batch FROM lives WHERE name = 'alpha'")
+    until(lambda: time.monotonic() - before > 2 * LEASE_SECONDS)
+    send(signal.SIGCONT, stopped)
+    until(lambda: not runs(worker), 1.0)
+    assert alpha.process.wait(DEADLINE_SECONDS) == 1
+    assert "another host took its sessions" in alpha.log()
+    listener = beta.listen("s")
+    listener.until(lambda: len(listener.of_type("attempt.opened")) == 2)
+    assert hosts.sql("SELECT batch, gone FROM lives WHERE name = 'alpha'") == [(*batches[0], True)]
+    beta.say("s", "never mind", busy="interrupt")
+    assert listener.ending("s/1").type == "turn.interrupted"
+    assert listener.ending("s/2").type == "turn.done"
+    assert [event.seq for event in listener.events] == list(range(1, len(listener.events) + 1))
+
+
+def test_a_host_without_its_database_ends_its_workers_and_goes_on_when_it_is_back(
+    hosts: Hosts, cluster: Cluster
+) -> None:
+    """No other host is there, so its life is not over."""
+    alpha = hosts.start("alpha")
+    alpha.say("s", HOLD)
+    worker = running(alpha, "s")
+    cluster.stop("immediate")
+    until(lambda: not runs(worker), 2 * LEASE_SECONDS)
+    cluster.start()
+    listener = alpha.listen("s")
+    listener.until(lambda: len(listener.of_type("attempt.opened")) == 2)
+    reason = listener.of_type("attempt.lost")[0].fields["reason"]
+    assert reason == "this host could not renew its lease in time, so all its workers were ended"
+    assert hosts.sql("SELECT gone FROM lives") == [(False,)]
+    assert alpha.interrupt("s").turns == ("s/1",)
+    assert listener.ending("s/1").type == "turn.interrupted"
+
+
+def test_a_restart_in_place_keeps_its_lease_and_its_turns(hosts: Hosts) -> None:
+    """Its next image takes longer to start than the lease of these tests lasts."""
+    alpha, beta = hosts.start("alpha"), hosts.start("beta")
+    alpha.say("s", "[[slow interval=0.1 count=60]]")
+    worker = running(alpha, "s")
+    done = alpha.hermesctl("restart", "--keep-turns")
+    assert done.returncode == 0, done.stderr
+    until(alpha.answers)
+    assert runs(worker)
+    listener = beta.listen("s")
+    assert listener.ending("s/1").type == "turn.done"
+    assert listener.types().count("attempt.opened") == 1
+    assert hosts.sql("SELECT name, gone FROM lives ORDER BY epoch") == [("alpha", False), ("beta", False)]
