@@ -188,12 +188,16 @@ class SupervisorClient:
             subscriber.lost(number)
 
     def _send_kept(self) -> None:
-        """Sends the requests with a key again, under new numbers."""
+        """Sends the requests with a key again, under new numbers; one that cannot be sent fails alone."""
         kept, self._waiting = self._waiting, {}
         for waiting in kept.values():
             waiting.number = self._next()
             self._waiting[waiting.number] = waiting
-            self._send(waiting.number, waiting.request)
+            try:
+                self._send(waiting.number, waiting.request)
+            except HttpError as error:
+                if not waiting.future.done():
+                    waiting.future.set_exception(error)
 
     def _receive(self, parts: list[bytes]) -> None:
         number, frame = int.from_bytes(parts[0], "big"), parts[-1]
