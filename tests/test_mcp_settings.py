@@ -34,6 +34,15 @@ def test_a_setup_has_the_servers_of_its_agent_and_their_secrets_only(tmp_path: P
     assert "tick" not in repr(setup)
 
 
+def test_a_setup_has_the_secrets_that_its_agent_names(tmp_path: Path) -> None:
+    agents = "[agents.x]\nkind = 'acp'\ncommand = ['x']\nenv_from = ['TOKEN', 'MISSING']\nmcp = []\n"
+    settings = read(tmp_path, GOOD + agents)
+    environment = {"TOKEN": "a-secret-of-mine", "CLOCK_PASS": "tick", "OTHER": "x"}
+    assert SetupBuilder(Live(settings), environment, lambda names: ())("x").secrets == {
+        "TOKEN": "a-secret-of-mine"
+    }
+
+
 def test_agents_with_servers_share_a_runtime_and_the_others_keep_the_default_one(tmp_path: Path) -> None:
     found = runtimes(read(tmp_path, GOOD + "[agents.plain]\nmcp = []\n[agents.other]\nmcp = ['time']\n"))
     assert found["plain"] == DEFAULT

@@ -138,3 +138,15 @@ def test_another_model_is_told_after_the_policy(tmp_path: Path) -> None:
     desk = Desk(tmp_path, PLAIN)
     desk.reload(PLAIN.replace("name = 'm'", "name = 'other'"))
     assert [type(event) for event in desk.events] == [PolicyChanged, ModelChanged]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("stt", STT), ("gateway", "[gateway]\nlisten = '127.0.0.1:8000'\n")]
+)
+def test_a_service_is_changed_once_for_each_change(tmp_path: Path, name: str, text: str) -> None:
+    off = {"stt": STT_OFF, "gateway": "[gateway]\nlisten = 'off'\n"}
+    desk = Desk(tmp_path, MODEL + "".join(off.values()))
+    changed = MODEL + "".join({**off, name: text}.values())
+    for _ in range(2):
+        desk.reload(changed)
+        assert [each for each, _ in desk.services] == [name]

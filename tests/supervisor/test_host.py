@@ -19,7 +19,9 @@ import uvloop
 from ipc.places import Places, find_places
 from ipc.time_budgets import STOP_SECONDS
 from supervisor.clock import Clock
+from supervisor.containment import Containment
 from supervisor.decider import Trouble
+from supervisor.host import disk_space as disk_space_module
 from supervisor.host import signals, threads
 from supervisor.host.disk_space import RESERVE_BYTES, DiskSpace, is_there, keep
 from supervisor.host.folder_identity import FolderReplaced, Folders
@@ -206,6 +208,35 @@ def test_messages_are_refused_while_the_reserve_is_missing(places: Places) -> No
             "reserve.gone",
             "reserve.made",
         ]
+
+    asyncio.run(act())
+
+
+def test_a_commit_that_hangs_is_logged_once_and_the_disk_is_looked_at_again(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk_space_module, "_LOOK_SECONDS", 0.001)
+    looks: list[bool] = []
+
+    def keep(reserve: Path, is_stuck: bool) -> bool:
+        looks.append(is_stuck)
+        if len(looks) == 1:
+            raise ValueError("not foreseen")
+        return True
+
+    monkeypatch.setattr(disk_space_module, "keep", keep)
+
+    async def act() -> None:
+        written, contained = io.StringIO(), list[str]()
+        log = Log(Clock(), written)
+        folders = Folders(places, log)
+        folders.take()
+        contain = Containment(log, lambda: 0.0, contained.append)
+        space = DiskSpace(places, folders, Clock(), log, contain, lambda: None)
+        space.open(SimpleNamespace(trouble=None, committing_since=1.0, commit_seconds=7.0))  # type: ignore[arg-type]
+        await soon(lambda: len(looks) > 3)
+        assert contained == ["schedule"]
+        assert written.getvalue().count("journal.waits") == 1
 
     asyncio.run(act())
 

@@ -1,12 +1,20 @@
 """What a process may use and what its host has left, read from files as the kernel writes them."""
 
+import asyncio
+import io
 import os
 from pathlib import Path
 
 import pytest
 
 from ipc.cpus import available_cpus
+from supervisor.containment import Containment
+from supervisor.core.events import HostRead
+from supervisor.telemetry import host_resources
 from supervisor.telemetry.host_resources import read_host
+from supervisor.telemetry.log import Log
+from tests.supervisor.fixed_clock import FixedClock
+from tests.waiting import soon
 
 _MIB = 1024 * 1024
 _PRESSURE = (
@@ -99,3 +107,24 @@ def test_pressure_is_read_where_the_kernel_tells_it(host: Host) -> None:
     read = read_host(host.proc, host.groups, host.membership)
     assert (read.memory_pressure, read.io_pressure, read.cpu_pressure) == (3.25, None, 12.5)
     assert read.memory_free_bytes is None
+
+
+def test_the_host_is_read_again_after_a_reading_that_broke(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_resources, "_SECONDS", 0.001)
+    contained: list[str] = []
+    readings: list[HostRead] = []
+
+    def report(reading: HostRead) -> None:
+        readings.append(reading)
+        if len(readings) == 1:
+            raise ValueError("not foreseen")
+
+    async def act() -> None:
+        log = Log(FixedClock(), io.StringIO())
+        gauges = host_resources.Gauges(report, Containment(log, lambda: 0.0, contained.append))
+        gauges.open()
+        await soon(lambda: len(readings) > 1)
+        gauges.close()
+        assert contained == ["schedule"]
+
+    asyncio.run(act())

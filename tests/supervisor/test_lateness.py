@@ -78,6 +78,13 @@ def test_a_trouble_of_the_journal_and_a_failed_model_are_named_by_their_own_word
     assert late(state, engine) == [("model", 5.0, "no key"), ("journal", 3.0, "the disk is full")]
 
 
+def test_what_waits_for_a_commit_is_no_stuck_engine() -> None:
+    engine = SimpleNamespace(trouble=None, committing_since=NOW - 2.0, waiting_since=NOW - 3.0)
+    assert late(State(Policy()), engine) == [("journal", 2.0, "a commit has not come back")]
+    engine.committing_since = None
+    assert late(State(Policy()), engine) == [("engine", 3.0, "it decides nothing, and events wait")]
+
+
 def test_during_an_outage_the_queue_waits_for_it_and_is_not_late_itself() -> None:
     state = State(Policy(), model=Model(ModelState.READY))
     state.queued["first"] = Place(0, NOW - 100.0)

@@ -17,6 +17,7 @@ from supervisor.core.state import TurnState, Verdict, Who
 from supervisor.telemetry.log import Log
 
 _WRITER = """
+import os
 import sys
 from pathlib import Path
 from supervisor.clock import Clock
@@ -28,6 +29,7 @@ log.wrote = file.wrote
 for number in range(int(sys.argv[2])):
     log.write("line.written", number=number)
 print("the end", file=sys.stderr)
+print("open:", *sorted(os.listdir("/proc/self/fd")), flush=True)
 """
 
 
@@ -48,7 +50,8 @@ def test_a_log_in_its_own_place_is_set_aside_and_no_line_is_lost(tmp_path: Path)
     write_lines(log, 1200)
     older = [tmp_path / f"supervisor.log.{number}" for number in (2, 1)]
     assert numbers(*older, log) == list(range(1200))
-    assert log.read_text().endswith("the end\n")
+    # Both streams are in the new file, and nothing else is open: 3 is the listing itself.
+    assert log.read_text().endswith("the end\nopen: 0 1 2 3\n")
     assert all(path.stat().st_size < 30_000 for path in (*older, log))
 
 

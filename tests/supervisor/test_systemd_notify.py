@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.telemetry.systemd_notify import Notifier, Watch
+from supervisor.telemetry.systemd_notify import Notifier, Watch, waiting
 from tests.waiting import soon
 
 
@@ -112,3 +112,14 @@ def test_without_systemd_the_engine_is_not_asked(monkeypatch: pytest.MonkeyPatch
     watch.open()
     assert engine.asked == []
     assert watch._pause_seconds == pytest.approx(5.0 / 3)
+
+
+def test_a_start_that_waits_asks_for_time_and_leaves_the_notifier_of_the_service_its_environment(
+    manager: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WATCHDOG_USEC", "9000000")
+    waiting("it waits for the database", 2.0)
+    assert manager.recv(1000) == b"EXTEND_TIMEOUT_USEC=20000000\nSTATUS=it waits for the database"
+    notifier = Notifier()
+    assert notifier.is_heard
+    assert notifier.watchdog_seconds == 9.0

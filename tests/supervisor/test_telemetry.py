@@ -14,7 +14,10 @@ from supervisor.core.state import (
     ModelState,
     Outage,
     Proof,
+    Question,
+    Session,
     State,
+    Turn,
     TurnState,
     Verdict,
     Who,
@@ -305,3 +308,9 @@ def test_gauges_are_read_from_state_files_and_services(tmp_path: Path) -> None:
     found = read()
     assert (found["model_ready"], found["model_unreachable_seconds"]) == (0, 7)
     assert gauges.totals()["restarts"] == 3
+    assert gauges.questions() == {"open": 0, "oldest_seconds": None}
+    for number, at in enumerate((NOW - 5, NOW - 9, NOW - 2)):
+        asked = Question(f"q{number}", "clarify", "which one?", (), at=at)
+        turn = Turn(f"s{number}/1", f"s{number}", (), at, question=asked)
+        state.sessions[turn.session] = Session(turn.session, turn=turn)
+    assert gauges.questions() == {"open": 3, "oldest_seconds": 9.0}

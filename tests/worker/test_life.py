@@ -9,6 +9,7 @@ import pytest
 from ipc.codec import encode
 from ipc.messages import (
     Ack,
+    AgentSpec,
     Assign,
     Beat,
     Failed,
@@ -19,6 +20,7 @@ from ipc.messages import (
     PastAttempt,
     PastTurn,
     Ready,
+    Setup,
     Steer,
     Steered,
 )
@@ -146,6 +148,16 @@ def test_a_second_assign_is_a_breach_of_protocol(tmp_path: Path, fake: FakeModel
         status, log = await peer.exit()
         assert status == 76
         assert "worker.assigned_twice running=s/1 assigned=s/2" in log
+
+    play(tmp_path, tale)
+
+
+def test_a_setup_that_was_not_asked_for_is_a_breach_of_protocol(tmp_path: Path) -> None:
+    async def tale(peer: Peer) -> None:
+        peer.send(Setup(AgentSpec("default", "builtin")))
+        status, log = await peer.exit()
+        assert status == 76
+        assert "worker.set_up_unasked" in log
 
     play(tmp_path, tale)
 

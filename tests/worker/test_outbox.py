@@ -138,3 +138,13 @@ def test_a_frame_that_no_wire_carries_takes_no_number_and_no_room() -> None:
         assert sent.outbox.has_room
 
     play(act)
+
+
+def test_a_frame_that_cannot_be_sent_is_told_and_kept() -> None:
+    async def scene() -> None:
+        failures: list[zmtp.Sent] = []
+        outbox = Outbox(lambda parts: zmtp.Sent.FULL, failures.append)
+        outbox.post(Beat())
+        assert failures == [zmtp.Sent.FULL]
+
+    asyncio.run(scene())
