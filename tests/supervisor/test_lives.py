@@ -1,7 +1,9 @@
 """Lives of a supervisor whose workers are puppets: it starts, recovers, reloads its settings, and stops."""
 
+import asyncio
 import os
 import signal
+import socket
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,6 +14,7 @@ import pytest
 from ipc.admin_messages import Care, Drain, Reload, Scale, Stop
 from ipc.messages import Accepted, Done, Interrupt, Queue, Refused, Retry, Submit, Table
 from ipc.places import is_listening
+from supervisor.app import App
 from supervisor.journal import journal
 from tests.supervisor.puppet_service import SETTINGS, PuppetService
 from tests.waiting import until
@@ -212,3 +215,61 @@ def test_a_stop_without_a_disk_does_not_wait_for_it(tmp_path: Path, way: str) ->
         else:
             os.kill(service.pid, signal.SIGTERM)
         until(service._has_ended)
+
+
+def test_a_stop_whose_record_cannot_be_written_ends_the_service(tmp_path: Path) -> None:
+    """The disk is found full by the stop itself; the turn is resumed by the next life."""
+    with (
+        PuppetService(tmp_path / "home", prepare=fail_at_once) as service,
+        closing(sqlite3.connect(service.places.journal, isolation_level=None)) as other,
+    ):
+        say(service, "s", "say wait")
+        service.until_state("s/1", "running")
+        other.execute("BEGIN IMMEDIATE")
+        os.kill(service.pid, signal.SIGTERM)
+        until(service._has_ended)
+
+
+def test_a_reload_is_told_to_systemd_from_its_begin_to_its_end(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(30.0)
+
+        def prepare() -> None:
+            os.environ["NOTIFY_SOCKET"] = str(tmp_path / "notify")
+
+        def told(beginning: bytes) -> None:
+            while not manager.recv(1000).startswith(beginning):
+                pass
+
+        with PuppetService(tmp_path / "home", prepare=prepare) as service:
+            told(b"READY=1")
+            for way in ("request", "signal"):
+                if way == "request":
+                    assert isinstance(service.ask(Reload()), Table)
+                else:
+                    os.kill(service.pid, signal.SIGHUP)
+                told(b"RELOADING=1")
+                told(b"READY=1")
+
+
+def break_with_a_reload() -> None:
+    """A reload makes a task that fails, and that no boundary contains."""
+
+    async def failing() -> None:
+        raise LookupError("of nobody")
+
+    def reload_asked(app: App, reply: object, confirmed: bool = False) -> None:
+        asyncio.get_running_loop().create_task(failing())
+
+    App.reload_asked = reload_asked  # type: ignore[assignment, method-assign]
+
+
+def test_a_task_that_fails_uncontained_ends_the_service(tmp_path: Path) -> None:
+    service = PuppetService(tmp_path / "home", prepare=break_with_a_reload)
+    service.client.post(Reload())
+    try:
+        until(service._has_ended)
+    finally:
+        status = service.close()
+    assert status == 1
