@@ -76,6 +76,7 @@ class Clockwork:
         self.batches: list[int] = []  # how many steps each had
         self.processes: dict[Who, Process] = {}
         self.stt: set[str] = set()  # messages whose clips this life has given to be transcribed
+        self.elsewhere: set[str] = set()  # sessions that another host has
         self.model = events.ModelChanged(ModelState.READY)
         self.runtimes: dict[str, str] = {}  # of agents with their own: what was asked of them last
         self._messages = 0
@@ -184,10 +185,11 @@ class Clockwork:
         perform(self._decider.written(), self)
         self._decider.performed()
         self._is_resting = True
-        assert self.stt == self.witness.transcribing, "a clip that nobody transcribes, or for nobody"
+        here = {each for each in self.witness.transcribing if not self._is_elsewhere(each)}
+        assert self.stt == here, "a clip that nobody transcribes, or for nobody"
         check_state(self.state)
         check_workers(self.state, self.processes)
-        remembered = self.journal.load(self.policy)
+        remembered = self._own(self.journal.load(self.policy))
         assert durable(self.state) == durable(remembered), "the journal remembers otherwise"
         for name, session in self.state.sessions.items():
             assert session.seq == self.witness.seqs[name]
@@ -313,7 +315,7 @@ class Clockwork:
 
     def _load(self) -> None:
         """What the next life, or the next image, finds on disk; nothing has happened in it."""
-        self.state = self.journal.load(self.policy)
+        self.state = self._own(self.journal.load(self.policy))
         self._pending = 0  # events that were posted and are not decided
         self._batch, self._answers, self._late = [], [], set()
         self._is_resting, self._is_committed = True, False
@@ -329,6 +331,14 @@ class Clockwork:
             rules=self._decide,
             batch_max=_BATCH_MAX,
         )
+
+    def _own(self, state: State) -> State:
+        for name in self.elsewhere:
+            state.sessions.pop(name, None)
+        return state
+
+    def _is_elsewhere(self, message: str) -> bool:
+        return self.witness.accepted[message] in self.elsewhere
 
     def _begin(self, recovered: events.Recovered = _SWEPT) -> None:
         self.tell(recovered)

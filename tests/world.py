@@ -268,6 +268,19 @@ class World(Clockwork):
         self.now = max(self.now - seconds, self.witness.newest_at, *contents)
         self._begin_next_life()
 
+    def taken_over(self, away: float = 1.0) -> None:
+        """The host is lost; another one, which had no session, has all of them `away` seconds later."""
+        self.now += away
+        self.elsewhere = set(self.state.sessions)
+        self._begin_next_life()
+        self._take_all()
+
+    def _take_all(self) -> None:
+        """All that is elsewhere comes here; what was here before stays as it is."""
+        names = (*self.state.sessions, *sorted(self.elsewhere))
+        self.elsewhere = set()
+        self.tell(events.SessionsTaken(names))
+
     def restart_in_place(self, away: float = 1.0, kept: Sequence[str] = ()) -> None:
         """The image of the supervisor is replaced: workers with a running turn live on, the others do not.
 

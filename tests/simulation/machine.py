@@ -259,8 +259,11 @@ class Cruelty(People):
     def model_changes(self, state: str) -> None:
         self.world.model_is(state, "no model", "wait")
 
-    @rule(seconds=SECONDS, how=st.sampled_from(["crash", "stop", "clock set back"]))
+    @rule(seconds=SECONDS, how=st.sampled_from(["crash", "stop", "clock set back", "taken over"]))
     def crashes(self, seconds: float, how: str) -> None:
+        if how == "taken over":
+            self.world.taken_over(seconds)
+            return
         if how == "clock set back":
             self.world.crash_with_clock_set_back(seconds)
             return
