@@ -100,9 +100,8 @@ class Clockwork:
         """Decide, commit and perform until nothing urgent is left; with nothing posted, time has passed."""
         self._commit(self._take())
         self._written()
-        while self.is_urgent:
-            self._commit(self._take())
-            self._written()
+        if self.is_urgent:
+            self.step()
 
     def tell_while_the_disk_is_full(
         self, first: events.Event, seconds: float, meanwhile: Sequence[events.Event]
@@ -185,7 +184,9 @@ class Clockwork:
         perform(self._decider.written(), self)
         self._decider.performed()
         self._is_resting = True
-        here = {each for each in self.witness.transcribing if not self._is_elsewhere(each)}
+        here = {
+            each for each in self.witness.transcribing if self.witness.accepted[each] not in self.elsewhere
+        }
         assert self.stt == here, "a clip that nobody transcribes, or for nobody"
         check_state(self.state)
         check_workers(self.state, self.processes)
@@ -336,9 +337,6 @@ class Clockwork:
         for name in self.elsewhere:
             state.sessions.pop(name, None)
         return state
-
-    def _is_elsewhere(self, message: str) -> bool:
-        return self.witness.accepted[message] in self.elsewhere
 
     def _begin(self, recovered: events.Recovered = _SWEPT) -> None:
         self.tell(recovered)

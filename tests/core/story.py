@@ -54,7 +54,17 @@ _FRAMES = (
     "passes_over",
 )
 _ENDINGS = ("finishes", "fails", "cannot_ask")
-_HOUSE = ("model_is", "runtime_is", "crash", "taken_over", "restart_in_place", "stops", "passes", "scales", "host_has")
+_HOUSE = (
+    "model_is",
+    "runtime_is",
+    "crash",
+    "taken_over",
+    "restart_in_place",
+    "stops",
+    "passes",
+    "scales",
+    "host_has",
+)
 _SETTINGS = ("agents_are", "endpoints_are")
 _SENTENCES = frozenset((*_PEOPLE, *_VOICE, *_PROCESSES, *_FRAMES, *_ENDINGS, *_HOUSE, *_SETTINGS))
 
