@@ -42,6 +42,7 @@ COMMANDS = {
     "turns": "List the turns.",
     "workers": "List the workers: what each one does and costs.",
     "services": "List the services beside the workers.",
+    "hosts": "List the hosts that share the journal.",
     "agents": "List the agents, try one, and prepare the interpreter of one.",
     "top": "Watch seats, sessions, queue, services and costs live.",
     "reload": "Read hermes.toml again, live where that is possible.",

@@ -186,6 +186,7 @@ class Show(Message, frozen=True, tag="show"):
         "agents",
         "questions",
         "cursors",
+        "hosts",
         "story",
         "history",
         "turn",

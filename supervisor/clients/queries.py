@@ -11,6 +11,7 @@ from ipc.bounds import Number
 from ipc.cpus import available_cpus
 from ipc.paging import Placed, Row, key_of, listed, page, place
 from supervisor import gateway_spec
+from supervisor.clients import host_row
 from supervisor.clients.readable_journal import ReadableJournal
 from supervisor.clock import Clock
 from supervisor.config.derived import asked_models
@@ -86,6 +87,7 @@ class Views:
         self._asking = journal.asking
         self._tables = journal.tables
         self._past = journal.read
+        self._hosts = journal.hosts
         self._usages = usages
         self._services = services
         self._agents = agents
@@ -122,6 +124,8 @@ class Views:
                 return listed([row | self._models(row) for row in self._agents()], request.after)
             case "metrics":
                 return listed(self._gauges.rows(), request.after)
+            case "hosts" if self._hosts is None:
+                return listed([host_row.alone(self._state, self._live.settings.hosts)], request.after)
         return None
 
     def _journal_rows(self, request: wire.Show) -> Iterator[Placed]:
@@ -144,6 +148,8 @@ class Views:
                 return tables.turn(request.id, after)
             case "story":
                 return tables.story(request.id, after)
+            case "hosts" if self._hosts is not None:
+                return listed(self._hosts(), after)
             case "output":
                 return tables.tool_output(request.id, request.call, after)
         raise AssertionError(f"no table of the journal: {request.what}")

@@ -1,10 +1,10 @@
 """The journal as queries read it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from ipc import messages as wire
-from ipc.paging import Placed
+from ipc.paging import Placed, Row
 from supervisor.journal.asking import Asking
 
 
@@ -39,3 +39,6 @@ class ReadableJournal(Protocol):
     def tables(self) -> Tables: ...
     @property
     def read(self) -> Past: ...
+    @property
+    def hosts(self) -> Callable[[], list[Row]] | None:
+        """Read the hosts that share it; None when it is a file, which has one."""

@@ -53,6 +53,7 @@ class Journal:
         # A file belongs to one host: there is no other to be told anything.
         self.notices = None
         self.owners = None
+        self.hosts = None
         self.lease = None
         self.tables = Tables(self._rows, self.read)
         self._group_commit = GroupCommit(self._writer)

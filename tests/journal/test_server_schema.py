@@ -1,5 +1,6 @@
 """The schema on a server: older and newer programs side by side, as far as the newest step allows."""
 
+import shutil
 from pathlib import Path
 
 import psycopg
@@ -72,3 +73,21 @@ def test_an_older_schema_is_migrated_with_what_is_in_it(url: str, tmp_path: Path
     version, oldest = marks(url)
     assert version == server_schema.newest()
     assert oldest <= version
+
+
+def test_a_migration_that_excludes_a_running_host_is_refused(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The host would go on writing to tables that it does not know."""
+    old = open_at(url, tmp_path, "old")
+    before, newer = marks(url), server_schema.newest() + 1
+    steps = shutil.copytree(str(server_schema._STEPS), tmp_path / "steps")
+    (steps / f"{newer:04}_step.sql").write_text(f"UPDATE journal_schema SET oldest = {newer};")
+    monkeypatch.setattr(server_schema, "_STEPS", steps)
+    with pytest.raises(JournalUnfit, match="host old runs version"):
+        open_at(url, tmp_path, "new")
+    assert marks(url) == before
+    old.commit_now([accepted(1)])
+    old.close()
+    open_at(url, tmp_path, "new").close()
+    assert marks(url) == (newer, newer)

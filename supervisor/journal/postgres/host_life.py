@@ -34,10 +34,8 @@ import psycopg
 from supervisor.clock import monotonic
 from supervisor.journal.errors import JournalEnded, JournalUnfit
 from supervisor.journal.postgres.connecting import Connection, named
-from supervisor.journal.postgres.server_schema import newest
+from supervisor.journal.postgres.server_schema import BEGINNING, newest, refuse_excluded
 
-# Makes one start at a time begin its life; any number that no other program uses.
-BEGINNING = 0x6865726D6573
 _LOOK_SECONDS = 0.2
 
 _OURS = "epoch = %(epoch)s AND secret = %(secret)s"
@@ -139,6 +137,8 @@ def begin(connection: Connection, host: Host) -> Life:
         _refuse_name(connection, host)
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (BEGINNING,))
+            # A newer program may have migrated since the schema was looked at.
+            refuse_excluded(connection)
             connection.execute(_END_FORMER, (host.place,))
             if (other := connection.execute(_OF_NAME, (host.name, host.place)).fetchone()) is not None:
                 raise _taken_name(host, other["host"])
@@ -210,6 +210,12 @@ def batch_of(connection: Connection, life: Life, acknowledged: int) -> int:
 def end(connection: Connection, life: Life) -> None:
     """Mark the life as gone: nothing of it is under way."""
     connection.execute(_END, life.key)
+
+
+def end_all(connection: Connection) -> None:
+    """Mark every life as gone; the caller keeps others from beginning, and knows that all are over."""
+    connection.execute(_END_CONNECTIONS.format("true").encode())
+    connection.execute(f"UPDATE lives SET {_GONE} WHERE NOT gone")
 
 
 def ended(life: Life) -> JournalEnded:

@@ -22,9 +22,13 @@ _NAME = "hermes move"
 # Rows that are fetched at a time: each may have the text of an answer.
 _STEP_ROWS = 200
 
-_HOLD = "SELECT pg_try_advisory_lock(%s) AS is_held"
-_LIVES = "SELECT host FROM lives WHERE NOT gone AND host <> %s ORDER BY epoch DESC LIMIT 1"
-_END_LIVES = "UPDATE lives SET gone = true WHERE NOT gone"
+# Not at once: the server may not have noticed yet that the last move has ended.
+_WAIT_FOR_LOCKS = "SELECT set_config('lock_timeout', %s, false)"
+_HOLD = "SELECT pg_advisory_lock(%s)"
+# A life whose lease is over is not waited for: it is marked as gone, and cannot write any more.
+_LIVES = """
+    SELECT name FROM lives WHERE NOT gone AND host <> %s AND until > clock_timestamp()
+    ORDER BY epoch DESC LIMIT 1"""
 _LAST_EPOCH = """
     SELECT greatest(pg_sequence_last_value(pg_get_serial_sequence('lives', 'epoch')::regclass),
         (SELECT max(epoch) FROM attempts), 0) AS epoch"""
@@ -105,9 +109,9 @@ def server_source(url: str, password: str, host: str) -> Iterator[ServerSource]:
         server_schema.require_newest(connection)
         other = connection.execute(_LIVES, (host,)).fetchone()
         if other is not None:
-            fault = f"host {other['host']} has this database"
+            fault = f"host {other['name']} uses this database"
             raise JournalLocked(fault, "stop the service there first", pid=0)
-        connection.execute(_END_LIVES)
+        host_life.end_all(connection)
         connection.commit()
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         row = connection.execute(_LAST_EPOCH).fetchone()
@@ -134,12 +138,14 @@ def _held(url: str, password: str) -> Iterator[Connection]:
     """A connection with a transaction of its own, while no service can begin a life."""
     with closing(connect(url, _NAME, password)) as connection:
         try:
-            row = connection.execute(_HOLD, (host_life.BEGINNING,)).fetchone()
-            if row is None or not row["is_held"]:
-                fault = "a service begins in this database, or its journal is being moved"
-                raise JournalLocked(fault, "name another database, or try again later", pid=0)
+            connection.execute(_WAIT_FOR_LOCKS, ("3s",))
+            connection.execute(_HOLD, (server_schema.BEGINNING,))
+            connection.execute(_WAIT_FOR_LOCKS, ("0",))
             connection.autocommit = False
             yield connection
+        except psycopg.errors.LockNotAvailable:
+            fault = "a service begins in this database, or its journal is being moved"
+            raise JournalLocked(fault, "name another database, or try again later", pid=0) from None
         except psycopg.Error as error:
             raise named(error) from error
 

@@ -25,6 +25,7 @@ from supervisor.journal.postgres import host_life, server_schema
 from supervisor.journal.postgres.batch_writer import BatchWriter
 from supervisor.journal.postgres.connecting import Connection, connect
 from supervisor.journal.postgres.host_life import Host, Life
+from supervisor.journal.postgres.host_list import hosts
 from supervisor.journal.postgres.lease_keeper import LeaseKeeper
 from supervisor.journal.postgres.notices import Notices
 from supervisor.journal.postgres.owners import Owners
@@ -85,6 +86,7 @@ class ServerJournal:
         self.owners = Owners(self._keeper, self._rows, self.asking, self.epoch, host)
         # Nothing is added to them here: called without a step in between.
         self.wake = partial(wake, self._rows)
+        self.hosts = partial(hosts, self._rows, self.epoch)
         self.commit = self._group_commit.commit
         self.commit_now = self._group_commit.commit_now
 

@@ -17,14 +17,18 @@ from supervisor.journal.postgres.connecting import Connection, named
 
 # Earlier servers do not have what the statements of this package use, or are not maintained any more.
 VERSION_MIN = 140_000
-# One start at a time migrates; any number that no other program uses.
+# One start at a time migrates, and one begins its life; any numbers that no other program uses.
 _MIGRATING = 0x68736368656D61
+BEGINNING = 0x6865726D6573
 
 _MARK = "SELECT current_setting('hermes.session', true) AS mark"
 _FOUND = "SELECT to_regclass('journal_schema') IS NOT NULL AS is_there"
 _LIMITS = """
     SELECT oldest, to_char(moved_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI UTC') AS moved_at
     FROM journal_schema"""
+_EXCLUDED = """
+    SELECT name, lives.version FROM lives JOIN journal_schema ON lives.schema < journal_schema.oldest
+    WHERE NOT gone AND until > clock_timestamp() LIMIT 1"""
 _STEPS = resources.files("supervisor.journal.postgres") / "schema"
 
 
@@ -39,7 +43,9 @@ def prepare(connection: Connection) -> None:
                 if number > found:
                     connection.execute(script.encode())
                     connection.execute("UPDATE journal_schema SET version = %s", (number,))
-            _refuse_excluded(connection)
+            refuse_excluded(connection)
+            if found < newest():
+                _refuse_excluding(connection)
     except psycopg.Error as error:
         raise named(error) from error
 
@@ -58,7 +64,7 @@ def require_newest(connection: Connection) -> None:
     if found != newest():
         fault = f"the database has schema {found}, and {newest()} is needed"
         raise JournalError(fault, "start the service once with the newest version, stop it, then move")
-    _refuse_excluded(connection)
+    refuse_excluded(connection)
 
 
 def mark_as_moved(connection: Connection) -> None:
@@ -94,7 +100,8 @@ def _version(connection: Connection) -> int:
     return int(found["version"]) if found is not None else 0
 
 
-def _refuse_excluded(connection: Connection) -> None:
+def refuse_excluded(connection: Connection) -> None:
+    """Refuse a database that this program may not write to."""
     row = connection.execute(_LIMITS).fetchone()
     assert row is not None  # written together with the table
     if row["oldest"] > newest():
@@ -104,6 +111,22 @@ def _refuse_excluded(connection: Connection) -> None:
         fault = f"the journal of this database was moved elsewhere on {row['moved_at']}"
         hint = "correct [journal] in hermes.toml; `UPDATE journal_schema SET moved_at = NULL` takes it back"
         raise JournalUnfit(fault, hint)
+
+
+def _refuse_excluding(connection: Connection) -> None:
+    """Refuse a migration that excludes a host that is running: it would go on with what it does not know.
+
+    A life that begins meanwhile waits for the lock, and then looks at the schema again. A move holds it for
+    long.
+    """
+    connection.execute("SET LOCAL lock_timeout = '10s'")
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", (BEGINNING,))
+    row = connection.execute(_EXCLUDED).fetchone()
+    if row is not None:
+        fault = (
+            f"host {row['name']} runs version {row['version']}, which does not know the schema of this one"
+        )
+        raise JournalUnfit(fault, "upgrade that host first to the version before this one, or stop it")
 
 
 def _refuse_unfit(connection: Connection) -> None:

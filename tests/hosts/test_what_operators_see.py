@@ -1,0 +1,69 @@
+"""`hermesctl hosts` and its neighbours: every host shows all of them, and what each does."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import postgres_cluster
+from tests.fake_model import FakeModel
+from tests.hosts.several import LEASE_SECONDS, Hosts
+from tests.postgres_cluster import Cluster
+from tests.service import Service, settings_for
+from tests.waiting import until
+
+HOLD = "[[silent]] hold"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with postgres_cluster.running() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def hosts(cluster: Cluster, tmp_path: Path, model: FakeModel) -> Iterator[Hosts]:
+    hosts = Hosts(tmp_path, model, cluster.url(cluster.new_schema()))
+    yield hosts
+    hosts.close()
+
+
+def listed(service: Service) -> dict[str, dict[str, Any]]:
+    done = service.hermesctl("hosts", "--json")
+    assert done.returncode == 0, done.stderr
+    return {row["name"]: row for row in json.loads(done.stdout)}
+
+
+def test_each_host_lists_all_with_their_lease_seats_and_sessions(hosts: Hosts) -> None:
+    alpha, beta = hosts.start("alpha"), hosts.start("beta", 'labels = ["gpu"]')
+    alpha.say("s", HOLD)
+    until(lambda: listed(beta)["alpha"]["sessions"] == 1)
+    until(lambda: (listed(beta)["alpha"]["free"], listed(beta)["beta"]["free"]) == (1, 2))
+    for service, here in ((alpha, "alpha"), (beta, "beta")):
+        found = listed(service)
+        assert [name for name, row in found.items() if row["is_here"]] == [here]
+        assert {name: row["state"] for name, row in found.items()} == {"alpha": "open", "beta": "open"}
+        assert all(0 < row["lease_seconds"] <= LEASE_SECONDS for row in found.values())
+        assert {row["version"] for row in found.values()} == {alpha.status()["version"]}
+    assert found["beta"]["labels"] == ["gpu"]
+    assert (found["alpha"]["seats"], found["beta"]["sessions"]) == (2, 0)
+    assert (found["alpha"]["running"], found["beta"]["running"]) == (1, 0)
+    shown = alpha.hermesctl("hosts").stdout.splitlines()
+    assert shown[0].split()[:4] == ["HOST", "VERSION", "STATE", "LEASE"]
+    assert [line.split()[0] for line in shown[1:]] == ["alpha", "beta"]
+
+
+def test_a_host_that_stopped_is_not_listed(hosts: Hosts) -> None:
+    alpha, beta = hosts.start("alpha"), hosts.start("beta")
+    assert beta.stop() == 0
+    assert list(listed(alpha)) == ["alpha"]
+
+
+def test_a_journal_in_a_file_has_one_host(tmp_path: Path, model: FakeModel) -> None:
+    settings = settings_for(model, workers="count = 2", hosts='name = "alone"')
+    with Service(tmp_path / "home", settings) as service:
+        (row,) = listed(service).values()
+        assert (row["name"], row["state"], row["seats"], row["lease_seconds"]) == ("alone", "open", 2, None)
+        assert service.hermesctl("hosts").returncode == 0
