@@ -36,6 +36,7 @@ class Process:
     calls: set[str] = field(default_factory=set)  # begun in its job, and not ended
     offers: list[SteerTurn] = field(default_factory=list)
     holds: set[int] = field(default_factory=set)  # questions of its job that it holds for
+    answered: set[int] = field(default_factory=set)  # of those, the ones whose answer it is to get
 
     @property
     def pid(self) -> int:
@@ -59,7 +60,9 @@ def is_stale(event: Event, epoch: int, processes: dict[Who, Process]) -> bool:
         process = processes.get(event.who)
         if process is None or process.job is None or not process.is_heard:
             return True
-        if isinstance(event, Asked) and (process.holds or (event.call and event.call not in process.calls)):
+        if isinstance(event, Asked) and process.holds - process.answered:
+            return True
+        if isinstance(event, Asked) and event.call and event.call not in process.calls:
             return True
         return (process.job.turn, process.job.attempt) != (event.turn, event.attempt)
     return False

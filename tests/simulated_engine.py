@@ -220,6 +220,8 @@ class Clockwork:
             check_named(state, effect)
             if isinstance(effect, BindWorker):
                 self.processes[effect.who].promised = effect.session
+            if isinstance(effect, AnswerTurn):
+                self.processes[effect.who].answered.add(effect.hold)
         self._batch.append(decision)
         return decision
 
@@ -305,7 +307,7 @@ class Clockwork:
             case AssignTurn():
                 process = self.processes[who]
                 process.job, process.is_ready, process.offers = effect, False, []
-                process.calls, process.holds = set(), set()
+                process.calls, process.holds, process.answered = set(), set(), set()
                 process.jobs.append(effect)
             case SteerTurn():
                 self.processes[who].offers.append(effect)
