@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 # A person waits after Tab: after this time an empty answer is better than a late one.
 _ANSWER_SECONDS = 1.0
 _ROWS_MAX = 200
-_Table = Literal["sessions", "turns", "questions", "agents"]
+_Table = Literal["sessions", "turns", "questions", "agents", "hosts"]
 
 
 def sessions(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
@@ -46,6 +46,10 @@ def weights(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> 
     from hermesctl.weight_catalogue import CATALOGUE
 
     return _offer((CompletionItem(each.name, help=each.kind) for each in CATALOGUE), incomplete)
+
+
+def hosts(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    return _offer((_item(row, "name", "state") for row in _rows(ctx, "hosts")), incomplete)
 
 
 def journals(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":

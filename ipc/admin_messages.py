@@ -31,11 +31,18 @@ class Reload(Message, frozen=True, tag="reload"):
 
 
 class Drain(Message, frozen=True, tag="drain"):
-    """Start no turn from now on; running turns finish, and new messages are accepted and wait."""
+    """Start no turn from now on; running turns finish, and new messages are accepted and wait.
+
+    With `host`, the host of that name is asked to, which may be another one that shares the journal.
+    """
+
+    host: Name = ""
 
 
 class Undrain(Message, frozen=True, tag="undrain"):
-    """Start turns again."""
+    """Start turns again; `host` as for Drain."""
+
+    host: Name = ""
 
 
 class Scale(Message, frozen=True, tag="scale"):

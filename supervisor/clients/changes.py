@@ -8,7 +8,7 @@ from typing import Protocol
 from ipc import messages as wire
 from ipc import paging
 from ipc.errors import WireError
-from supervisor.clients import beginnings, request_checks, scaling
+from supervisor.clients import beginnings, host_requests, request_checks, scaling
 from supervisor.clients.beginnings import beginning
 from supervisor.clients.interrupts import Interrupts, Outcome, answer_to
 from supervisor.config.live import Live
@@ -137,6 +137,11 @@ class Changes:
                 self._retry_clip(request, reply)
             case wire.Retry():
                 self._retry(request, reply)
+            case wire.Drain() | wire.Undrain() if request.host not in (
+                "",
+                self._live.settings.hosts.own_name,
+            ):
+                host_requests.ask(self._owners, request, reply)
             case wire.Drain():
                 self._engine.post(events.DrainAsked(), self._answering(reply))
             case wire.Undrain():

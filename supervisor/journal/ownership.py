@@ -30,3 +30,6 @@ Found = Here | Elsewhere
 class Ownership(Protocol):
     def claim(self, session: str, then: Callable[[Found], None], failed: Failed) -> None:
         """Call `then` with where the session is. If it is here, post the event about it within `then`."""
+
+    def ask_host(self, name: str, state: str, then: Callable[[bool], None], failed: Failed) -> None:
+        """Ask a host by its name to be draining or open; `then` is told whether there is such a host."""

@@ -24,6 +24,7 @@ ROWS: dict[str, list[dict[str, Any]]] = {
     ],
     "turns": [{"turn": "demo/3", "state": "failed"}],
     "questions": [{"question": "demo/3#1", "kind": "clarify"}],
+    "hosts": [{"name": "alpha", "state": "open"}, {"name": "beta", "state": "draining"}],
     "agents": [{"agent": "builder", "kind": "builtin"}, {"agent": "default", "kind": "builtin"}],
 }
 
@@ -55,6 +56,8 @@ TYPED = {
     "hermesctl answer demo/3": "hermesctl answer demo/3#1 ",
     "hermesctl doctor --isolation --agent bui": "hermesctl doctor --isolation --agent builder ",
     "hermesctl agents try bui": "hermesctl agents try builder ",
+    "hermesctl drain --host be": "hermesctl drain --host beta ",
+    "hermesctl journal move sq": "hermesctl journal move sqlite: ",
     "hermesctl models pull smol": "hermesctl models pull smollm2-135m ",
     "hermesctl send demo --audio pyproj": "hermesctl send demo --audio pyproject.toml ",
     "hermesctl journal backup pyproj": "hermesctl journal backup pyproject.toml ",

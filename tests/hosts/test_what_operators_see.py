@@ -1,6 +1,8 @@
 """`hermesctl hosts` and its neighbours: every host shows all of them, and what each does."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -67,3 +69,58 @@ def test_a_journal_in_a_file_has_one_host(tmp_path: Path, model: FakeModel) -> N
         (row,) = listed(service).values()
         assert (row["name"], row["state"], row["seats"], row["lease_seconds"]) == ("alone", "open", 2, None)
         assert service.hermesctl("hosts").returncode == 0
+
+
+def test_a_host_is_drained_and_undrained_from_another(hosts: Hosts) -> None:
+    alpha, beta = hosts.start("alpha"), hosts.start("beta")
+    beta.say("held", HOLD)
+    until(lambda: listed(alpha)["beta"]["running"] == 1)
+    done = alpha.hermesctl("drain", "--host", "beta", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"host": "beta", "draining": True, "running": 1}
+    assert (beta.status()["state"], alpha.status()["state"]) == ("draining", "ready")
+    assert listed(alpha)["beta"]["state"] == "draining"
+    command = [
+        sys.executable,
+        "-m",
+        "hermesctl",
+        "--home",
+        str(alpha.home),
+        "drain",
+        "--host",
+        "beta",
+        "--wait",
+    ]
+    waiting = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert waiting.stderr is not None
+    assert "1 turns running" in waiting.stderr.readline()
+    beta.interrupt("held")
+    assert waiting.communicate(timeout=30)[0] == "host beta begins no new turn; 0 still running\n"
+    assert alpha.hermesctl("undrain", "--host", "beta").stdout == "host beta begins turns again\n"
+    assert beta.status()["state"] == "ready"
+
+
+def test_what_was_asked_once_is_not_asked_again(hosts: Hosts) -> None:
+    """The host's own operator may undo it."""
+    alpha, beta = hosts.start("alpha"), hosts.start("beta")
+    assert alpha.hermesctl("drain", "--host", "beta").returncode == 0
+    assert hosts.sql("SELECT asked FROM lives WHERE name = 'beta'") == [("",)]
+    assert beta.hermesctl("undrain").returncode == 0
+    renewed = hosts.sql("SELECT renewed_at FROM lives WHERE name = 'beta'")
+    until(lambda: hosts.sql("SELECT renewed_at FROM lives WHERE name = 'beta'") != renewed)
+    assert beta.status()["state"] == "ready"
+
+
+def test_a_host_drains_itself_by_its_name(hosts: Hosts) -> None:
+    alpha = hosts.start("alpha")
+    assert alpha.hermesctl("drain", "--host", "alpha").returncode == 0
+    assert alpha.status()["state"] == "draining"
+
+
+def test_a_host_that_is_not_there_is_refused(hosts: Hosts, tmp_path: Path, model: FakeModel) -> None:
+    alpha = hosts.start("alpha")
+    with Service(tmp_path / "home", settings_for(model)) as alone:
+        for service in (alpha, alone):
+            done = service.hermesctl("drain", "--host", "gamma")
+            assert done.returncode == 5
+            assert "there is no host gamma" in done.stderr

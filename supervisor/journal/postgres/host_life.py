@@ -71,7 +71,10 @@ COUNT_BATCH = (
 AFFIRM = f"UPDATE lives SET {_HELD} WHERE {_OURS} AND NOT gone"
 RENEW = f"""
     UPDATE lives SET {_HELD}, state = %(state)s, seats = %(seats)s, free = %(free)s
-    WHERE {_OURS} AND NOT gone"""
+    WHERE {_OURS} AND NOT gone RETURNING asked"""
+# Only what was read: an operator may ask for something else meanwhile.
+CARRIED_OUT = f"UPDATE lives SET asked = '' WHERE {_OURS} AND asked = %(asked)s"
+ASK_HOST = "UPDATE lives SET asked = %s WHERE name = %s AND NOT gone AND until > clock_timestamp()"
 EXTEND = f"UPDATE lives SET {_EXTENDED} WHERE {_OURS} AND NOT gone"
 _STAND = f"SELECT batch, gone FROM lives WHERE {_OURS}"
 _END = f"UPDATE lives SET {_GONE} WHERE {_OURS} AND NOT gone"

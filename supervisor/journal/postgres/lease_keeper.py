@@ -68,6 +68,8 @@ class Look:
 
     hosts: tuple[OtherHost, ...]
     given: tuple[str, ...]
+    # Draining or open, if an operator has asked for it at another host.
+    asked: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ class LeaseKeeper:
         self._connection: Connection | None = None
         self._connected_at = 0.0
         self._renew_at = 0.0
+        self._told = self._asked = ""
         self._released: list[tuple[str, int]] = []
         self._marked: list[str] = []
         self._lock = threading.Lock()
@@ -167,7 +170,8 @@ class LeaseKeeper:
         return self._connection
 
     def _look(self, connection: Connection) -> None:
-        if monotonic() >= self._renew_at:
+        # A host that begins to drain is to get no further sessions.
+        if monotonic() >= self._renew_at or self.standing.state != self._told:
             self._renew(connection)
         self._write(connection)
         if self._may_have is None:
@@ -177,14 +181,20 @@ class LeaseKeeper:
         if may_adopt:
             owner_rows.adopt_orphans(connection, self._host, self._life.epoch, self._may_have)
         owner_rows.clear(connection)
-        self._looked(Look(tuple(hosts), tuple(owner_rows.given(connection, self._life.epoch))))
+        asked, self._asked = self._asked, ""
+        if asked:
+            connection.execute(host_life.CARRIED_OUT, self._life.key | {"asked": asked})
+        given = owner_rows.given(connection, self._life.epoch)
+        self._looked(Look(tuple(hosts), tuple(given), asked))
 
     def _renew(self, connection: Connection) -> None:
         standing = self.standing
         told = {"state": standing.state, "seats": standing.seats, "free": standing.free}
         sent_at = boottime()
-        if connection.execute(host_life.RENEW, self._life.key | told).rowcount != 1:
+        row = connection.execute(host_life.RENEW, self._life.key | told).fetchone()
+        if row is None:
             raise host_life.ended(self._life)
+        self._told, self._asked = standing.state, row["asked"]
         self._lease.renewed(sent_at)
         self._renew_at = monotonic() + self._lease.seconds * _RENEW
 

@@ -35,14 +35,14 @@ from contextlib import suppress
 from functools import partial
 from itertools import count
 
-from supervisor.core.events import SessionsTaken
+from supervisor.core.events import DrainAsked, SessionsTaken, UndrainAsked
 from supervisor.core.placing import free_seats
 from supervisor.core.state import State
 from supervisor.event_sink import AnsweringSink
 from supervisor.journal.asking import Failed
 from supervisor.journal.errors import JournalError
 from supervisor.journal.ownership import Elsewhere, Found, Here
-from supervisor.journal.postgres import owner_rows
+from supervisor.journal.postgres import host_life, owner_rows
 from supervisor.journal.postgres.connecting import Connection
 from supervisor.journal.postgres.host_life import Host
 from supervisor.journal.postgres.lease_keeper import LeaseKeeper, Look, OtherHost, Standing
@@ -111,6 +111,14 @@ class Owners:
 
         self._asking.ask(read, partial(self._claimed, session, number, then), failed)
 
+    def ask_host(self, name: str, state: str, then: Callable[[bool], None], failed: Failed) -> None:
+        """Ask a host by its name to be draining or open; `then` is told whether there is such a host."""
+
+        def ask(connection: Connection) -> bool:
+            return connection.execute(host_life.ASK_HOST, (state, name)).rowcount > 0
+
+        self._asking.ask(lambda: self._rows.run(ask), then, failed)
+
     def host_of(self, life: int) -> str:
         """Return the name of another host; "" if it is not there any more."""
         return next((each.name for each in self.others if each.life == life), "")
@@ -129,6 +137,9 @@ class Owners:
 
     def _looked(self, look: Look) -> None:
         self.others = look.hosts
+        if look.asked:
+            event = DrainAsked() if look.asked == "draining" else UndrainAsked()
+            self._engine.post(event, lambda answer: None)
         self._take([session for session in look.given if session not in self._taking])
         self._release()
         self._tell_standing(self._engine.state)

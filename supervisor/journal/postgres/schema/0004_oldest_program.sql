@@ -4,3 +4,6 @@
 ALTER TABLE journal_schema
     ADD COLUMN oldest bigint NOT NULL DEFAULT 4,
     ADD COLUMN moved_at timestamptz;
+
+-- What an operator asks of a host, through any other: draining or open. The host clears it when it does so.
+ALTER TABLE lives ADD asked text COLLATE "C" NOT NULL DEFAULT '';
