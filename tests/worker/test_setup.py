@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from ipc.messages import AgentSpec, Beat, Failed, Finished, FromWorker, Hello, Ready, Setup
+from ipc.messages import AgentFault, AgentSpec, Beat, Failed, Finished, FromWorker, Hello, Ready, Setup
 from supervisor.core.policy import Policy
 from tests import warm
 from tests.fake_model import FakeModel
@@ -62,6 +62,18 @@ def test_a_second_setup_violates_the_protocol(tmp_path: Path) -> None:
         status, log = await peer.exit()
         assert status == 76
         assert "worker.set_up_unasked" in log
+
+    play(tmp_path, tale)
+
+
+def test_an_agent_that_cannot_be_started_is_told_before_its_first_turn(tmp_path: Path) -> None:
+    async def tale(peer: Peer) -> None:
+        peer.send(Setup(AgentSpec("x", "nobody's")))
+        await peer.until(lambda: peer.of(Ready))
+        [told, _] = peer.of(AgentFault, Ready)
+        assert isinstance(told, AgentFault)
+        assert told.error == 'there is no agent of kind "nobody\'s"'
+        assert told.hint.startswith("set [agents.x] kind")
 
     play(tmp_path, tale)
 
