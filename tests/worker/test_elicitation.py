@@ -1,5 +1,6 @@
 """Questions of MCP servers: each field of a form is a question, and its answer has the type of the field."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ from mcp_types import (
     ListRootsRequest,
 )
 
+from ipc.message_parts import ToolServer
 from worker.errors import InputNeeded
 from worker.mcp_servers.elicitation import Unanswerable, responses
+from worker.mcp_servers.mcp_server import _STATES_MAX, McpServer
 
 
 def form(message: str = "Which seat?", **fields: dict[str, Any]) -> InputRequiredResult:
@@ -87,3 +90,37 @@ def test_what_is_no_form_cannot_be_answered() -> None:
     with pytest.raises(Unanswerable, match=r"the server asks for roots/list, which this host does not offer"):
         responses(asked, ["yes"])
     assert responses(InputRequiredResult(request_state="x"), []) == {}
+
+
+def server() -> McpServer:
+    return McpServer(ToolServer("s", ("nowhere",)), {})
+
+
+def test_calls_that_wait_for_a_person_are_bounded_and_the_oldest_is_forgotten() -> None:
+    """It is asked again from its beginning."""
+
+    async def act() -> None:
+        made = server()
+        for number in range(_STATES_MAX + 3):
+            with pytest.raises(InputNeeded):
+                made._given(str(number), form(), [], 0)
+        assert list(made._waiting) == [str(number) for number in range(3, _STATES_MAX + 3)]
+
+    asyncio.run(act())
+
+
+def test_a_connection_that_was_replaced_ends_without_the_one_after_it() -> None:
+    async def act() -> None:
+        made, ready = server(), asyncio.get_running_loop().create_future()
+        ready.set_result(None)
+        client: Any = object()
+        made._client = client
+        holding = asyncio.create_task(asyncio.Event().wait())
+        holding.cancel()
+        await asyncio.wait({holding})
+        made._ended(ready, asyncio.Event(), holding)  # type: ignore[arg-type]
+        assert made._client is client
+        made._ended(ready, made._leave, holding)  # type: ignore[arg-type]
+        assert made._client is None
+
+    asyncio.run(act())

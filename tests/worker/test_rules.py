@@ -137,6 +137,25 @@ def test_a_path_is_compared_without_its_detours(path: str, decision: str) -> Non
     assert rules.decide("write", {"path": path, "content": "x"}) == decision
 
 
+@pytest.mark.parametrize("path", ["x/../notes/a", "notes/../notes/a", "~/notes/a", "~other/notes/a"])
+def test_a_path_that_leads_through_other_folders_is_allowed_by_no_pattern(path: str) -> None:
+    """A part of it may be a link; only the kernel knows where it ends."""
+    rules = Rules(allow=["read_file(notes/*)", "read_file(~*)"], otherwise="ask")
+    assert rules.decide("read_file", {"path": path}) == "ask"
+    assert rules.decide("read_file", {"path": "./notes//a"}) == "allow"
+    assert Rules(allow=["read_file"], otherwise="ask").decide("read_file", {"path": path}) == "allow"
+
+
+def test_a_call_with_two_paths_is_allowed_by_no_pattern() -> None:
+    """Which of them its tool uses is not known."""
+    rules = Rules(allow=["read(notes/*)"], deny=["read(/etc/*)"], otherwise="allow")
+    assert rules.decide("read", {"path": "notes/a"}) == "allow"
+    for other in ("file_path", "filePath"):
+        assert rules.decide("read", {"path": "notes/a", other: "/etc/passwd"}) == "ask"
+    careful = Rules(allow=["read(notes/*)"], otherwise="deny")
+    assert careful.decide("read", {"path": "notes/a", "file_path": "/etc/passwd"}) == "deny"
+
+
 def test_a_denied_absolute_path_is_found_in_a_relative_one(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
