@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from supervisor.core.effects import AssignTurn, SteerTurn
+from supervisor.core.effects import AnswerTurn, AssignTurn, BindWorker, Effect, SteerTurn
 from supervisor.core.events import (
     Asked,
     Event,
@@ -46,6 +46,14 @@ class Process:
     def is_heard(self) -> bool:
         """What it says counts: it lives and nobody has ordered its end."""
         return not (self.is_dead or self.is_unproved or self.is_killed)
+
+
+def promise(effect: Effect, processes: dict[Who, Process]) -> None:
+    """The effect is decided: later events of its batch count with it."""
+    if isinstance(effect, BindWorker):
+        processes[effect.who].promised = effect.session
+    elif isinstance(effect, AnswerTurn):
+        processes[effect.who].answered.add(effect.hold)
 
 
 def is_stale(event: Event, epoch: int, processes: dict[Who, Process]) -> bool:

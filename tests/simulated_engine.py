@@ -40,7 +40,7 @@ from tests.effect_invariants import check_clip, check_effect, check_named, named
 from tests.invariants import Witness, check_owner, check_state, check_workers
 from tests.memory_journal import MemoryJournal
 from tests.order_invariants import Queue, check_losses, check_timers
-from tests.pretend_processes import Process, is_stale
+from tests.pretend_processes import Process, is_stale, promise
 from tests.twin_journals import TwinJournals
 
 # Small, so that what gathers needs several batches.
@@ -218,10 +218,7 @@ class Clockwork:
                 check_owner(record, self.processes)
         for effect in decision.effects:
             check_named(state, effect)
-            if isinstance(effect, BindWorker):
-                self.processes[effect.who].promised = effect.session
-            if isinstance(effect, AnswerTurn):
-                self.processes[effect.who].answered.add(effect.hold)
+            promise(effect, self.processes)
         self._batch.append(decision)
         return decision
 
