@@ -9,7 +9,7 @@ from supervisor.engine import Engine
 from supervisor.host.folder_identity import Folders
 from supervisor.journal.journal import Journal
 from supervisor.journal.opening import ChosenJournal
-from supervisor.stt.clip_store import ClipStore, clips_in_use
+from supervisor.stt.clip_store import ClipStore, SharedClips, clips_in_use
 from supervisor.telemetry.log import Log
 from supervisor.workers.workspace_quota import WorkspaceCare
 from supervisor.workers.workspaces import Workspaces
@@ -30,6 +30,7 @@ class Upkeep:
         clock: Clock,
         log: Log,
         contain: Containment,
+        shared_clips: SharedClips | None = None,
     ) -> None:
         self.clips = ClipStore(
             folder=places.clips,
@@ -41,6 +42,7 @@ class Upkeep:
             clock=clock,
             log=log,
             contain=contain,
+            shared=shared_clips,
         )
         self._workspaces = WorkspaceCare(
             workspaces=workspaces,

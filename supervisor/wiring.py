@@ -121,7 +121,10 @@ class Parts:
         self.folders = Folders(self.places, self.log)
         self.subscriptions = Subscriptions(self.journal.read, self.contain, self.journal.asking)
         # With a journal that other hosts share, they are told of this host's events and text, too.
-        self.sharing = sharing_of(self.journal, self.subscriptions, self.state, self.contain)
+        self.sharing = sharing_of(
+            self.journal, self.subscriptions, self.state, self.contain, self.places.clips, self.folders.check
+        )
+        self._clips = self.sharing.clips if self.sharing is not None else None
         self._feed = self.sharing.feed if self.sharing is not None else self.subscriptions
         self.client_sockets = Servers()
 
@@ -138,6 +141,7 @@ class Parts:
             progress=lambda session, message, text: self._feed.delta(
                 session, encode(wire.Noted(message, 0, text))
             ),
+            shared=self._clips,
         )
         self.services = Services(
             [spec for spec in wanted if spec is not None],
@@ -259,6 +263,7 @@ class Parts:
             clock=self.clock,
             log=self.log,
             contain=self.contain,
+            shared_clips=self._clips,
         )
         apply = Applying(
             live=self.live,
@@ -329,6 +334,8 @@ class Parts:
             contain=self.contain,
             owners=self.journal.owners,
         )
+        if self.sharing is not None:
+            self.sharing.route(changes)
         control = partial(
             Control,
             changes=changes,

@@ -16,22 +16,25 @@ from supervisor.containment import Containment, Fault
 from supervisor.core import effects, events
 from supervisor.core.state import BusyMode, session_of
 from supervisor.event_sink import RequestSink, Trouble
-from supervisor.journal.asking import Asking
+from supervisor.journal.asking import Asking, Failed
 from supervisor.journal.errors import JournalError
-from supervisor.journal.ownership import Elsewhere, Found, Here, Ownership
+from supervisor.journal.ownership import Found, Here, Ownership
 from supervisor.journal.reader import AskedOf
 
 # The journal is retried by itself; a client that retries this often is served soon after there is space.
 _NO_ROOM_RETRY_SECONDS = 5.0
 
+_MOVED_RETRY_SECONDS = 1.0
+
 Reply = Callable[[wire.Answer], None]
+Route = Callable[["Change", Reply, Callable[[], None] | None], None]
 _Scaling = wire.Drain | wire.Undrain | wire.Scale
 _Saying = wire.Submit | wire.Begin | wire.Interrupt | wire.Queue | wire.Respond | wire.Retry | wire.Seen
 Change = _Saying | wire.Transcribe | _Scaling | wire.HandOver | wire.Stop
 
 
 class Views(Protocol):
-    def queue(self, session: str, after: str) -> wire.Table: ...
+    def queue(self, session: str, after: str, give: Callable[[wire.Table], None], failed: Failed) -> None: ...
 
 
 class Past(beginnings.Past, Protocol):
@@ -76,6 +79,7 @@ class Changes:
         self._refused = refused
         self._contain = contain
         self._owners = owners
+        self._route: Route | None = None
 
     def counting_refusals(self, reply: Reply) -> Reply:
         """Return the reply to a message."""
@@ -87,25 +91,41 @@ class Changes:
 
         return counting
 
-    def ask(self, request: Change, reply: Reply) -> None:
-        """Post the event that the request means; it is answered at once only when it changes nothing."""
+    def open(self, route: Route) -> None:
+        """Other hosts have sessions, too: `route` has each request carried out where its session is."""
+        self._route = route
+
+    def ask(self, request: Change, reply: Reply, moved: Callable[[], None] | None = None) -> None:
+        """Post the event that the request means; it is answered at once only when it changes nothing.
+
+        `moved` is called instead of the reply when another host, which has sent it, has to look again.
+        """
         agents = self._live.settings.agents
         fault = request_checks.change(request, agents) or self._no_room(request)
         if fault is not None:
             reply(fault)
-        elif self._owners is None or (session := _session_of(request)) is None:
+        elif self._route is None:
             self._carry_out(request, reply)
         else:
-            self._at_owner(session, reply, lambda: self._carry_out(request, reply))
+            self._route(request, reply, moved)
+
+    def carry_out(self, request: Change, reply: Reply) -> None:
+        """Carry out a request about a session that is here."""
+
+        def failed(fault: Fault) -> None:
+            reply(wire.Refused(fault.error, fault.hint, code="internal"))
+
+        self._contain.around("request", partial(self._carry_out, request, reply), failed)()
 
     def _at_owner(self, session: str, reply: Reply, act: Callable[[], None]) -> None:
-        """Act where the session is; `act` posts the event at once, while the session is known to be here."""
+        """Act if the session is still here; `act` posts the event at once."""
 
         def found(where: Found) -> None:
             if isinstance(where, Here):
                 act()
             else:
-                reply(_elsewhere(session, where))
+                fault = f"session {session} has just moved to another host"
+                reply(wire.Refused(fault, "send it again", _MOVED_RETRY_SECONDS, "unavailable"))
 
         if self._owners is None:
             act()
@@ -286,7 +306,7 @@ class Changes:
     def _queue(self, request: wire.Queue, reply: Reply) -> None:
         match request.act:
             case "list":
-                reply(self._views.queue(request.session, request.after))
+                self._views.queue(request.session, request.after, reply, partial(_not_read, reply))
             case "drop":
                 event = events.DropAsked(request.session, request.message or "", request.by)
                 self._engine.post(event, self._answering(reply))
@@ -327,28 +347,6 @@ class Changes:
 
 def _not_read(reply: Reply, error: JournalError | WireError) -> None:
     reply(wire.Refused(error.fault, error.hint, _NO_ROOM_RETRY_SECONDS, "unavailable"))
-
-
-def _session_of(request: Change) -> str | None:
-    """Return the session that the request is about, if that is known before anything is read."""
-    match request:
-        case wire.Submit() | wire.Begin() | wire.Interrupt() | wire.Queue() | wire.Seen():
-            return request.session
-        case wire.Respond():
-            return session_of(request.question)
-        case wire.Retry() if "/" in request.turn:
-            return session_of(request.turn)
-        case _:
-            return None
-
-
-def _elsewhere(session: str, where: Elsewhere) -> wire.Refused:
-    if not where.life:
-        fault = f"no host that is there has the labels that session {session} asks for"
-        hint = "see [hosts] labels in hermes.toml, or start such a host"
-        return wire.Refused(fault, hint, _NO_ROOM_RETRY_SECONDS, "unavailable")
-    fault = f"session {session} is at host {where.host or where.life}"
-    return wire.Refused(fault, "ask there", _NO_ROOM_RETRY_SECONDS, "unavailable")
 
 
 def message_id(session: str, key: str) -> str:

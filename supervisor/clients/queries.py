@@ -85,6 +85,7 @@ class Views:
         self._clock = clock
         self._live = live
         self._asking = journal.asking
+        self._wake_all = journal.wake_all
         self._tables = journal.tables
         self._past = journal.read
         self._hosts = journal.hosts
@@ -105,6 +106,8 @@ class Views:
             give_page(own)
         elif request.what == "status":
             ask(self._past.counts, lambda counts: give_page(self._status_row(counts, request)), failed)
+        elif request.what == "sessions" and self._wake_all is not None:
+            ask(lambda: self._read_sessions(request), lambda found: give_page(self._sessions(*found)), failed)
         else:
             read = self._journal_rows
             ask(
@@ -112,6 +115,12 @@ class Views:
                 lambda rows: give_page(self._shown(request, rows)),
                 failed,
             )
+
+    def _read_sessions(self, request: wire.Show) -> tuple[Sequence[Placed], Mapping[str, Session]]:
+        """Read a page of sessions, and those of them that may be at another host, in a thread."""
+        assert self._wake_all is not None
+        rows = list(self._asking.rows(self._journal_rows(request), request.limit))
+        return rows, self._wake_all([row["name"] for row, _ in rows if row is not None])
 
     def _own_rows(self, request: wire.Show) -> Iterator[Placed] | None:
         """Return the rows of a table that the journal has no part in."""
@@ -174,11 +183,18 @@ class Views:
 
         self._asking.ask(read, lambda found: then(*found), failed)
 
-    def queue(self, name: str, after: str) -> wire.Table:
-        """Return a page of the messages that wait in a session, in order."""
+    def queue(self, name: str, after: str, give: Callable[[wire.Table], None], failed: Failed) -> None:
+        """Give a page of the messages that wait in a session, in order."""
         (seen,) = key_of(after, tuple[Number], (0,))
-        session = self._state.sessions.get(name)
-        return page(_waiting(session, seen) if session else ())
+
+        def give_page(session: Session | None) -> None:
+            give(page(_waiting(session, seen) if session else ()))
+
+        session, wake_all = self._state.sessions.get(name), self._wake_all
+        if session is not None or wake_all is None:
+            give_page(session)
+        else:
+            self._asking.ask(lambda: wake_all([name]).get(name), give_page, failed)
 
     def _runtimes(self) -> Iterator[Row]:
         """Yield the runtimes other than the default one, an agent each, as services are shown."""
@@ -252,8 +268,11 @@ class Views:
         intake = self._state.intake
         return "ready" if intake is Intake.OPEN else intake.value
 
-    def _sessions(self, found: Iterable[Placed]) -> Iterator[Placed]:
-        """Yield the sessions of the journal, newest first; sessions in memory have their activity."""
+    def _sessions(
+        self, found: Iterable[Placed], elsewhere: Mapping[str, Session] | None = None
+    ) -> Iterator[Placed]:
+        """Yield the sessions of the journal, newest first; those not at rest have their activity."""
+        others = elsewhere or {}
         for row, behind in found:
             if row is None:
                 yield None, behind
@@ -264,7 +283,8 @@ class Views:
                 "turns": row["turns"],
                 "last_at": row["last_at"],
             }
-            yield shown | _liveness(self._state.sessions.get(row["name"])), behind
+            session = self._state.sessions.get(row["name"]) or others.get(row["name"])
+            yield shown | _liveness(session), behind
 
     def _turns(self, found: Iterable[Placed]) -> Iterator[Placed]:
         """Yield the turns of the journal, newest first; a running one has its seat."""
@@ -364,7 +384,7 @@ def _waiting(session: Session, seen: int) -> Iterator[Placed]:
 
 
 def _liveness(session: Session | None) -> Row:
-    if session is None:
+    if session is None or session.is_at_rest:
         return {"state": "at rest", "turn": None, "waiting": 0}
     turn = session.turn.id if session.turn else None
     return {"state": session.state, "turn": turn, "waiting": len(session.waiting)}

@@ -1,11 +1,15 @@
 """The journal as queries read it."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from ipc import messages as wire
 from ipc.paging import Placed, Row
+from supervisor.core.state import Session
 from supervisor.journal.asking import Asking
+
+# Reads sessions that are not in memory.
+WakeAll = Callable[[Sequence[str]], Mapping[str, Session]]
 
 
 class Tables(Protocol):
@@ -42,3 +46,6 @@ class ReadableJournal(Protocol):
     @property
     def hosts(self) -> Callable[[], list[Row]] | None:
         """Read the hosts that share it; None when it is a file, which has one."""
+    @property
+    def wake_all(self) -> WakeAll | None:
+        """None when no other host has sessions."""

@@ -1,17 +1,26 @@
 """The parts of a host whose journal other hosts share, made only for a journal on a server."""
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ipc import messages as wire
+from supervisor.clients.changes import Changes
 from supervisor.clients.subscriptions import Subscriptions
 from supervisor.containment import Containment
 from supervisor.core.state import State
 from supervisor.hosts import shared_feed
 from supervisor.hosts.exchange import Exchange
 from supervisor.hosts.remote_feed import RemoteFeed
+from supervisor.hosts.requests import Requests
+from supervisor.hosts.routing import Routing
 from supervisor.hosts.shared_feed import SharedFeed
 from supervisor.journal.journal import Journal
 from supervisor.journal.opening import ChosenJournal
+from supervisor.stt.shared_clips import SharedClips
+
+if TYPE_CHECKING:
+    from supervisor.journal.postgres.server_journal import ServerJournal
 
 Streamed = Callable[[str], wire.Delta | None]
 
@@ -19,11 +28,53 @@ Streamed = Callable[[str], wire.Delta | None]
 class Sharing:
     """`feed` stands where a host alone has its subscriptions."""
 
-    def __init__(self, feed: SharedFeed, remote: RemoteFeed, exchange: Exchange, state: State) -> None:
-        self.feed = feed
-        self.exchange = exchange
-        self._remote = remote
+    def __init__(
+        self,
+        journal: "ServerJournal",
+        subscriptions: Subscriptions,
+        state: State,
+        contain: Containment,
+        clips: SharedClips,
+    ) -> None:
+        self.clips = clips
+        self.exchange = Exchange(journal.notices, contain)
+        self.feed = SharedFeed(subscriptions, self.exchange)
+        self._journal = journal
         self._state = state
+        self._contain = contain
+        self._remote = RemoteFeed(
+            subscriptions=subscriptions,
+            journal=journal.read,
+            wake=journal.wake,
+            asking=journal.asking,
+            is_here=state.sessions.__contains__,
+        )
+        self.exchange.on(shared_feed.EVENTS, self._remote.events_told)
+        self.exchange.on(shared_feed.TEXT, self._remote.text_told)
+        self.exchange.on(shared_feed.NOTE, self._remote.note_told)
+        self.exchange.on_connected(self._remote.connected)
+        self.exchange.on_look(self._remote.look)
+
+    def route(self, changes: Changes) -> None:
+        """Let requests of clients go where their sessions are, and carry out those of other hosts."""
+        journal, exchange = self._journal, self.exchange
+        requests = Requests(
+            notices=journal.notices,
+            rows=journal.requests,
+            exchange=exchange,
+            serve=changes.ask,
+            contain=self._contain,
+        )
+        routing = Routing(
+            owners=journal.owners,
+            requests=requests,
+            others=lambda: exchange.others,
+            clips=self.clips,
+            past=journal.read,
+            asking=journal.asking,
+            carry_out=changes.carry_out,
+        )
+        changes.open(routing.route)
 
     def open(self) -> None:
         """Begin to tell and to be told."""
@@ -36,22 +87,15 @@ class Sharing:
 
 
 def sharing_of(
-    journal: ChosenJournal, subscriptions: Subscriptions, state: State, contain: Containment
+    journal: ChosenJournal,
+    subscriptions: Subscriptions,
+    state: State,
+    contain: Containment,
+    clips: Path,
+    check: Callable[[Path], None],
 ) -> Sharing | None:
-    """Return None for a file: it belongs to this host alone."""
+    """Return None for a file: it belongs to this host alone. `clips` is the folder of this host's clips."""
     if isinstance(journal, Journal):
         return None
-    exchange = Exchange(journal.notices, contain)
-    remote = RemoteFeed(
-        subscriptions=subscriptions,
-        journal=journal.read,
-        wake=journal.wake,
-        asking=journal.asking,
-        is_here=state.sessions.__contains__,
-    )
-    exchange.on(shared_feed.EVENTS, remote.events_told)
-    exchange.on(shared_feed.TEXT, remote.text_told)
-    exchange.on(shared_feed.NOTE, remote.note_told)
-    exchange.on_connected(remote.connected)
-    exchange.on_look(remote.look)
-    return Sharing(SharedFeed(subscriptions, exchange), remote, exchange, state)
+    shared = SharedClips(clips, check, journal.clips, journal.asking)
+    return Sharing(journal, subscriptions, state, contain, shared)

@@ -37,6 +37,13 @@ class KnownClips(Protocol):
         ...
 
 
+class SharedClips(Protocol):
+    """The rows of clips, where several hosts share the journal."""
+
+    def remove(self, names: Collection[str]) -> None: ...
+    def prune(self, keep_seconds: float, stray_seconds: float) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Stored:
     name: str
@@ -44,9 +51,13 @@ class Stored:
     size: int
 
 
+def is_name(name: str) -> bool:
+    return 0 < len(name) <= _NAME_CHARACTERS_MAX and name.isascii() and name.isalnum()
+
+
 def fault(folder: Path, name: str) -> tuple[str, str] | None:
     """Return why a clip of this name cannot be accepted, and a hint."""
-    if not (0 < len(name) <= _NAME_CHARACTERS_MAX and name.isascii() and name.isalnum()):
+    if not is_name(name):
         error = f"a clip's name has 1 to {_NAME_CHARACTERS_MAX} letters and digits"
         return error, "store the clip under another name"
     try:
@@ -94,7 +105,9 @@ class ClipStore:
         clock: Clock,
         log: Log,
         contain: Containment,
+        shared: SharedClips | None = None,
     ) -> None:
+        self._shared = shared
         self._folder = folder
         self._check = check
         self._live = live
@@ -150,6 +163,8 @@ class ClipStore:
         for start in range(0, len(gone), _AT_ONCE):
             removed += self._remove({clip.name for clip in gone[start : start + _AT_ONCE]})
             await asyncio.sleep(0)
+        if self._shared is not None:
+            self._shared.prune(stt.clips_seconds, _STRAY_SECONDS)
         if removed:
             self._log.write("clips.pruned", clips=removed)
 
@@ -157,10 +172,13 @@ class ClipStore:
         """Ask for the clips in use again each time: one may have come into use meanwhile."""
         self._check(self._folder)
         removed = 0
-        for name in names - self._in_use():
+        unused = names - self._in_use()
+        for name in unused:
             with suppress(OSError):
                 (self._folder / name).unlink()
                 removed += 1
+        if self._shared is not None and unused:
+            self._shared.remove(unused)
         return removed
 
 

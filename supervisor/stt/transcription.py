@@ -20,6 +20,7 @@ from supervisor.core.effects import ForgetClip, Transcribe
 from supervisor.services.service import ServiceChanged
 from supervisor.services.services import Services
 from supervisor.stt import stt_spec
+from supervisor.stt.shared_clips import SharedClips
 
 # A clip that has ended two processes would end every further one.
 _TRIES_MAX = 2
@@ -36,6 +37,7 @@ _KEPT = "the clip is kept; send it again, or `hermesctl retry {message}` when th
 # Clips that are no messages, at once: more would only wait for each other.
 _APART_MAX = 32
 _RETRY_SECONDS = 5.0
+_FETCH_AGAIN_SECONDS = 1.0
 
 Reply = Callable[[messages.Answer], None]
 
@@ -71,8 +73,12 @@ class Transcription:
         clips: Path,
         post: Callable[[events.Event], None],
         progress: Callable[[str, str, str], None],
+        shared: SharedClips | None = None,
     ) -> None:
-        """`progress` gets a session, a message and the state of its clip."""
+        """`progress` gets a session, a message and the state of its clip; `shared` clips are of any host."""
+        self._shared = shared
+        # Messages whose clips are being read from the journal.
+        self._fetching: set[str] = set()
         self._live = live
         self._folder = clips
         self._post = post
@@ -94,7 +100,26 @@ class Transcription:
         return self._fault
 
     def transcribe(self, effect: Transcribe) -> None:
-        self._begin(_Clip(effect.session, effect.message, self._folder / effect.clip))
+        clip = _Clip(effect.session, effect.message, self._folder / effect.clip)
+        if self._shared is None or self._shared.is_here(effect.clip):
+            self._begin(clip)
+        else:
+            self._fetching.add(clip.message)
+            self._fetch(clip, self._shared)
+
+    def _fetch(self, clip: _Clip, shared: SharedClips) -> None:
+        """Another host has taken the clip: make its file, and ask again while the journal is away."""
+
+        def fetched() -> None:
+            if clip.message in self._fetching:
+                self._fetching.discard(clip.message)
+                self._begin(clip)
+
+        def failed(error: object) -> None:
+            if clip.message in self._fetching:
+                self._loop.call_later(_FETCH_AGAIN_SECONDS, self._fetch, clip, shared)
+
+        shared.share(clip.path.name, fetched, failed)
 
     def transcribe_apart(self, name: str, key: str, reply: Reply) -> None:
         """Transcribe a clip that is no message; the reply gets a Transcript or a Refused."""
@@ -119,6 +144,7 @@ class Transcription:
             self._send(clip)
 
     def forget(self, effect: ForgetClip) -> None:
+        self._fetching.discard(effect.message)
         clip = self._take(effect.message)
         if clip is not None and clip.is_sent:
             self._services.send(stt_spec.NAME, encode(wire.Forget(clip.message)))

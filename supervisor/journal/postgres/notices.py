@@ -54,7 +54,7 @@ _WAITING_MAX = 5_000
 
 _OWN_CHANNELS = "SELECT 'lives'::regclass::oid::bigint AS number"
 _NO_FLUSH = "SELECT set_config('synchronous_commit', 'off', false)"
-_LIVING = "SELECT epoch, host FROM lives WHERE NOT gone AND epoch <> %s"
+_LIVING = "SELECT epoch, name FROM lives WHERE NOT gone AND epoch <> %s"
 _CLOCK = "SELECT extract(epoch FROM clock_timestamp())::double precision AS now"
 _NOTIFY = """
     SELECT pg_notify(channel, payload)
@@ -125,7 +125,7 @@ class Notices:
 
     def living(self, connection: Connection) -> Mapping[int, str]:
         """Return the other lives that are not gone, with the names of their hosts; called by `run`."""
-        return {row["epoch"]: row["host"] for row in connection.execute(_LIVING, (self.life,))}
+        return {row["epoch"]: row["name"] for row in connection.execute(_LIVING, (self.life,))}
 
     @property
     def server_now(self) -> float | None:

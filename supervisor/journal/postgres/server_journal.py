@@ -20,9 +20,10 @@ from supervisor.host.lease import Lease
 from supervisor.journal import lock as locking
 from supervisor.journal.group_commit import GroupCommit
 from supervisor.journal.integrity import DISAGREEMENTS
-from supervisor.journal.load import load, wake
+from supervisor.journal.load import load, wake, wake_all
 from supervisor.journal.postgres import host_life, server_schema
 from supervisor.journal.postgres.batch_writer import BatchWriter
+from supervisor.journal.postgres.clip_rows import ClipRows
 from supervisor.journal.postgres.connecting import Connection, connect
 from supervisor.journal.postgres.host_life import Host, Life
 from supervisor.journal.postgres.host_list import hosts
@@ -30,6 +31,7 @@ from supervisor.journal.postgres.lease_keeper import LeaseKeeper
 from supervisor.journal.postgres.notices import Notices
 from supervisor.journal.postgres.owners import Owners
 from supervisor.journal.postgres.read_threads import ReadThreads
+from supervisor.journal.postgres.request_rows import RequestRows
 from supervisor.journal.postgres.server_lookahead import ServerLookahead
 from supervisor.journal.postgres.server_rows import ServerRows
 from supervisor.journal.prune import Pruning
@@ -82,11 +84,14 @@ class ServerJournal:
         self.ahead = ServerLookahead(self._rows, self._engine_thread)
         self.tables = Tables(self._rows, self.read)
         self.notices = Notices(open_another, life.epoch)
+        self.requests = RequestRows(self.notices)
+        self.clips = ClipRows(self._rows)
         self._group_commit = GroupCommit(self._writer)
         self.owners = Owners(self._keeper, self._rows, self.asking, self.epoch, host)
         # Nothing is added to them here: called without a step in between.
         self.wake = partial(wake, self._rows)
         self.hosts = partial(hosts, self._rows, self.epoch)
+        self.wake_all = partial(wake_all, self._rows)
         self.commit = self._group_commit.commit
         self.commit_now = self._group_commit.commit_now
 
