@@ -272,7 +272,6 @@ class Views:
         self, found: Iterable[Placed], elsewhere: Mapping[str, Session] | None = None
     ) -> Iterator[Placed]:
         """Yield the sessions of the journal, newest first; those not at rest have their activity."""
-        others = elsewhere or {}
         for row, behind in found:
             if row is None:
                 yield None, behind
@@ -283,7 +282,7 @@ class Views:
                 "turns": row["turns"],
                 "last_at": row["last_at"],
             }
-            session = self._state.sessions.get(row["name"]) or others.get(row["name"])
+            session = self._state.sessions.get(row["name"]) or (elsewhere or {}).get(row["name"])
             yield shown | _liveness(session), behind
 
     def _turns(self, found: Iterable[Placed]) -> Iterator[Placed]:

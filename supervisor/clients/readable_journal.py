@@ -46,6 +46,7 @@ class ReadableJournal(Protocol):
     @property
     def hosts(self) -> Callable[[], list[Row]] | None:
         """Read the hosts that share it; None when it is a file, which has one."""
+
     @property
     def wake_all(self) -> WakeAll | None:
         """None when no other host has sessions."""

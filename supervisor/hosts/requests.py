@@ -31,7 +31,7 @@ import msgspec
 from ipc import messages as wire
 from supervisor.clock import monotonic
 from supervisor.containment import Containment, Fault
-from supervisor.hosts.exchange import Exchange
+from supervisor.hosts.peers import Peers
 from supervisor.journal.errors import JournalError
 
 # Less than a client waits for its answer (hermesctl/client.py).
@@ -91,7 +91,7 @@ class Notices(Protocol):
 
 
 @dataclass(slots=True)
-class _Asked:
+class _Pending:
     """A request that is not answered yet."""
 
     life: int
@@ -108,25 +108,25 @@ class Requests:
         *,
         notices: Notices,
         rows: Rows,
-        exchange: Exchange,
+        peers: Peers,
         serve: Callable[[Any, Reply, Callable[[], None]], None],
         contain: Containment,
     ) -> None:
         self._notices = notices
         self._rows = rows
-        self._exchange = exchange
+        self._peers = peers
         self._serve = contain.around("request", serve, _not_served)
         self._loop = asyncio.get_running_loop()
         self._numbers = count(1)
-        self._asked: dict[str, _Asked] = {}
+        self._asked: dict[str, _Pending] = {}
         self._over: list[str] = []
         self._forgetting: asyncio.TimerHandle | None = None
         self._taken: dict[str, None] = {}
         # Answers that the database did not take; they are given again after the next connect.
         self._unsent: list[tuple[str, int, Any]] = []
-        exchange.on("ask", self._was_asked)
-        exchange.on("answer", self._was_answered)
-        exchange.on_connected(self._connected)
+        peers.on("ask", self._was_asked)
+        peers.on("answer", self._was_answered)
+        peers.on_connected(self._connected)
 
     # --- the asker --------------------------------------------------------------------------------------
 
@@ -138,7 +138,7 @@ class Requests:
         `moved` is called instead of the reply when that life does not have the session.
         """
         id = f"{self._notices.life}.{next(self._numbers)}"
-        asked = self._asked[id] = _Asked(life, reply, moved)
+        asked = self._asked[id] = _Pending(life, reply, moved)
         asked.timer = self._loop.call_later(_LOOK_SECONDS, self._look, id, until)
         body = msgspec.json.encode(request).decode()
         self._notices.run(
@@ -163,14 +163,14 @@ class Requests:
             asked.reply(msgspec.convert(answer, type=_Given))
 
     def _look(self, id: str, until: float) -> None:
-        """No answer yet: its notice may be lost, or whoever was asked is gone."""
+        """No answer yet: its notice may be lost, or the host that was asked is gone."""
         asked = self._asked[id]
         if monotonic() < until:
             asked.timer = self._loop.call_later(_LOOK_SECONDS, self._look, id, until)
             self._look_at([id])
             return
         self._take(id)
-        host = self._exchange.others.get(asked.life) or f"life {asked.life}"
+        host = self._peers.others.get(asked.life) or f"life {asked.life}"
         error = f"the session is at host {host}, which did not answer within {LIMIT_SECONDS:g} s"
         hint = "send it again with the same key: a host that is gone is replaced when its lease ends"
         asked.reply(wire.Refused(error, hint, RETRY_SECONDS, "unavailable"))
@@ -193,7 +193,7 @@ class Requests:
         for asked in filter(None, map(self._take, ids)):
             asked.reply(wire.Refused(error.fault, error.hint, RETRY_SECONDS, "unavailable"))
 
-    def _take(self, id: str) -> _Asked | None:
+    def _take(self, id: str) -> _Pending | None:
         """The request is over: its row is deleted."""
         asked = self._asked.pop(id, None)
         if asked is None:

@@ -25,7 +25,7 @@ from supervisor.journal.asking import Asking, Failed
 from supervisor.journal.errors import JournalError
 from supervisor.journal.ownership import Found, Here, Ownership
 
-# Before a claim is repeated: whoever had the session may just be giving it away.
+# Before a claim is repeated: the host that had the session may just be giving it away.
 _AGAIN_SECONDS = 0.05
 
 CarryOut = Callable[[Any, Reply], None]

@@ -31,7 +31,7 @@ class Subscriptions(Protocol):
     def delta(self, session: str, frame: bytes) -> None: ...
 
 
-class Exchange(Protocol):
+class Peers(Protocol):
     @property
     def others(self) -> object: ...
     def tell(self, life: int | None, notice: list[object]) -> None: ...
@@ -58,9 +58,9 @@ class _Text:
 class SharedFeed:
     """Stands where a host alone has its subscriptions."""
 
-    def __init__(self, subscriptions: Subscriptions, exchange: Exchange) -> None:
+    def __init__(self, subscriptions: Subscriptions, peers: Peers) -> None:
         self._subscriptions = subscriptions
-        self._exchange = exchange
+        self._peers = peers
         self._decoder: Decoder[wire.Delta | wire.Noted] = Decoder(wire.Delta | wire.Noted)
         self._texts: dict[str, _Text] = {}
         self._flush: asyncio.TimerHandle | None = None
@@ -69,12 +69,12 @@ class SharedFeed:
     def publish(self, records: Sequence[Record]) -> None:
         """Send what has just become durable."""
         self._subscriptions.publish(records)
-        if self._exchange.others:
+        if self._peers.others:
             self._tell_events(records)
 
     def delta(self, session: str, frame: bytes) -> None:
         self._subscriptions.delta(session, frame)
-        if self._exchange.others:
+        if self._peers.others:
             self._gather(session, self._decoder.decode(frame))
 
     def _tell_events(self, records: Sequence[Record]) -> None:
@@ -86,12 +86,12 @@ class SharedFeed:
         for session, (first, last, has_ended) in told.items():
             if session in self._texts:
                 self._tell_text(session)
-            self._exchange.tell(None, [EVENTS, session, first, last, has_ended])
+            self._peers.tell(None, [EVENTS, session, first, last, has_ended])
 
     def _gather(self, session: str, message: wire.Delta | wire.Noted) -> None:
         if isinstance(message, wire.Noted):
             text = message.text[:_TEXT_CHARACTERS_MAX]
-            self._exchange.tell(None, [NOTE, session, message.turn, message.attempt, text])
+            self._peers.tell(None, [NOTE, session, message.turn, message.attempt, text])
             return
         waiting = self._texts.get(session)
         if waiting is not None and not waiting.takes(message):
@@ -110,4 +110,4 @@ class SharedFeed:
         text = "".join(found.pieces)
         for begin in range(0, len(text), _TEXT_CHARACTERS_MAX):
             piece = text[begin : begin + _TEXT_CHARACTERS_MAX]
-            self._exchange.tell(None, [TEXT, session, found.turn, found.attempt, found.offset + begin, piece])
+            self._peers.tell(None, [TEXT, session, found.turn, found.attempt, found.offset + begin, piece])

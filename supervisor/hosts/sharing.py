@@ -10,7 +10,7 @@ from supervisor.clients.subscriptions import Subscriptions
 from supervisor.containment import Containment
 from supervisor.core.state import State
 from supervisor.hosts import shared_feed
-from supervisor.hosts.exchange import Exchange
+from supervisor.hosts.peers import Peers
 from supervisor.hosts.remote_feed import RemoteFeed
 from supervisor.hosts.requests import Requests
 from supervisor.hosts.routing import Routing
@@ -37,8 +37,8 @@ class Sharing:
         clips: SharedClips,
     ) -> None:
         self.clips = clips
-        self.exchange = Exchange(journal.notices, contain)
-        self.feed = SharedFeed(subscriptions, self.exchange)
+        self.peers = Peers(journal.notices, contain)
+        self.feed = SharedFeed(subscriptions, self.peers)
         self._journal = journal
         self._state = state
         self._contain = contain
@@ -49,26 +49,26 @@ class Sharing:
             asking=journal.asking,
             is_here=state.sessions.__contains__,
         )
-        self.exchange.on(shared_feed.EVENTS, self._remote.events_told)
-        self.exchange.on(shared_feed.TEXT, self._remote.text_told)
-        self.exchange.on(shared_feed.NOTE, self._remote.note_told)
-        self.exchange.on_connected(self._remote.connected)
-        self.exchange.on_look(self._remote.look)
+        self.peers.on(shared_feed.EVENTS, self._remote.events_told)
+        self.peers.on(shared_feed.TEXT, self._remote.text_told)
+        self.peers.on(shared_feed.NOTE, self._remote.note_told)
+        self.peers.on_connected(self._remote.connected)
+        self.peers.on_look(self._remote.look)
 
     def route(self, changes: Changes) -> None:
         """Let requests of clients go where their sessions are, and carry out those of other hosts."""
-        journal, exchange = self._journal, self.exchange
+        journal, peers = self._journal, self.peers
         requests = Requests(
             notices=journal.notices,
             rows=journal.requests,
-            exchange=exchange,
+            peers=peers,
             serve=changes.ask,
             contain=self._contain,
         )
         routing = Routing(
             owners=journal.owners,
             requests=requests,
-            others=lambda: exchange.others,
+            others=lambda: peers.others,
             clips=self.clips,
             past=journal.read,
             asking=journal.asking,
@@ -78,7 +78,7 @@ class Sharing:
 
     def open(self) -> None:
         """Begin to tell and to be told."""
-        self.exchange.open()
+        self.peers.open()
 
     def streamed(self, own: Streamed) -> Streamed:
         """Return what gives the text of a session's open turn, wherever the session is."""

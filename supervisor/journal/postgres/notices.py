@@ -13,8 +13,8 @@ Problem: a notice is lost when the receiver is not connected, and when the sende
 
 - What was being sent when a connection was cut is sent again by the next one. So a notice may come twice, and
   every kind has to bear that.
-- `connected` is called after each connect: what was told meanwhile is lost, and whoever needs it has to look
-  at the tables.
+- `connected` is called after each connect: what was told meanwhile is lost, and has to be looked up in
+  the tables.
 - So a notice says that there is something to look at, or is worth nothing later.
 
 Notices that gather while the connection is busy share a NOTIFY, in their order, up to the size that the
@@ -146,7 +146,7 @@ class Notices:
     # --- the thread -------------------------------------------------------------------------------------
 
     def _nudge(self) -> None:
-        # Full: the thread has been woken and has not looked yet. Closed: there is nobody to send to.
+        # Full: the thread has been woken and has not looked yet. Closed: no thread sends any more.
         if self._wake is not None:
             with suppress(OSError):
                 self._wake.send(b"\0")

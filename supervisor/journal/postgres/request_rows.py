@@ -18,7 +18,7 @@ ANSWER = "answer"  # id, answer or null
 
 # For what a notice has beside the request.
 _ROOM_BYTES = 200
-# Whoever has asked was refused long before.
+# The client was refused long before.
 _OLD_SECONDS = 60
 
 _ASK = """
@@ -52,7 +52,7 @@ class Unanswered:
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """What became of a request; `is_gone` says that whoever was asked cannot answer any more."""
+    """What became of a request; `is_gone` says that the life that was asked cannot answer any more."""
 
     answer: str | None
     is_gone: bool

@@ -35,7 +35,7 @@ class Notices(Protocol):
     ) -> None: ...
 
 
-class Exchange:
+class Peers:
     """`others` are the other lives that are not gone, by number, with the names of their hosts."""
 
     def __init__(self, notices: Notices, contain: Containment) -> None:
