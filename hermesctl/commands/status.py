@@ -73,6 +73,7 @@ def _lines(row: dict[str, Any]) -> list[str]:
         ("memory", size(row.get("memory_bytes"))),
         ("cell", of("cell")),
         *_console(row),
+        *_hosts(row),
         ("home", of("home")),
         *((("unit", of("unit")),) if "unit" in row else ()),
         ("epoch", of("epoch")),
@@ -97,6 +98,16 @@ def console_of(row: dict[str, Any]) -> str:
 def _console(row: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     address = plain(console_of(row))
     return (("console", f"{address} · `hermesctl pair` prints a code for it"),) if address else ()
+
+
+def _hosts(row: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The line about the hosts that share the journal, if there are others."""
+    others = [one_line(each["name"]) + _unless_open(each) for each in row.get("other_hosts") or ()]
+    return (("hosts", " · ".join([f"{plain(row.get('host'))} (this one)", *others])),) if others else ()
+
+
+def _unless_open(host: dict[str, Any]) -> str:
+    return "" if host["state"] == "open" else f" {one_line(host['state'])}"
 
 
 def _draining(row: dict[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -60,6 +60,7 @@ CHECKS: tuple[Check, ...] = (
     service_checks.version,
     service_checks.lock,
     service_checks.journal,
+    service_checks.hosts,
     database_checks.database,
     database_checks.database_clock,
     database_checks.standby,

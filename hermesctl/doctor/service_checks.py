@@ -70,6 +70,26 @@ def journal(around: Surroundings) -> Finding:
     return good("journal", f"sound, {one_line(url) if url else around.places.journal}")
 
 
+def hosts(around: Surroundings) -> Finding | None:
+    """The hosts that share a journal on a server, as this one sees them."""
+    if not around.checkup.get("journal_url") or around.status is None:
+        return None
+    from hermesctl.show_rows import read
+    from ipc.messages import Show
+
+    try:
+        rows = read(around.places, Show("hosts"))
+    except CommandError as error:
+        return care("hosts", error.fault, error.hint)
+    names = ", ".join(f"{one_line(row['name'])} {one_line(row['state'])}" for row in rows)
+    if any(row["state"] == "overdue" for row in rows):
+        return care("hosts", names, "an overdue host does not renew its lease: look at it and at its network")
+    if len({row["version"] for row in rows}) > 1:
+        versions = ", ".join(f"{one_line(row['name'])} {one_line(row['version'])}" for row in rows)
+        return care("hosts", f"of several versions: {versions}", "upgrade the others too")
+    return good("hosts", names)
+
+
 def leftovers(around: Surroundings) -> Finding:
     """The runtime folder keeps a record of processes that must not outlive the service."""
     if around.status is not None:

@@ -78,6 +78,7 @@ class Views:
         usages: Callable[[], Mapping[int, TreeUsage]],
         services: Callable[[], Sequence[Row]],
         agents: Callable[[], Sequence[Row]],
+        other_hosts: Callable[[], Sequence[Row]],
         gauges: Gauges,
         host: Host,
     ) -> None:
@@ -92,6 +93,7 @@ class Views:
         self._usages = usages
         self._services = services
         self._agents = agents
+        self._other_hosts = other_hosts
         self._gauges = gauges
         self._host = host
 
@@ -222,6 +224,8 @@ class Views:
             "epoch": state.epoch,
             "uptime_seconds": self._clock.now() - host.started_at,
             "home": host.home,
+            "host": self._live.settings.hosts.own_name,
+            "other_hosts": self._other_hosts(),
             "model": host.model(),
             "cell": host.cell(),
             "gateway": self._gateway(),

@@ -95,6 +95,14 @@ def make_views(parts: Parts) -> Views:
         usages=parts.processes.usages,
         services=parts.services,
         agents=agents,
+        other_hosts=lambda: _other_hosts(parts.journal),
         gauges=gauges,
         host=host,
     )
+
+
+def _other_hosts(journal: ChosenJournal) -> list[dict[str, Any]]:
+    others = journal.owners.others if journal.owners is not None else ()
+    return [
+        {"name": each.name, "state": each.state, "seats": each.seats, "free": each.free} for each in others
+    ]

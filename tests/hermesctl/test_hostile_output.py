@@ -58,6 +58,9 @@ ROW: dict[str, Any] = {
     **dict.fromkeys(("opened_at", "ended_at", "last_at", "at", "oldest_at", "newest_at"), AT),
     **dict.fromkeys(("bytes", "free_bytes", "log_bytes", "turns_open", "schema", "drain_seconds"), 1),
     "hints": [EVIL],
+    "labels": [EVIL],
+    "host": EVIL,
+    "other_hosts": [{"name": EVIL, "state": EVIL}],
     "late": [{"what": EVIL, "seconds": 2.0, "detail": EVIL}],
     "choices": [EVIL],
     "rows": {EVIL: 1},
@@ -125,7 +128,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "status": (), "drain": (), "undrain": (), "scale": ("2",), "send": ("demo", "hello"),
     "interrupt": ("demo",), "queue": ("demo",), "questions": (), "answer": ("demo/1#q", "yes"),
     "approve": ("demo/1#q",), "deny": ("demo/1#q",), "retry": ("demo/1",), "cursors": (), "sessions": (),
-    "turns": (), "workers": (), "services": (), "agents": ("list",), "top": ("--once",),
+    "turns": (), "workers": (), "services": (), "hosts": (), "agents": ("list",), "top": ("--once",),
     "reload": (), "metrics": (),
     "why": ("demo/1", "--text"), "journal": ("check",), "logs": (), "doctor": (),
 }  # fmt: skip

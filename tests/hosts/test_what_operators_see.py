@@ -124,3 +124,19 @@ def test_a_host_that_is_not_there_is_refused(hosts: Hosts, tmp_path: Path, model
             done = service.hermesctl("drain", "--host", "gamma")
             assert done.returncode == 5
             assert "there is no host gamma" in done.stderr
+
+
+def test_status_and_doctor_name_the_other_hosts(hosts: Hosts) -> None:
+    alpha, beta = hosts.start("alpha"), hosts.start("beta")
+    there = [{"name": "beta", "state": "open", "seats": 2, "free": 2}]
+    until(lambda: alpha.status()["other_hosts"] == there)
+    assert alpha.status()["host"] == "alpha"
+    assert beta.hermesctl("drain").returncode == 0
+    until(lambda: alpha.status()["other_hosts"][0]["state"] == "draining")
+    assert "alpha (this one) · beta draining" in alpha.hermesctl("status").stdout
+    lines = alpha.hermesctl("doctor").stdout.splitlines()
+    assert [line.split()[2:] for line in lines if line.startswith("✔ hosts")] == [
+        ["alpha", "open,", "beta", "draining"]
+    ]
+    hosts.sql("UPDATE lives SET version = '0.0.9' WHERE name = 'beta'")
+    assert "beta 0.0.9" in alpha.hermesctl("doctor").stdout

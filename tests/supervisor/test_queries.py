@@ -43,6 +43,7 @@ def test_a_worker_that_cannot_be_ended_is_shown_with_its_age(tmp_path: Path) -> 
         usages=dict,
         services=tuple,
         agents=tuple,
+        other_hosts=tuple,
         gauges=cast(Any, None),
         host=cast(Any, None),
     )
