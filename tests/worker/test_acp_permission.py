@@ -6,11 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from acp import schema
 
-from ipc.messages import Answered, Asked, PastAnswer, ToolFinished, ToolStarted
+from ipc.messages import AgentSpec, Answered, Asked, PastAnswer, ToolFinished, ToolStarted
 from tests.worker.acp_host import Host, play
 from tests.worker.acp_host import home as home
 from tests.worker.acp_host import no_process_is_left as no_process_is_left
+from tests.worker.test_attempt import Desk, run
+from worker.agents.acp_connection import PermissionAsked
+from worker.agents.acp_permission import answer
+from worker.agents.acp_updates import Updates
+from worker.approvals import Approvals
+from worker.attempt import Attempt
 
 
 def with_rules(**rules: Any) -> Callable[[], Host]:
@@ -88,3 +95,46 @@ def test_an_answer_after_the_hold_is_given_to_the_next_attempt(home: Path) -> No
         assert (home / "done").exists()
 
     play(scene, with_rules(otherwise="ask"))
+
+
+def options(*kinds: Any) -> list[schema.PermissionOption]:
+    return [schema.PermissionOption(option_id=f"the {kind}", name=kind, kind=kind) for kind in kinds]
+
+
+@pytest.mark.parametrize("decision", ["allow", "deny"])
+def test_the_narrowest_option_is_chosen_and_one_that_is_missing_is_no_grant(decision: str) -> None:
+    """Whatever the order in which the agent offers them."""
+    call = schema.ToolCallUpdate(
+        tool_call_id="c", title="touch", kind="execute", raw_input={"command": "touch x"}
+    )
+
+    async def asked(attempt: Attempt, *kinds: str) -> str | None:
+        permission = PermissionAsked(call, options(*kinds), asyncio.get_running_loop().create_future())
+        approvals = Approvals(AgentSpec("a", "acp", {"otherwise": decision}), attempt)
+        await answer(attempt, approvals, Updates(attempt), permission)
+        return permission.answer.result()
+
+    async def act(desk: Desk, attempt: Attempt) -> None:
+        word = {"allow": "allow", "deny": "reject"}[decision]
+        every = ("reject_always", "allow_always", "reject_once", "allow_once")
+        assert await asked(attempt, *every) == f"the {word}_once"
+        assert await asked(attempt, *every[:2]) == f"the {word}_always"
+        other = {"allow": "reject", "deny": "allow"}[decision]
+        assert await asked(attempt, f"{other}_once") is None
+        assert isinstance(desk.last(), ToolFinished)
+        assert not desk.last().ok  # type: ignore[union-attr]
+
+    run(Desk, act)
+
+
+def test_an_agent_that_has_given_up_its_question_is_not_answered() -> None:
+    call = schema.ToolCallUpdate(tool_call_id="c", title="touch", kind="execute")
+
+    async def act(desk: Desk, attempt: Attempt) -> None:
+        given_up: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        given_up.cancel()
+        asked = PermissionAsked(call, options("allow_once"), given_up)
+        approvals = Approvals(AgentSpec("a", "acp", {"otherwise": "allow"}), attempt)
+        await answer(attempt, approvals, Updates(attempt), asked)
+
+    run(Desk, act)

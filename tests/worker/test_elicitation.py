@@ -5,17 +5,21 @@ from typing import Any
 
 import pytest
 from mcp_types import (
+    CallToolResult,
     ElicitRequest,
     ElicitRequestFormParams,
     ElicitResult,
     InputRequiredResult,
     ListRootsRequest,
+    ListToolsResult,
+    Tool,
 )
 
 from ipc.message_parts import ToolServer
 from worker.errors import InputNeeded
 from worker.mcp_servers.elicitation import Unanswerable, responses
-from worker.mcp_servers.mcp_server import _STATES_MAX, McpServer
+from worker.mcp_servers.mcp_server import _STATES_MAX, McpServer, ServerFault, _tools
+from worker.mcp_servers.server_tools import _TOOLS_MAX, ServerTools
 
 
 def form(message: str = "Which seat?", **fields: dict[str, Any]) -> InputRequiredResult:
@@ -124,3 +128,61 @@ def test_a_connection_that_was_replaced_ends_without_the_one_after_it() -> None:
         assert made._client is None
 
     asyncio.run(act())
+
+
+class Scripted:
+    """The SDK's client of a server that asks `questions` and lists its tools in `pages`."""
+
+    def __init__(self, questions: int = 0, pages: int = 1) -> None:
+        self.session = self
+        self._questions = questions
+        self._pages = pages
+        self.given: list[Any] = []
+
+    async def call_tool(self, tool: str, arguments: dict[str, Any], **further: Any) -> Any:
+        self.given.append(further["input_responses"])
+        if len(self.given) <= self._questions:
+            return form(f"question {len(self.given)}", it={"type": "string"})
+        return CallToolResult(content=[])
+
+    async def list_tools(self, cursor: str | None) -> ListToolsResult:
+        number = int(cursor or "0")
+        tool = Tool(name=f"t{number}", input_schema={})
+        return ListToolsResult(
+            tools=[tool], next_cursor=str(number + 1) if number + 1 < self._pages else None
+        )
+
+
+def call(client: Scripted, *answers: str) -> None:
+    async def act() -> None:
+        made = server()
+        made._client = client  # type: ignore[assignment]
+        await made.call("t", {}, "key", answers)
+
+    asyncio.run(act())
+
+
+def test_each_question_of_a_call_has_its_own_answer() -> None:
+    client = Scripted(questions=2)
+    call(client, "one", "two")
+    assert client.given[0] is None
+    assert [each["one"].content for each in client.given[1:]] == [{"it": "one"}, {"it": "two"}]
+
+
+def test_a_server_that_never_stops_asking_is_at_fault() -> None:
+    with pytest.raises(ServerFault, match="it asked more than 20 times"):
+        call(Scripted(questions=30), *map(str, range(40)))
+
+
+def test_all_pages_of_tools_are_read_within_a_bound() -> None:
+    for pages, read in ((3, 3), (50, 20)):
+        found = asyncio.run(_tools(Scripted(pages=pages)))  # type: ignore[arg-type]
+        assert [tool.name for tool in found] == [f"t{number}" for number in range(read)]
+
+
+def test_an_agent_has_so_many_tools_of_servers_and_is_told_of_the_rest() -> None:
+    tools, names = ServerTools(), set[str]()
+    for number in range(_TOOLS_MAX + 2):
+        tools._add(server(), Tool(name=f"t{number}", input_schema={}), names)
+    assert len(names) == _TOOLS_MAX
+    assert len(tools.take_notes()) == 2
