@@ -4,10 +4,12 @@ import asyncio
 import os
 import socket
 import stat
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from ipc import places as places_module
 from ipc.errors import PlaceError
 from ipc.places import Places, credentials, find_places, is_listening, make_private, remove_stand_in
 from ipc.server import Server
@@ -171,3 +173,27 @@ def test_a_folder_whose_name_is_no_text_is_refused(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("XDG_STATE_HOME", odd)
     with pytest.raises(PlaceError):
         find_places(None)
+
+
+def test_a_folder_of_others_among_temporary_files_is_not_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for name in ("somebody", f"hermes-supervisor-{os.geteuid()}-abc"):
+        (tmp_path / name).mkdir()
+        remove_stand_in(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["somebody"]
+
+
+def test_a_relative_folder_in_the_environment_is_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would mean another folder to each process."""
+    for name in ABROAD:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(places_module, "SYSTEM_UNIT", tmp_path / "absent")
+    usual = find_places(None)
+    for name in ABROAD[1:]:
+        monkeypatch.setenv(name, "somewhere")
+    assert find_places(None) == usual

@@ -199,3 +199,25 @@ def test_a_stream_with_a_byte_changed_is_messages_or_a_protocol_error(
     except ProtocolError:
         return
     assert connection.held_bytes <= len(changed)
+
+
+@pytest.mark.parametrize(("identity", "is_allowed"), [(b"x", True), (b"\0x", False), (b"x" * 256, False)])
+def test_an_identity_that_the_server_gives_cannot_be_chosen(identity: bytes, is_allowed: bool) -> None:
+    connection = Connection(Bounds(1, 100))
+    named = b"\x08Identity" + len(identity).to_bytes(4) + identity
+    body = b"\x05READY" + b"\x0bSocket-Type\0\0\0\x06DEALER" + named
+    connection.receive(OPENING[:64] + b"\x06" + len(body).to_bytes(8) + body)
+    if is_allowed:
+        assert connection.next() is None
+        assert connection.identity == identity
+    else:
+        with pytest.raises(ProtocolError, match="its identity is one that ZeroMQ does not allow"):
+            connection.next()
+
+
+def test_what_was_parsed_is_not_kept_for_the_beginning_of_the_next_frame() -> None:
+    connection = Connection.resumed(Bounds(1, 100_000), b"")
+    connection.receive(b"\0\x05hello" * 5000 + b"\0")
+    while connection.next() is not None:
+        pass
+    assert connection.held_bytes == len(connection._data) == 1

@@ -1,13 +1,19 @@
 """Every runtime has a zygote of its own, at first need; the trouble of one is no trouble of another."""
 
+import asyncio
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from supervisor.clock import monotonic
 from supervisor.core.events import WorkerDied
 from supervisor.processes import procfs
+from supervisor.processes.cells import Limits
+from supervisor.processes.orphans import Record
 from supervisor.processes.runtimes import Runtime
+from supervisor.processes.spawner import Spawner, SpawnerState, Wishes
 from tests.processes.stage import Stage, marked, name_of, play, script, until
 
 GOOD, OTHER = Runtime("good"), Runtime("good", entry="other")
@@ -143,3 +149,32 @@ def test_a_runtime_that_no_agent_uses_any_more_ends_with_its_last_worker(tmp_pat
             assert name_of(second.pid)
 
     play(act())
+
+
+def test_a_pause_is_short_again_after_a_zygote_that_worked_and_a_retired_one_ends(tmp_path: Path) -> None:
+    async def act() -> None:
+        changes: list[Spawner] = []
+        made = Spawner(
+            cast("Wishes", SimpleNamespace(cell="sweep", limits=Limits(), is_optional=False)),
+            tmp_path / "zygote.log",
+            Record(tmp_path / "processes"),
+            lambda spawner, message, descriptor: None,
+            lambda spawner, words, is_certain: None,
+            changes.append,
+        )
+        pauses = []
+        for warm_seconds in (None, 1.0, 61.0):
+            made._warm_at = None if warm_seconds is None else monotonic() - warm_seconds
+            made._rest("it ended")
+            pauses.append(made.detail.rpartition(" in ")[2])
+            assert made._restart is not None
+            made._restart.cancel()
+        assert pauses == ["0.2 s", "0.4 s", "0.2 s"]
+        made._rest("it ended")
+        made.retire()
+        restart = made._restart
+        assert restart is not None
+        assert restart.cancelled()
+        assert made.state is SpawnerState.CLOSED
+
+    asyncio.run(act())

@@ -38,8 +38,8 @@ def answer(first: str, *others: str, text: str = "hello", is_probe: bool = False
     async def scene() -> Desk:
         desk, model = Desk(), Model(QUICK)
         names = (FIRST, SECOND)
-        fallback = tuple(ModelEndpoint(url, names[1], "key-2", id=names[1]) for url in others)
-        model_first = ModelEndpoint(first, names[0], "key-1", is_probe, id=names[0])
+        fallback = tuple(ModelEndpoint(url, names[1], "key-2", id=names[1], price_out=7.0) for url in others)
+        model_first = ModelEndpoint(first, names[0], "key-1", is_probe, id=names[0], price_out=1.0)
         assigned = replace(assign(first, text), model=model_first, fallback=fallback)
         await Attempt(assigned, desk.outbox).run(Builtin(AgentSpec("default", "builtin"), model).answer)
         await model.close()
@@ -76,6 +76,7 @@ def test_the_next_model_answers_by_the_class_of_the_failure(
     end = frames[-1]
     assert isinstance(end, Finished)
     assert (end.text, end.model) == ("You said: hello", SECOND)
+    assert end.usage.cost == 7 * end.usage.output_tokens > 0, "at the price of the model that answered"
     assert len(fake.requests()) == requests
     assert [request.key for request in second.requests()] == ["key-2"]
     away = [frame for frame in frames if isinstance(frame, ModelAway)]
