@@ -68,6 +68,9 @@ from supervisor.workers.router import Router
 from supervisor.workers.setup_builder import SetupBuilder
 from supervisor.workers.workspaces import Workspaces
 
+# The notice that a session was given to another host.
+_OWNERS = "owners"
+
 
 class Lifecycle(Protocol):
     """Requests that end or replace the process, or read its settings again."""
@@ -243,9 +246,12 @@ class Parts:
     def open_owners(self) -> None:
         """From now on sessions of other hosts are taken over, where several share the journal."""
         owners = self.journal.owners
-        if owners is not None:
+        if owners is not None and self.sharing is not None:
+            peers = self.sharing.peers
+            peers.on(_OWNERS, owners.look_now)
+            owners.gave = lambda life: peers.tell(life, [_OWNERS])
             owners.labels_of = lambda session: self.live.settings.for_session(session).labels
-            owners.open(self.engine, self._queue.undecided, self._lifecycle.fatal)
+            owners.open(self.engine, self._queue.undecided, self.clock.now, self._lifecycle.fatal)
 
     def _make_upkeep(self) -> None:
         """Make the parts for scheduled or requested work that no turn waits for."""

@@ -79,6 +79,8 @@ class Book:
             case told.SessionReleased():
                 _fence(session["held"] > 0, record)
                 self._update(session, held=0)
+            case told.SessionGiven():
+                pass  # the journal in memory does not know which host has a session
             case told.CursorMoved():
                 self._cursor_moved(session, record)
             case told.TurnOpened():

@@ -10,9 +10,8 @@ decision is judged by what was true then, though nothing of the batch is perform
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from supervisor.containment import Containment
 from supervisor.core import events
 from supervisor.core.decide import decide
 from supervisor.core.effects import (
@@ -39,6 +38,7 @@ from supervisor.performer import perform
 from tests.effect_invariants import check_clip, check_effect, check_named, named
 from tests.invariants import Witness, check_owner, check_state, check_workers
 from tests.memory_journal import MemoryJournal
+from tests.no_containment import uncontained
 from tests.order_invariants import Queue, check_losses, check_timers
 from tests.pretend_processes import Process, is_stale, promise
 from tests.twin_journals import TwinJournals
@@ -327,7 +327,7 @@ class Clockwork:
             now=lambda: self.now,
             journal=self.journal,
             outputs=self,
-            contain=Containment(_Log(), lambda: self.now, _not_contained),
+            contain=uncontained(),
             rules=self._decide,
             batch_max=_BATCH_MAX,
         )
@@ -382,17 +382,6 @@ class Clockwork:
             case events.Finished() | events.Failed() | events.Asked():
                 self.processes[event.who].job = None
                 self._late.add(event.who)
-
-
-class _Log:
-    """Nothing is contained here, so nothing is logged."""
-
-    def write(self, verb: str, **fields: Any) -> None:
-        raise AssertionError(f"{verb}: {fields}")
-
-
-def _not_contained(place: str) -> None:
-    raise AssertionError(f"an exception was contained as `{place}`")
 
 
 def _giving(event: _E) -> Callable[[], _E]:

@@ -11,6 +11,7 @@ from supervisor.core.effects import Answer
 from supervisor.core.kept_turns import keepable
 from supervisor.core.policy import DEFAULT_AGENT
 from supervisor.core.reasons import EndReason, Reason
+from supervisor.core.records import Record, SessionGiven
 from supervisor.core.runtime_state import RuntimeChanged, RuntimeState
 from supervisor.core.state import BusyMode, ModelState, Proof, Who, session_of
 from tests.pretend_processes import Process
@@ -274,6 +275,18 @@ class World(Clockwork):
         self.elsewhere = set(self.state.sessions)
         self._begin_next_life()
         self._take_all()
+
+    def gives(self, *sessions: str) -> None:
+        """Another host has free seats for these sessions."""
+        self.tell(events.SessionsToGive(sessions, life=99))
+
+    def takes_back(self) -> None:
+        """The other host gives back what it has, as this one has left it."""
+        self._take_all()
+
+    def _commit(self, records: Sequence[Record]) -> None:
+        super()._commit(records)
+        self.elsewhere.update(record.session for record in records if isinstance(record, SessionGiven))
 
     def _take_all(self) -> None:
         """All that is elsewhere comes here; what was here before stays as it is."""

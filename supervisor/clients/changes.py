@@ -275,6 +275,8 @@ class Changes:
         """Interrupt each session on its own; answer once, after the last."""
         sessions = self._engine.state.sessions
         running = [name for name, session in sessions.items() if session.turn is not None]
+        if self._owners is not None:
+            running = [name for name in running if not self._owners.is_leaving(name)]
         names = running if request.session is None else [request.session]
         if not names:
             reply(wire.Done(note="nothing runs"))

@@ -14,6 +14,7 @@ from supervisor.core import (
     backoff,
     beginning,
     cursors,
+    giving,
     inbox,
     kept_turns,
     obsolete_timers,
@@ -54,6 +55,7 @@ from supervisor.core.events import (
     ResumeAsked,
     ScaleAsked,
     SessionsTaken,
+    SessionsToGive,
     Steered,
     StoodStill,
     StopAsked,
@@ -160,6 +162,8 @@ def _handle(draft: Draft, event: Event) -> None:
             recovery.recovered(draft, event)
         case SessionsTaken():
             recovery.sessions_taken(draft, event)
+        case SessionsToGive():
+            giving.to_give(draft, event)
         case WorkerKept():
             kept_turns.confirmed(draft, event)
         case HandOverAsked():

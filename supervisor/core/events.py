@@ -36,6 +36,14 @@ class SessionsTaken:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionsToGive:
+    """Another host, by the number of its life, has free seats for these sessions."""
+
+    sessions: tuple[str, ...]
+    life: int
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerStarted:
     """The process exists, in a cell whose sandbox has this level; it is not ready yet."""
 
@@ -306,5 +314,6 @@ _OfWorkers = (
 )
 _OfServices = Transcribed | NotTranscribed | ModelChanged | RuntimeChanged
 _OfSettings = DrainAsked | UndrainAsked | PolicyChanged | RenewalAsked | ScaleAsked
-_OfHost = Recovered | SessionsTaken | HostRead | StopAsked | HandOverAsked | StoodStill | Ticked
-Event = _OfPeople | Frame | Asked | ModelAway | _OfWorkers | _OfServices | _OfSettings | _OfHost
+_OfHost = Recovered | HostRead | StopAsked | HandOverAsked | StoodStill | Ticked
+_OfHosts = SessionsTaken | SessionsToGive
+Event = _OfPeople | Frame | Asked | ModelAway | _OfWorkers | _OfServices | _OfSettings | _OfHost | _OfHosts

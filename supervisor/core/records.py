@@ -109,6 +109,13 @@ class SessionReleased(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionGiven(Record):
+    """The session belongs to another host from now on, by the number of its life."""
+
+    to_life: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CursorMoved(Record):
     """A named client has acknowledged up to `seen`; before, up to `before`."""
 

@@ -33,3 +33,6 @@ class Ownership(Protocol):
 
     def ask_host(self, name: str, state: str, then: Callable[[bool], None], failed: Failed) -> None:
         """Ask a host by its name to be draining or open; `then` is told whether there is such a host."""
+
+    def is_leaving(self, session: str) -> bool:
+        """Return whether the session is being given to another host."""

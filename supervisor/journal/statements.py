@@ -19,6 +19,7 @@ from supervisor.core.records import (
     QuestionAsked,
     Record,
     SessionBegun,
+    SessionGiven,
     SessionHeld,
     SessionReleased,
     ToolCallFinished,
@@ -155,6 +156,7 @@ STATEMENTS: dict[type[Record], tuple[Statement, ...]] = {
     SessionReleased: (
         Write("session.released", "UPDATE sessions SET held = 0 WHERE name = :session AND held > 0"),
     ),
+    SessionGiven: (),  # a file has one host
     CursorMoved: (
         Write(
             "cursor.moved",

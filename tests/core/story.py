@@ -59,6 +59,8 @@ _HOUSE = (
     "runtime_is",
     "crash",
     "taken_over",
+    "gives",
+    "takes_back",
     "restart_in_place",
     "stops",
     "passes",

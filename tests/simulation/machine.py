@@ -271,6 +271,11 @@ class Cruelty(People):
             self.world.stops()
         self.world.crash(seconds)
 
+    @rule(session=SESSIONS)
+    def gives_away_and_takes_back(self, session: str) -> None:
+        self.world.gives(session)
+        self.world.takes_back()
+
     @precondition(lambda self: self._processes())
     @rule(data=st.data(), seconds=SECONDS, is_stopped=st.booleans())
     def ends_and_leaves_a_process(self, data: st.DataObject, seconds: float, is_stopped: bool) -> None:

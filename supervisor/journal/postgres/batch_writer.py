@@ -35,7 +35,7 @@ from typing import Any
 import psycopg
 
 from supervisor.clock import boottime
-from supervisor.core.records import Record
+from supervisor.core.records import AttemptOpened, Record
 from supervisor.host.lease import Lease
 from supervisor.journal import fused_insert
 from supervisor.journal.errors import JournalEnded, JournalError, JournalUnreachable
@@ -44,7 +44,7 @@ from supervisor.journal.postgres import host_life
 from supervisor.journal.postgres.connecting import BROKEN, FENCED, LIFE, Connection, named
 from supervisor.journal.postgres.dialect import translated
 from supervisor.journal.postgres.host_life import Life
-from supervisor.journal.postgres.own_statements import own
+from supervisor.journal.postgres.own_statements import OF_HOSTS, own
 from supervisor.journal.postgres.server_store import ServerStore
 from supervisor.journal.prune import Store
 from supervisor.journal.record_values import parameters
@@ -65,6 +65,11 @@ _COUNT_BATCH = (
     f"SELECT fence(count(*), 1, '{LIFE}', 'its row') FROM done"
 ).encode()
 
+# Mostly there is nothing to change: the session was here before.
+_HOMES = b"""
+    INSERT INTO homes (session, host) SELECT session, %s FROM unnest(%s::text[]) AS begun(session)
+    ON CONFLICT (session) DO UPDATE SET host = excluded.host WHERE homes.host <> excluded.host"""
+
 Sent = tuple[bytes, dict[str, Any] | Sequence[Any]]
 
 
@@ -78,11 +83,14 @@ class BatchWriter:
         life: Life,
         number: int = 0,
         renewed: Callable[[float], None] = lambda sent_at: None,
+        home: str = "",
     ) -> None:
         """`connect` opens another connection when this one was cut; `number` is that of the last batch.
 
-        `renewed` is told when a batch was sent that has renewed the lease.
+        `renewed` is told when a batch was sent that has renewed the lease. `home` is the name of a host whose
+        files are local: a session that has an attempt here has files here.
         """
+        self._home = home
         self._connect = connect
         self._renewed = renewed
         self._life = life
@@ -235,6 +243,8 @@ class BatchWriter:
             run(_COUNT_BATCH, self._life.key | {"batch": self._number + 1})
             for sql, values in _batch(records, self._life.epoch):
                 run(sql, values)
+            if self._home and (begun := sorted(_begun_in(records))):
+                run(_HOMES, (self._home, begun))
             commit = run(b"COMMIT")
         if commit.statusmessage != "COMMIT":
             raise psycopg.ProgrammingError("the server answered a commit with a rollback")
@@ -299,7 +309,7 @@ def _one(record: Record, life: int) -> Iterator[Sent]:
             yield _sql(told), values
         body = _ENCODE(record.fields())
         yield translated(EVENT), (record.session, record.seq, record.at, record.type, body)
-    for statement in STATEMENTS[type(record)]:
+    for statement in (*STATEMENTS[type(record)], *OF_HOSTS.get(type(record), ())):
         yield _sql(statement), values
 
 
@@ -312,6 +322,11 @@ def _begun(begun: Begun, life: int) -> Iterator[Sent]:
     for record in begun.records:
         told += (record.session, record.seq, record.at, record.type, _ENCODE(record.fields()))
     yield translated(EVENTS_BEGUN), told
+
+
+def _begun_in(records: Sequence[Record]) -> set[str]:
+    """Return the sessions that have an attempt begun by these records."""
+    return {record.session for record in records if isinstance(record, AttemptOpened)}
 
 
 @cache

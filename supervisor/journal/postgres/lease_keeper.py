@@ -7,7 +7,7 @@ others wait for its end by the database's clock.
 
 One look, every half second:
 
-1. renew the own life, every 2 s of a lease of 15 s;
+1. renew the own life, every 2 s of a lease of 15 s, and when other hosts are to know something else of it;
 2. end lives whose `until` has passed, if this connection is older than their lease. After the database
    itself was away every life is over by its clock, and every connection is new: so every host gets the time
    to renew;
@@ -90,10 +90,11 @@ class LeaseKeeper:
         self._host = host
         self._lease = lease
         self.standing = Standing()
+        self._told: Standing | None = None
         self._connection: Connection | None = None
         self._connected_at = 0.0
         self._renew_at = 0.0
-        self._told = self._asked = ""
+        self._asked = ""
         self._released: list[tuple[str, int]] = []
         self._marked: list[str] = []
         self._lock = threading.Lock()
@@ -170,8 +171,8 @@ class LeaseKeeper:
         return self._connection
 
     def _look(self, connection: Connection) -> None:
-        # A host that begins to drain is to get no further sessions.
-        if monotonic() >= self._renew_at or self.standing.state != self._told:
+        # A host that begins to drain is to get no further sessions, and one that is full, too.
+        if monotonic() >= self._renew_at or self.standing != self._told:
             self._renew(connection)
         self._write(connection)
         if self._may_have is None:
@@ -194,7 +195,7 @@ class LeaseKeeper:
         row = connection.execute(host_life.RENEW, self._life.key | told).fetchone()
         if row is None:
             raise host_life.ended(self._life)
-        self._told, self._asked = standing.state, row["asked"]
+        self._told, self._asked = standing, row["asked"]
         self._lease.renewed(sent_at)
         self._renew_at = monotonic() + self._lease.seconds * _RENEW
 

@@ -8,6 +8,7 @@ Each does the same as its original. Three reasons make a difference:
 - A function of SQLite has no counterpart: dates, the elements of a list.
 """
 
+from supervisor.core.records import Record, SessionGiven
 from supervisor.journal import reader, statements, sums
 from supervisor.journal.statements import EachMessage, Statement, Sweep, Write
 
@@ -44,6 +45,16 @@ _SWEEPS = {
         ON CONFLICT (day, life)
             DO UPDATE SET tokens = days.tokens + excluded.tokens, cost = days.cost + excluded.cost""",
     **{sums.COUNTED.format(what): _COUNTED.format(what) for what in ("done", "interrupted", "failed")},
+}
+# Records that are made only where several hosts share the journal.
+OF_HOSTS: dict[type[Record], tuple[Statement, ...]] = {
+    SessionGiven: (
+        Write(
+            "session.given",
+            """UPDATE owners SET life = :to_life, claim = 0, taken = false
+               WHERE session = :session AND life = :life""",
+        ),
+    ),
 }
 READS = {
     reader.COUNTS: """

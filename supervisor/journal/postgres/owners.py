@@ -10,7 +10,9 @@ States of a session here, by what is in `_owned`, `_taking` and the state of the
 | --- | --- | --- | --- | --- |
 | elsewhere, or of no host | no | no | no | claimed ► owned; given ► taking |
 | taking | yes | yes | when decided | SessionsTaken is committed ► owned |
-| owned | yes | no | until it is at rest | at rest, without a worker, and nothing about it waits ► released |
+| owned | yes | no | until it is at rest | at rest, without a worker, and nothing about it waits ► released; |
+| | | | | queued while another host has free seats ► giving |
+| giving | yes | no | until decided | SessionsToGive is committed ► elsewhere; it has begun ► owned |
 
 Races, and what decides them:
 
@@ -23,19 +25,27 @@ Races, and what decides them:
   event waits is released, and `claim` and `post` happen in one step of the loop.
 - *A session at rest whose worker is still there.* It stays here: the worker may remember the conversation,
   and would not know what is said elsewhere meanwhile. So a message goes where its session has a worker.
+- *A claim of a session that is being given away.* It waits for the commit that gives it, and is then made as
+  any other: it finds the other life, or the session here if that has begun meanwhile.
 - *This life is taken over.* Its batches change nothing from then on; what is in `_owned` does not matter.
+
+**Giving.** What has queued here for `_PATIENCE_SECONDS` while no seat is free, or while this host drains, is
+given to an open host with free seats. What that reports may be half a second old, so a host that was given
+something is left alone for a moment. With local files only a session whose first turn has not begun is given:
+it has no files yet.
 
 Release is lazy: it happens with the looks of the keeper, twice a second. A conversation with a message every
 moment claims its session once.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import count
 
-from supervisor.core.events import DrainAsked, SessionsTaken, UndrainAsked
+from supervisor.core.events import DrainAsked, SessionsTaken, SessionsToGive, UndrainAsked
+from supervisor.core.giving import can_be_given
 from supervisor.core.placing import free_seats
 from supervisor.core.state import State
 from supervisor.event_sink import AnsweringSink
@@ -53,6 +63,12 @@ from supervisor.journal.postgres.server_rows import ServerRows
 _HERE = Here()
 
 
+# How long a turn may queue before it is given to a free host: longer than a worker needs to become free.
+_PATIENCE_SECONDS = 0.3
+# How long a host is left alone that was given something.
+_LEFT_ALONE_SECONDS = 1.0
+
+
 class Owners:
     """`labels_of` gives the labels that a host must have for a session."""
 
@@ -67,10 +83,16 @@ class Owners:
         self._labels = frozenset(host.labels)
         self._owned: dict[str, int] = {}
         self._taking: set[str] = set()
+        # By session that is being given away: the claims that wait for the outcome.
+        self._giving: dict[str, list[Callable[[], None]]] = {}
+        self._given_at: dict[int, float] = {}
         self._numbers = count(1)
         self.others: tuple[OtherHost, ...] = ()
         self.labels_of: Callable[[str], Iterable[str]] = lambda session: ()
+        # Told of a life that was given something.
+        self.gave: Callable[[int], None] = lambda life: None
         self._engine: AnsweringSink
+        self._now: Callable[[], float]
         self._waiting: Callable[[], Iterable[object]] = tuple
 
     def adopt_left(self) -> list[str]:
@@ -88,15 +110,19 @@ class Owners:
         self,
         engine: AnsweringSink,
         waiting: Callable[[], Iterable[object]],
+        now: Callable[[], float],
         ended: Callable[[JournalError], None],
     ) -> None:
         """Begin to take sessions over. `waiting` lists the events that are not decided yet."""
-        self._engine, self._waiting = engine, waiting
+        self._engine, self._waiting, self._now = engine, waiting, now
         self._tell_standing(engine.state)
         self._keeper.open(self._in_loop(self._looked), self._in_loop(ended), self._has_labels)
 
     def claim(self, session: str, then: Callable[[Found], None], failed: Failed) -> None:
         """Call `then` with where the session is. If it is here, post the event about it within `then`."""
+        if session in self._giving:
+            self._giving[session].append(lambda: self.claim(session, then, failed))
+            return
         if session in self._owned:
             then(_HERE)
             return
@@ -118,6 +144,14 @@ class Owners:
             return connection.execute(host_life.ASK_HOST, (state, name)).rowcount > 0
 
         self._asking.ask(lambda: self._rows.run(ask), then, failed)
+
+    def is_leaving(self, session: str) -> bool:
+        """Return whether the session is being given away."""
+        return session in self._giving
+
+    def look_now(self) -> None:
+        """Something was given to this life, or another one has ended."""
+        self._keeper.nudge()
 
     def host_of(self, life: int) -> str:
         """Return the name of another host; "" if it is not there any more."""
@@ -142,6 +176,7 @@ class Owners:
             self._engine.post(event, lambda answer: None)
         self._take([session for session in look.given if session not in self._taking])
         self._release()
+        self._give_away()
         self._tell_standing(self._engine.state)
 
     def _take(self, sessions: list[str]) -> None:
@@ -158,9 +193,52 @@ class Owners:
 
         self._engine.post(SessionsTaken(tuple(sessions)), taken)
 
+    def _give_away(self) -> None:
+        state, now = self._engine.state, self._now()
+        free = {each.life: each.free for each in self.others if self._takes(each, now)}
+        if not any(free.values()) or (free_seats(state) > 0 and not state.draining):
+            return
+        chosen: dict[int, list[str]] = {}
+        for name in list(self._givable(state, now)):
+            fit = [each.life for each in self._fit_hosts(name) if free.get(each.life, 0) > 0]
+            if fit:
+                life = max(fit, key=lambda each: free[each])
+                free[life] -= 1
+                chosen.setdefault(life, []).append(name)
+        for life, names in chosen.items():
+            self._given_at[life] = now
+            self._give(names, life)
+
+    def _takes(self, other: OtherHost, now: float) -> bool:
+        return other.state == "open" and now - self._given_at.get(other.life, 0.0) > _LEFT_ALONE_SECONDS
+
+    def _givable(self, state: State, now: float) -> Iterator[str]:
+        """Yield the sessions that have queued for long enough, the first in the queue first."""
+        queued = [name for name, place in state.queued.items() if now - place.since > _PATIENCE_SECONDS]
+        unopened = [name for name in state.openable if state.draining and name not in state.queued]
+        for name in (*queued, *unopened):
+            has_files = self._host.has_local_files and state.sessions[name].turns > 1
+            if not has_files and name not in self._giving and can_be_given(state, name):
+                yield name
+
+    def _give(self, names: list[str], life: int) -> None:
+        self._giving.update((name, []) for name in names)
+
+        def given(answer: object) -> None:
+            state = self._engine.state
+            waiting = [call for name in names for call in self._giving.pop(name)]
+            # The release finds no row of this life if the session was given.
+            gone = [name for name in names if name not in state.sessions and name in self._owned]
+            self._keeper.release([(name, self._owned.pop(name)) for name in gone])
+            for call in waiting:
+                call()
+            self.gave(life)
+
+        self._engine.post(SessionsToGive(tuple(names), life), given)
+
     def _release(self) -> None:
         state = self._engine.state
-        here = (state.sessions, state.seat_of, self._taking)
+        here = (state.sessions, state.seat_of, self._taking, self._giving)
         resting = [name for name in self._owned if not any(name in each for each in here)]
         if not resting:
             return

@@ -76,7 +76,8 @@ class ServerJournal:
         self.epoch = life.epoch
         open_another = partial(connect, url, life.connection_name, password)
         self._rows = ServerRows(open_another)
-        self._writer = BatchWriter(connection, open_another, life, batch, lease.renewed)
+        home = host.name if host.has_local_files else ""
+        self._writer = BatchWriter(connection, open_another, life, batch, lease.renewed, home)
         self._keeper = LeaseKeeper(open_another, life, host, lease)
         self.read = Reads(self._rows)
         self.asking = ReadThreads()
