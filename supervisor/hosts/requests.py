@@ -21,6 +21,7 @@ clock of the server: its process may have been stopped while the notice waited.
 """
 
 import asyncio
+import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -117,6 +118,8 @@ class Requests:
         self._peers = peers
         self._serve = contain.around("request", serve, _not_served)
         self._loop = asyncio.get_running_loop()
+        # A life goes on in the next image of its process, which counts from 1 again.
+        self._mark = f"{notices.life}.{secrets.token_hex(4)}"
         self._numbers = count(1)
         self._asked: dict[str, _Pending] = {}
         self._over: list[str] = []
@@ -137,7 +140,7 @@ class Requests:
 
         `moved` is called instead of the reply when that life does not have the session.
         """
-        id = f"{self._notices.life}.{next(self._numbers)}"
+        id = f"{self._mark}.{next(self._numbers)}"
         asked = self._asked[id] = _Pending(life, reply, moved)
         asked.timer = self._loop.call_later(_LOOK_SECONDS, self._look, id, until)
         body = msgspec.json.encode(request).decode()
