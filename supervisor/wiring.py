@@ -340,13 +340,12 @@ class Parts:
             contain=self.contain,
             owners=self.journal.owners,
         )
-        if self.sharing is not None:
-            self.sharing.route(changes)
+        shared_views = self.sharing.route(changes, views) if self.sharing is not None else None
         control = partial(
             Control,
             changes=changes,
             subscriptions=self.subscriptions,
-            views=views,
+            views=shared_views or views,
             care=self.upkeep.journal,
             reload=lifecycle.reload_asked,
             contain=self.contain,

@@ -46,7 +46,8 @@ _FORGET_SECONDS = 1.0
 _TAKEN_MAX = 10_000
 
 Reply = Callable[[wire.Answer], None]
-_Body = wire.Submit | wire.Begin | wire.Interrupt | wire.Queue | wire.Respond | wire.Retry | wire.Seen
+_Change = wire.Submit | wire.Begin | wire.Interrupt | wire.Queue | wire.Respond | wire.Retry | wire.Seen
+_Body = _Change | wire.Show
 _Given = wire.Accepted | wire.Done | wire.Refused | wire.Table
 # Instead of an answer: the answerer does not have the session.
 _MOVED = "moved"

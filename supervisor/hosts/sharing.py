@@ -2,17 +2,19 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ipc import messages as wire
 from supervisor.clients.changes import Changes
+from supervisor.clients.queries import Views
 from supervisor.clients.subscriptions import Subscriptions
 from supervisor.containment import Containment
 from supervisor.core.state import State
 from supervisor.hosts import shared_feed
 from supervisor.hosts.peers import Peers
 from supervisor.hosts.remote_feed import RemoteFeed
-from supervisor.hosts.requests import Requests
+from supervisor.hosts.remote_stories import RemoteStories
+from supervisor.hosts.requests import Reply, Requests
 from supervisor.hosts.routing import Routing
 from supervisor.hosts.shared_feed import SharedFeed
 from supervisor.journal.journal import Journal
@@ -55,16 +57,28 @@ class Sharing:
         self.peers.on_connected(self._remote.connected)
         self.peers.on_look(self._remote.look)
 
-    def route(self, changes: Changes) -> None:
-        """Let requests of clients go where their sessions are, and carry out those of other hosts."""
+    def route(self, changes: Changes, views: Views) -> RemoteStories:
+        """Let requests of clients go where their sessions are, and carry out those of other hosts.
+
+        Return what stands where a host alone has its views.
+        """
         journal, peers = self._journal, self.peers
+
+        def serve(request: Any, reply: Reply, moved: Callable[[], None]) -> None:
+            if isinstance(request, wire.Show):
+                stories.serve(request, reply)
+            else:
+                changes.ask(request, reply, moved)
+
         requests = Requests(
             notices=journal.notices,
             rows=journal.requests,
             peers=peers,
-            serve=changes.ask,
+            serve=serve,
             contain=self._contain,
         )
+        is_here = self._state.sessions.__contains__
+        stories = RemoteStories(views, requests, journal.notices, journal.requests, is_here)
         routing = Routing(
             owners=journal.owners,
             requests=requests,
@@ -75,6 +89,7 @@ class Sharing:
             carry_out=changes.carry_out,
         )
         changes.open(routing.route)
+        return stories
 
     def open(self) -> None:
         """Begin to tell and to be told."""

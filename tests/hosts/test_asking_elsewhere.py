@@ -24,6 +24,7 @@ from ipc.messages import (
     Subscribed,
 )
 from tests.cutting_proxy import CuttingProxy
+from tests.fake_model import FakeModel
 from tests.hosts.conftest import Make
 from tests.postgres_cluster import Cluster
 from tests.service import Listener, Service
@@ -172,6 +173,25 @@ def test_why_turns_sessions_and_questions_are_the_same_at_every_host(make: Make)
     ]
     assert turns[0] == turns[1]
     assert {row["session"]: row["state"] for row in two.show("sessions")}["demo"] != "at rest"
+
+
+def test_why_tells_at_any_host_what_a_turn_waits_for(make: Make, model: FakeModel) -> None:
+    """The owner alone knows it; without an answer of the owner the story is told as the journal has it."""
+    one, two = make("one"), make("two")
+    model.set_mode("500", status=503)
+    one.say("demo", "hello")
+    near = one.listen("demo")
+    near.until(lambda: any("it waits for the model server" in note for note in near.notes))
+    until(lambda: "model" in one.show("story", id="demo/1")[0]["waits"])
+    assert "model" in two.show("story", id="demo/1")[0]["waits"]
+    said = near.of_type("message.accepted")[0].fields["message"]
+    assert "model" in two.show("story", id=said)[0]["waits"]
+    assert one.process is not None
+    one.process.send_signal(19)
+    try:
+        assert two.show("story", id="demo/1")[0]["waits"] == ""
+    finally:
+        one.process.send_signal(18)
 
 
 def test_the_same_key_is_one_message_when_its_owner_dies_in_the_middle(make: Make) -> None:

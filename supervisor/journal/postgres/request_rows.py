@@ -30,6 +30,8 @@ _ASK = """
 _ANSWER = """
     WITH answered AS (UPDATE requests SET answer = %(answer)s WHERE id = %(id)s)
     SELECT pg_notify(%(channel)s, %(notice)s)"""
+_OWNER = """
+    SELECT life FROM owners JOIN lives ON epoch = life WHERE session = %s AND NOT gone"""
 _BODY = "SELECT body FROM requests WHERE id = %s"
 _FORGET = """
     DELETE FROM requests
@@ -74,6 +76,11 @@ class RequestRows:
         notice = msgspec.json.encode([[ANSWER, id, msgspec.Raw(_within(answer))]]).decode()
         channel = self._notices.channel(life)
         connection.execute(_ANSWER, {"id": id, "answer": answer, "channel": channel, "notice": notice})
+
+    def owner(self, connection: Connection, session: str) -> int:
+        """Return the life that has a session, 0 for none."""
+        row = connection.execute(_OWNER, (session,)).fetchone()
+        return 0 if row is None else int(row["life"])
 
     def body(self, connection: Connection, id: str) -> str | None:
         row = connection.execute(_BODY, (id,)).fetchone()
