@@ -124,6 +124,21 @@ def test_a_clip_that_is_nowhere_is_refused_as_by_one_host(make: Make, tmp_path: 
         one.client().ask(Submit("demo", "", "key", clip="link"), Accepted)
 
 
+def test_a_clip_that_is_too_old_goes_with_its_row(make: Make, cluster: Cluster, schema: str) -> None:
+    one = make("one")
+    submit = submitted(one, "demo")
+    one.client().ask(submit, Accepted)
+    near = one.listen("demo")
+    near.until(lambda: near.of_type("transcript.failed"))
+    assert set(stored(cluster, schema)) == {submit.clip}
+    assert one.stop() == 0
+    file = one.places.clips / submit.clip
+    long_ago = file.stat().st_mtime - 8 * DAY
+    os.utime(file, (long_ago, long_ago))
+    one.start()
+    until(lambda: not file.exists() and not stored(cluster, schema))
+
+
 def test_rows_are_removed_with_their_clips(cluster: Cluster, schema: str) -> None:
     url = prepared(cluster.url(schema))
     opened = ServerRows(lambda: connect(url, "test"))

@@ -1,5 +1,6 @@
 """Subscriptions to sessions of other hosts, over a real socket and a journal that another host writes."""
 
+import threading
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -8,7 +9,8 @@ from ipc.codec import encode
 from ipc.messages import Cut, Delta, Event, Subscribed
 from supervisor.core.state import Attempt, Session, Turn, TurnState, Verdict, Who
 from supervisor.hosts.remote_feed import RemoteFeed
-from supervisor.journal.asking import InPlace
+from supervisor.journal.asking import Asking, InPlace
+from supervisor.journal.postgres.read_threads import ReadThreads
 from tests.journal.lives import accepted
 from tests.supervisor.test_subscriptions import REQUEST, Reader, Stage, play
 from tests.waiting import soon
@@ -23,7 +25,9 @@ def committed_elsewhere(stage: Stage, *numbers: int, session: str = "s") -> None
 class Elsewhere:
     """The text of a session as its host has written it, and a feed that reads it."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, asking: Asking | None = None) -> None:
+        self.may_read = threading.Event()
+        self.may_read.set()
         self.session = Session("s", 1, 1, 0)
         self.reads = 0
         self.here: set[str] = set()
@@ -31,7 +35,7 @@ class Elsewhere:
             subscriptions=stage.subscriptions,
             journal=stage.journal.read,
             wake=self._wake,
-            asking=InPlace(),
+            asking=asking or InPlace(),
             is_here=self.here.__contains__,
         )
         stage.subscriptions.open(self.feed.streamed)
@@ -41,8 +45,10 @@ class Elsewhere:
         self.session.turn = Turn(f"s/{turn}", "s", (), 0.0, "default", attempts=attempt, attempt=running)
 
     def _wake(self, name: str) -> Session | None:
+        found = self.session if name == "s" else None
+        self.may_read.wait()
         self.reads += 1
-        return self.session if name == "s" else None
+        return found
 
 
 def has_seen(reader: Reader, seq: int) -> bool:
@@ -148,6 +154,28 @@ def test_an_ended_turn_has_no_text_for_a_later_subscriber(tmp_path: Path) -> Non
         elsewhere.session.turn.attempt.verdict = Verdict(TurnState.INTERRUPTED, "test")
         assert elsewhere.feed.streamed("s") is None
         assert texts(reader.read()) == [(0, "one")]
+
+    play(tmp_path, act)
+
+
+def test_a_turn_that_ends_while_its_text_is_read_has_none_afterwards(tmp_path: Path) -> None:
+    async def act(stage: Stage) -> None:
+        asking = ReadThreads(1)
+        reader, elsewhere = await stage.reader(), Elsewhere(stage, asking)
+        elsewhere.has_written("one ")
+        elsewhere.may_read.clear()
+        stage.subscriptions.subscribe(stage.client(), REQUEST, "s", 0)
+        await soon(lambda: elsewhere.feed._missing)
+        committed_elsewhere(stage, 1)
+        elsewhere.feed.events_told("s", 1, 1, True)
+        elsewhere.may_read.set()
+        await soon(lambda: elsewhere.reads and reader.seqs() == [1])
+        settled: list[None] = []
+        asking.ask(lambda: None, settled.append, settled.append)  # type: ignore[arg-type]
+        await soon(lambda: settled)
+        assert texts(reader.read()) == []
+        assert not elsewhere.feed._streams
+        asking.close()
 
     play(tmp_path, act)
 
