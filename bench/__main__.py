@@ -13,6 +13,7 @@ _APART = {
     "bench.stt": "two minutes, and the weights of the speech model (hermesctl models pull)",
     "bench.recovery": "some minutes; it builds a journal of 100,000 turns",
     "bench.restart": "a minute",
+    "bench.hosts": "three minutes, and PostgreSQL (make programs)",
     "bench.sessions": "two minutes",
     "bench.catch_up": "a minute; it has no goal as a ratio",
     "bench.gateway": "three minutes; it opens 6,000 connections",

@@ -32,7 +32,8 @@ def programs() -> Path | None:
     found = shutil.which("initdb")
     debian = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda each: int(each.parts[-3]))
     if found:
-        return Path(found).parent
+        # A link to it may stand alone; the others are beside the program itself.
+        return Path(found).resolve().parent
     return debian[-1].parent if debian else None
 
 
