@@ -15,6 +15,7 @@ only then the source is retired, so that no service goes on with it by mistake.
 A row is compared as the values that a reader of the journal gets, after U+0000 was unescaped and truth became
 0 and 1. The tables and columns are those of the newest schema of a file. Tallies and days are summed over
 lives, which a file does not have; owners, homes and requests of hosts are not moved: all hosts are stopped.
+Clips are files beside a journal file, and rows on a server.
 """
 
 import hashlib
@@ -31,6 +32,7 @@ from supervisor.journal.migrate import migrate
 Row = tuple[Any, ...]
 
 _DIGEST_BITS = 256
+_CLIPS = "clips"
 _DIFFERS = "nothing was moved: look at the memory and disks of this host and the server, then try again"
 
 
@@ -52,6 +54,9 @@ class Source(Protocol):
     @property
     def epoch(self) -> int: ...
     def rows(self, table: MovedTable) -> Iterator[Row]: ...
+    def clips(self) -> Iterator[Row]:
+        """Yield name and content of the clips of its messages, as far as they are there."""
+
     def retire(self) -> str:
         """Keep every service from it; return where it is kept."""
 
@@ -61,6 +66,10 @@ class Target(Protocol):
 
     def take(self, table: MovedTable, rows: Iterable[Row]) -> None: ...
     def rows(self, table: MovedTable) -> Iterator[Row]: ...
+    def take_clips(self, clips: Iterable[Row]) -> None: ...
+    def clips(self) -> Iterator[Row]:
+        """Yield the clips that it has taken, as it has them."""
+
     def finish(self, epoch: int) -> None:
         """Commit, durably; lives of the target are counted from this epoch."""
 
@@ -88,7 +97,8 @@ class Tally:
 
     def counting(self, rows: Iterable[Row]) -> Iterator[Row]:
         for row in rows:
-            digest = hashlib.sha256(repr(row).encode()).digest()
+            seen = [hashlib.sha256(each).digest() if isinstance(each, bytes) else each for each in row]
+            digest = hashlib.sha256(repr(seen).encode()).digest()
             self.sum = (self.sum + int.from_bytes(digest)) % 2**_DIGEST_BITS
             self.rows += 1
             yield row
@@ -104,13 +114,19 @@ def move(source: Source, target: Target) -> Iterator[tuple[str, Tally]]:
     for table in moved_tables():
         given[table] = Tally()
         target.take(table, given[table].counting(source.rows(table)))
+    clips = Tally()
+    target.take_clips(clips.counting(source.clips()))
     for table, expected in given.items():
-        found = Tally()
-        for _ in found.counting(target.rows(table)):
-            pass
-        if found != expected:
-            counts = f"{expected.rows} rows were given, {found.rows} are there"
-            fault = f"{table.name} differ after the move: {counts}"
-            raise JournalError(fault, _DIFFERS)
-        yield table.name, found
+        yield table.name, _compared(table.name, expected, target.rows(table))
+    yield _CLIPS, _compared(_CLIPS, clips, target.clips())
     target.finish(source.epoch)
+
+
+def _compared(name: str, expected: Tally, rows: Iterator[Row]) -> Tally:
+    found = Tally()
+    for _ in found.counting(rows):
+        pass
+    if found != expected:
+        counts = f"{expected.rows} rows were given, {found.rows} are there"
+        raise JournalError(f"{name} differ after the move: {counts}", _DIFFERS)
+    return found

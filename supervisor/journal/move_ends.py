@@ -40,7 +40,7 @@ def lines(url: str, password_file: str) -> list[str]:
 def _source(places: Places, settings: Settings) -> AbstractContextManager[Source]:
     url = settings.journal.url
     if url is None:
-        return file_source(places.journal)
+        return file_source(places.journal, places.clips)
     try:
         from supervisor.journal.postgres.move_server import server_source
     except ModuleNotFoundError as error:
@@ -52,7 +52,7 @@ def _target(
     places: Places, settings: Settings, url: str, password_file: str
 ) -> AbstractContextManager[Target]:
     if url == FILE:
-        return file_target(places.journal)
+        return file_target(places.journal, places.clips)
     if has_password(url):
         hint = "write it into a file that only this user can read, and name that by --password-file"
         raise SettingsError("the address contains a password", hint)

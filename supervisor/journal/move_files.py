@@ -21,13 +21,20 @@ _WITH_LOG = (*_LOG, "")
 class FileSource:
     """A journal file, by a connection that changes nothing."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, folder: Path, connection: sqlite3.Connection) -> None:
         self._path = path
+        self._folder = folder
         self._connection = connection
         self.epoch = epoch_of(connection)
 
     def rows(self, table: MovedTable) -> Iterator[Row]:
         return self._connection.execute(f'SELECT {table.listed} FROM "{table.name}"')
+
+    def clips(self) -> Iterator[Row]:
+        for (name,) in self._connection.execute("SELECT DISTINCT clip FROM messages WHERE clip <> ''"):
+            # The clips of old messages are removed after a while.
+            if (self._folder / name).is_file():
+                yield name, (self._folder / name).read_bytes()
 
     def retire(self) -> str:
         """Rename the file: a service whose settings were not changed would go on with it."""
@@ -47,9 +54,11 @@ class FileSource:
 class FileTarget:
     """A new file, which takes the journal's name when it is complete."""
 
-    def __init__(self, path: Path, part: Path) -> None:
+    def __init__(self, path: Path, folder: Path, part: Path) -> None:
         self._path = path
+        self._folder = folder
         self._part = part
+        self._clips: list[str] = []
         self._connection = connect(str(part))
 
     def begin(self) -> None:
@@ -66,6 +75,19 @@ class FileTarget:
     def rows(self, table: MovedTable) -> Iterator[Row]:
         return self._connection.execute(f'SELECT {table.listed} FROM "{table.name}"')
 
+    def take_clips(self, clips: Iterable[Row]) -> None:
+        """What a move that is not finished leaves is removed as a clip that belongs to no message."""
+        for name, content in clips:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            path = self._folder / Path(name).name
+            path.touch(0o600)
+            path.write_bytes(content)
+            make_durable(path)
+            self._clips.append(name)
+
+    def clips(self) -> Iterator[Row]:
+        return ((name, (self._folder / Path(name).name).read_bytes()) for name in self._clips)
+
     def finish(self, epoch: int) -> None:
         self._connection.execute("UPDATE life SET epoch = ?", (epoch,))
         self._connection.execute("COMMIT")
@@ -81,8 +103,8 @@ class FileTarget:
 
 
 @contextmanager
-def file_source(path: Path) -> Iterator[FileSource]:
-    """The file is whole and has the newest schema, or it is refused."""
+def file_source(path: Path, clips: Path) -> Iterator[FileSource]:
+    """The file is whole and has the newest schema, or it is refused. `clips` is the folder of its clips."""
     with reading(path) as connection:
         wrong = findings(connection, "integrity_check")
         if wrong:
@@ -91,11 +113,11 @@ def file_source(path: Path) -> Iterator[FileSource]:
             fault = f"the journal {path} has schema {version(connection)}, and {newest()} is needed"
             raise JournalError(fault, "start the service once with this version, stop it, then move")
         connection.execute("BEGIN")
-        yield FileSource(path, connection)
+        yield FileSource(path, clips, connection)
 
 
 @contextmanager
-def file_target(path: Path) -> Iterator[FileTarget]:
+def file_target(path: Path, clips: Path) -> Iterator[FileTarget]:
     """What was written is removed, unless it was finished."""
     _refuse_used(path)
     # One name: what a move that was killed has left is removed by the next one.
@@ -103,7 +125,7 @@ def file_target(path: Path) -> Iterator[FileTarget]:
     try:
         _discard(part)
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        with closing(FileTarget(path, part)) as target:
+        with closing(FileTarget(path, clips, part)) as target:
             target.begin()
             yield target
     except sqlite3.Error as error:

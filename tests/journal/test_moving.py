@@ -23,6 +23,7 @@ from tests.journal.lives import Life, accepted
 from tests.journal.test_round_trip import live_through_everything
 from tests.postgres_cluster import Cluster
 
+CLIP = bytes(range(256)) * 9
 NUL = "before\x00after \x10 and \x10@"
 
 
@@ -38,6 +39,10 @@ def folder(tmp_path: Path) -> Path:
     life = live_through_everything(journal)
     life.say("m_nul", NUL, session="nul")
     journal.close()
+    (tmp_path / "clips").mkdir()
+    # Of the two clips that messages had, one is there still; the third belongs to no message.
+    for name in ("clip two", "stray"):
+        (tmp_path / "clips" / name).write_bytes(CLIP)
     with closing(sqlite3.connect(tmp_path / "journal.db")) as connection:
         connection.execute("INSERT INTO days (day, tokens, cost) VALUES ('2026-11-18', 30, 7)")
         connection.commit()
@@ -55,14 +60,17 @@ def contents(path: Path) -> dict[str, list[Any]]:
 
 
 def to_server(folder: Path, url: str) -> str:
-    with file_source(folder / "journal.db") as source, server_target(url, "") as target:
+    with file_source(folder / "journal.db", folder / "clips") as source, server_target(url, "") as target:
         for _ in move(source, target):
             pass
         return source.retire()
 
 
 def to_file(url: str, folder: Path) -> None:
-    with server_source(url, "", "here") as source, file_target(folder / "journal.db") as target:
+    with (
+        server_source(url, "", "here") as source,
+        file_target(folder / "journal.db", folder / "clips") as target,
+    ):
         for _ in move(source, target):
             pass
         source.retire()
@@ -91,6 +99,7 @@ def test_there_and_back_every_row_is_the_same(folder: Path, url: str, tmp_path: 
     back.mkdir()
     to_file(url, back)
     assert contents(back / "journal.db") == before
+    assert {each.name: each.read_bytes() for each in (back / "clips").iterdir()} == {"clip two": CLIP}
     journal = open_in(back)
     assert journal.check() == ()
     assert journal.epoch == 2
@@ -142,6 +151,7 @@ class CutSource:
         self._source = source
         self._at = at
         self.epoch = source.epoch
+        self.clips = source.clips
 
     def rows(self, table: MovedTable) -> Iterator[Row]:
         for row in self._source.rows(table):
@@ -162,7 +172,7 @@ def move_cut(source: AbstractContextManager[Source], target: AbstractContextMana
 @pytest.mark.parametrize("at", ["sessions", "turns", "past_turns"])
 def test_a_move_to_a_server_that_is_cut_off_leaves_it_empty(folder: Path, url: str, at: str) -> None:
     before = contents(folder / "journal.db")
-    move_cut(file_source(folder / "journal.db"), server_target(url, ""), at)
+    move_cut(file_source(folder / "journal.db", folder / "clips"), server_target(url, ""), at)
     assert rows_in(url) == 0
     assert contents(folder / "journal.db") == before
     to_server(folder, url)
@@ -171,7 +181,7 @@ def test_a_move_to_a_server_that_is_cut_off_leaves_it_empty(folder: Path, url: s
 @pytest.mark.parametrize("at", ["sessions", "turns", "past_turns"])
 def test_a_move_to_a_file_that_is_cut_off_leaves_none(folder: Path, url: str, at: str) -> None:
     to_server(folder, url)
-    move_cut(server_source(url, "", "here"), file_target(folder / "journal.db"), at)
+    move_cut(server_source(url, "", "here"), file_target(folder / "journal.db", folder / "clips"), at)
     assert [path.name for path in folder.iterdir() if path.name.startswith("journal.db.moving")] == []
     assert not (folder / "journal.db").exists()
     to_file(url, folder)
@@ -193,7 +203,7 @@ class Lossy:
         self._target = target
         self._at = at
         self._how = how
-        self.rows = target.rows
+        self.rows, self.clips = target.rows, target.clips
 
     def take(self, table: MovedTable, rows: Iterable[Row]) -> None:
         self._target.take(table, self._altered(rows) if table.name == self._at else rows)
@@ -202,7 +212,11 @@ class Lossy:
         for number, row in enumerate(rows):
             if number == 0 and self._how == "lost":
                 continue
-            yield (*row[:-1], "changed" if row[-1] != "changed" else "") if number == 0 else row
+            changed = b"changed" if isinstance(row[-1], bytes) else "changed"
+            yield (*row[:-1], changed) if number == 0 else row
+
+    def take_clips(self, clips: Iterable[Row]) -> None:
+        self._target.take_clips(self._altered(clips) if self._at == "clips" else clips)
 
     def finish(self, epoch: int) -> None:
         raise AssertionError("it is not equal")
@@ -215,11 +229,11 @@ def lossy(target: AbstractContextManager[Target], at: str, how: str) -> Iterator
 
 
 @pytest.mark.parametrize("how", ["lost", "changed"])
-@pytest.mark.parametrize("at", ["events", "past_turns", "messages"])
+@pytest.mark.parametrize("at", ["events", "past_turns", "messages", "clips"])
 def test_a_row_that_is_lost_or_changed_is_noticed(folder: Path, url: str, at: str, how: str) -> None:
     with (
         pytest.raises(JournalError, match=f"{at} differ after the move"),
-        file_source(folder / "journal.db") as source,
+        file_source(folder / "journal.db", folder / "clips") as source,
         lossy(server_target(url, ""), at, how) as target,
     ):
         for _ in move(source, target):
@@ -311,7 +325,7 @@ def test_one_database_is_moved_to_another(folder: Path, url: str, cluster: Clust
         connection.execute("CREATE DATABASE other")
     other = cluster.url().replace("/postgres?", "/other?")
     with server_source(url, "", "here") as source, server_target(other, "") as target:
-        assert dict(move(source, target)).keys() == before.keys()
+        assert dict(move(source, target)).keys() == before.keys() | {"clips"}
         source.retire()
     to_file(other, folder)
     assert contents(folder / "journal.db") == before

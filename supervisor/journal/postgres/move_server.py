@@ -62,6 +62,9 @@ class ServerSource:
     def rows(self, table: MovedTable) -> Iterator[Row]:
         return _rows(self._connection, table)
 
+    def clips(self) -> Iterator[Row]:
+        return _clips(self._connection)
+
     def retire(self) -> str:
         """Refuse every start from now on."""
         self._connection.commit()
@@ -90,6 +93,13 @@ class ServerTarget:
 
     def rows(self, table: MovedTable) -> Iterator[Row]:
         return _rows(self._connection, table)
+
+    def take_clips(self, clips: Iterable[Row]) -> None:
+        for clip in clips:
+            self._connection.execute("INSERT INTO clips (name, content) VALUES (%s, %s)", clip)
+
+    def clips(self) -> Iterator[Row]:
+        return _clips(self._connection)
 
     def finish(self, epoch: int) -> None:
         for table, column in self._counted:
@@ -126,7 +136,7 @@ def server_target(url: str, password: str) -> Iterator[ServerTarget]:
         server_schema.refuse_pooler(connection, partial(connect, url, _NAME, password))
         server_schema.prepare(connection)
     with _held(url, password) as connection:
-        for name in ("lives", *(table.name for table in moved_tables())):
+        for name in ("lives", "clips", *(table.name for table in moved_tables())):
             if connection.execute(_USED.format(name).encode()).fetchone() is not None:
                 fault = f"the database is not empty: there are {name} in it"
                 raise JournalError(fault, "name an empty database")
@@ -148,6 +158,14 @@ def _held(url: str, password: str) -> Iterator[Connection]:
             raise JournalLocked(fault, "name another database, or try again later", pid=0) from None
         except psycopg.Error as error:
             raise named(error) from error
+
+
+def _clips(connection: Connection) -> Iterator[Row]:
+    with connection.cursor("moved") as cursor:
+        # One at a time: a clip may have megabytes.
+        cursor.itersize = 1
+        for row in cursor.execute("SELECT name, content FROM clips"):
+            yield tuple(row)
 
 
 def _rows(connection: Connection, table: MovedTable) -> Iterator[Row]:
