@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from supervisor.clients.queries import TreeUsage
+from supervisor.clients.view_facts import TreeUsage
 from supervisor.handoff.carried_workers import HandedProcesses
 from supervisor.performer import Processes as Workers
 from supervisor.processes.cells import Limits

@@ -3,8 +3,6 @@
 import os
 import resource
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
 
 from ipc import messages as wire
 from ipc.bounds import Number
@@ -13,6 +11,7 @@ from ipc.paging import Placed, Row, key_of, listed, page, place
 from supervisor import gateway_spec
 from supervisor.clients import host_row
 from supervisor.clients.readable_journal import ReadableJournal
+from supervisor.clients.view_facts import Gauges, Host, TreeUsage
 from supervisor.clock import Clock
 from supervisor.config.derived import asked_models
 from supervisor.config.live import Live
@@ -21,50 +20,6 @@ from supervisor.core.state import Intake, Session, State, Worker, WorkerState
 from supervisor.host.banner import own_version
 from supervisor.journal.asking import Failed
 from supervisor.telemetry import outage_rows
-
-
-class TreeUsage(Protocol):
-    """The usage of one worker's cell."""
-
-    @property
-    def memory_bytes(self) -> int: ...
-    @property
-    def cpu_percent(self) -> float: ...
-    @property
-    def processes(self) -> int: ...
-
-
-class Gauges(Protocol):
-    """Counters and measured values."""
-
-    def rows(self) -> list[Row]: ...
-    def totals(self) -> dict[str, int]: ...
-    def questions(self) -> Row: ...
-
-
-class Health(Protocol):
-    """Late work, and the lag of the loop."""
-
-    def late(self) -> list[Row]: ...
-    def lag_ms(self) -> float: ...
-
-
-@dataclass(frozen=True)
-class Host:
-    """Facts that the wiring has and the core does not."""
-
-    home: str
-    started_at: float
-    cell: Callable[[], str]
-    model: Callable[[], str]
-    # Sentences about things a person should check.
-    hints: Callable[[], list[str]]
-    trouble: Callable[[], object | None]
-    # Whether the disk has a reserve for closing records.
-    has_reserve: Callable[[], bool]
-    # Text about a stop that still waits, or empty.
-    waits_for: Callable[[], str]
-    health: Health
 
 
 class Views:

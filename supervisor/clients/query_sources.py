@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipc.places import Places
-from supervisor.clients.queries import Host, Views
+from supervisor.clients.queries import Views
 from supervisor.clients.status_hints import Hints
+from supervisor.clients.view_facts import Host
 from supervisor.clock import Clock
 from supervisor.config.derived import program_row
 from supervisor.config.live import Live
