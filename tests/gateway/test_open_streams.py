@@ -62,3 +62,23 @@ def test_an_idle_socket_is_not_woken(tmp_path: Path) -> None:
         store.close()
 
     asyncio.run(scene())
+
+
+def test_a_wake_before_the_wait_is_not_lost_and_the_first_reason_stands(tmp_path: Path) -> None:
+    async def scene() -> None:
+        store = TokenStore(tmp_path / "tokens.db")
+        token, _ = store.add("reader", "", ["watch"])
+        stream = OpenStream(token)
+        stream.wake()
+        stream.wake()
+        await asyncio.wait_for(stream.wait(), 30)
+        waiting = asyncio.ensure_future(stream.wait())
+        await asyncio.sleep(0)
+        assert stream.is_waiting, "it was woken once"
+        stream.end("the token was revoked")
+        stream.end("the gateway stops")
+        await waiting
+        assert stream.ended == "the token was revoked"
+        store.close()
+
+    asyncio.run(scene())

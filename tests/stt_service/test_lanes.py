@@ -7,7 +7,10 @@ import threading
 from collections.abc import Coroutine
 from typing import Any
 
-from stt_service.lanes import Lanes
+import pytest
+
+from stt_service import lanes
+from stt_service.lanes import Lane, Lanes
 from tests.house_rules import ROOT
 from tests.waiting import DEADLINE_SECONDS, soon
 
@@ -103,3 +106,35 @@ def test_c4_a_model_that_never_returns_ends_the_process_after_its_deadline() -> 
     )
     assert ended.returncode == 70
     assert ended.stderr == "stt_service: the model did not return after its deadline\n"
+
+
+def test_a_call_that_returns_after_its_caller_has_left_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[bool] = []
+    monkeypatch.setattr(lanes, "_end_stuck", lambda: ended.append(True))
+
+    async def story() -> None:
+        lane, gate = Lane("test", stuck_seconds=0.2), threading.Event()
+        calling = asyncio.ensure_future(lane.run(gate.wait))
+        await asyncio.sleep(0)
+        calling.cancel()
+        await asyncio.wait([calling])
+        later = asyncio.Event()
+        asyncio.get_running_loop().call_later(0.3, later.set)
+        gate.set()
+        assert await lane.run(lambda: "free again") == "free again"
+        await later.wait()
+        assert not ended
+
+    run(story())
+
+
+def test_a_clip_of_one_whole_window_is_short() -> None:
+    async def story() -> None:
+        clips = Clips()
+        clips.come("long", lanes.SHORT_SECONDS + 0.01)
+        clips.come("short", lanes.SHORT_SECONDS)
+        await soon(lambda: clips.begun == ["long", "short"])
+        for name in clips.begun:
+            await clips.let_go(name)
+
+    run(story())

@@ -200,3 +200,15 @@ def test_the_wishes_of_a_clip_come_before_the_options() -> None:
         assert shown[0] == TranscriptProgress("m_1", 0.0, round(answer.seconds, 2), "")
 
     run(story, language="de", prompt="Given.", hotwords="Hot")
+
+
+def test_a_clip_that_is_sent_twice_is_answered_once() -> None:
+    async def story(desk: Desk) -> None:
+        for _ in range(2):
+            desk.hear("m1")
+        desk.hear("m2")
+        await soon(lambda: len(desk.answers()) == 2)
+        await soon(lambda: not desk.service._clips)
+        assert list(desk.answers()) == ["m1", "m2"]
+
+    run(story)
