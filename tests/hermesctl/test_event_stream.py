@@ -6,8 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
+from hermesctl import event_stream
+from hermesctl.errors import NotRunning
 from hermesctl.event_stream import EventStream
-from ipc.messages import Answer, Event, Request, Show, Subscribe, Subscribed, Table
+from ipc.messages import Answer, Event, Request, Show, Subscribe, Subscribed, Table, Unsubscribe
 from tests.hermesctl.peer import Peer, Story, opened
 
 # Nothing here takes a second.
@@ -80,3 +84,27 @@ def test_reconnecting_leaves_no_descriptor_open(tmp_path: Path) -> None:
             stream.reconnect(_PATIENCE_SECONDS)
         assert len(os.listdir("/proc/self/fd")) <= before
         stream.close()
+
+
+def test_a_stream_that_is_silent_for_long_or_read_again_leaves_no_subscription_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with supervisor(tmp_path, 5, *(Event(seq, "demo", "x", 1.0, {}) for seq in (4, 5))) as peer:
+        stream = EventStream(peer.places, "demo", None)
+        monkeypatch.setattr(event_stream, "_QUIET_SECONDS", -1.0)
+        assert stream.next() is None
+        monkeypatch.undo()
+        assert peer.requests(Subscribe) == [Subscribe("demo"), Subscribe("demo", 5)]
+        stream.rewind(3)
+        assert [received(stream).seq for _ in range(2)] == [4, 5]
+        assert peer.requests(Subscribe)[2:] == [Subscribe("demo", 3)]
+        assert peer.requests(Unsubscribe) == [Unsubscribe(1), Unsubscribe(3)]
+        stream.close()
+
+
+def test_the_next_supervisor_is_not_waited_for_without_end(tmp_path: Path) -> None:
+    with supervisor(tmp_path, 5) as peer:
+        stream = EventStream(peer.places, "demo", None)
+    with pytest.raises(NotRunning):
+        stream.reconnect(0.0)
+    stream.close()

@@ -3,7 +3,10 @@
 import json
 from pathlib import Path
 
-from ipc.messages import Noted
+import pytest
+
+from hermesctl.answer_stream import PlainText
+from ipc.messages import Delta, Event, Noted
 from tests.hermesctl.hand import hermesctl
 from tests.hermesctl.peer import Story, opened
 from tests.hermesctl.terminal import hermesctl_in
@@ -75,3 +78,14 @@ def test_tools_that_run_side_by_side_are_told_apart(tmp_path: Path) -> None:
         "· begun",
         "· demo/1 shell done in 7 ms",
     ]
+
+
+def test_text_that_was_lost_with_its_attempt_is_replaced_as_soon_as_the_next_one_speaks(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shown = PlainText()
+    shown.show(Delta("demo", "demo/1", 1, 0, "one two"))
+    lost = {"turn": "demo/1", "attempt": 1, "reason": "it died", "offset": 4}
+    shown.show(Event(5, "demo", "attempt.lost", 1.0, lost))
+    shown.show(Delta("demo", "demo/1", 2, 4, "three"))
+    assert capsys.readouterr().out == "one two\none three"

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from hermesctl import clip_upload
 from hermesctl.clip_upload import store
+from hermesctl.errors import CommandError
+from hermesctl.exit_codes import Exit
 from ipc.messages import (
     Accepted,
     Answer,
@@ -163,3 +166,17 @@ def test_a_message_is_retried_in_its_session(tmp_path: Path) -> None:
         assert peer.requests(Subscribe)[0].session == "demo"
         assert peer.requests(Retry)[0].turn == "m_old"
     assert (result.code, result.out) == (0, "Paris.\n")
+
+
+@pytest.mark.parametrize(
+    ("code", "is_kept"), [(Exit.REFUSED, False), (Exit.NOT_RUNNING, True), (Exit.TURN_FAILED, True)]
+)
+def test_a_clip_whose_message_may_have_been_accepted_is_kept(
+    tmp_path: Path, code: Exit, is_kept: bool
+) -> None:
+    places = find_places(str(tmp_path))
+    (tmp_path / "sound").write_bytes(b"sound")
+    name = clip_upload.store(places, str(tmp_path / "sound"))
+    with pytest.raises(CommandError), clip_upload.discarded_if_refused(places, name):
+        raise CommandError("no answer", "look", code)
+    assert (places.clips / name).exists() == is_kept

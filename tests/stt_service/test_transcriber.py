@@ -12,6 +12,8 @@ from ipc.messages import Beat, Message
 from ipc.service_messages import ServiceState
 from ipc.stt_messages import Forget, NotTranscribed, Transcribe, Transcribed, TranscriptProgress
 from stt_service import transcriber
+from stt_service.engines import Transcript
+from stt_service.errors import CannotTranscribe
 from stt_service.options import Options, Remote
 from stt_service.transcriber import Service
 from tests.stt_service.sounds import clip, file_of, silence
@@ -90,6 +92,7 @@ def test_it_rests_when_no_clip_came_for_a_while_and_never_during_one(monkeypatch
         desk.hear("m_2")
         await soon(lambda: "m_2" in desk.answers())
         assert desk.states()[told] == ("ready", READY)
+        await soon(lambda: desk.states()[told + 1 :] == [("ready", RESTING)])
 
     run(story, idle_seconds=0.05)
 
@@ -210,5 +213,41 @@ def test_a_clip_that_is_sent_twice_is_answered_once() -> None:
         await soon(lambda: len(desk.answers()) == 2)
         await soon(lambda: not desk.service._clips)
         assert list(desk.answers()) == ["m1", "m2"]
+
+    run(story)
+
+
+class Failing:
+    """An engine that cannot transcribe anything."""
+
+    def __init__(self, name: str, error: Exception) -> None:
+        self.name = name
+        self._error = error
+
+    async def transcribe(self, *_: object) -> Transcript:
+        raise self._error
+
+    def release(self) -> None: ...
+
+
+def test_the_reason_is_that_of_the_first_engine_and_a_lack_of_memory_ends_no_other_clip() -> None:
+    async def story(desk: Desk) -> None:
+        engines, desk.service._engines = desk.service._engines, []
+        desk.service._engines += [
+            Failing(name, CannotTranscribe(f"of {name}", "")) for name in ("one", "two")
+        ]
+        desk.hear("m1")
+        await soon(lambda: "m1" in desk.answers())
+        desk.service._engines = [Failing("one", MemoryError())]
+        desk.hear("m2")
+        await soon(lambda: "m2" in desk.answers())
+        desk.service._engines = engines
+        desk.hear("m3")
+        await soon(lambda: "m3" in desk.answers())
+        failed, lacking, heard = desk.answers().values()
+        assert isinstance(failed, NotTranscribed)
+        assert isinstance(lacking, NotTranscribed)
+        assert (failed.reason, lacking.reason) == ("of one", "the clip needs more memory than there is")
+        assert isinstance(heard, Transcribed)
 
     run(story)
