@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Callable
 
+import msgspec
 import psycopg
 import pytest
 
@@ -221,6 +222,29 @@ def test_the_same_key_is_one_message_when_its_owner_dies_in_the_middle(make: Mak
     far.ending("demo/1")
     assert far.types().count("message.accepted") == 2
     assert [event.seq for event in far.events] == list(range(1, len(far.events) + 1))
+
+
+def test_a_request_that_reaches_the_wrong_host_is_sent_back(
+    make: Make, cluster: Cluster, schema: str
+) -> None:
+    """Its session has moved on the way: who asked looks again, and no host passes a request on."""
+    one = make("one")
+    make("two")
+    running(one, "demo")
+    body = msgspec.json.encode(Submit("demo", "hello", "key")).decode()
+    with psycopg.connect(cluster.url(schema), autocommit=True) as connection:
+        connection.execute(
+            """WITH two AS (SELECT epoch FROM lives WHERE name = 'two'), asked AS (
+                   INSERT INTO requests (id, from_life, to_life, body)
+                   SELECT 'x', 99, epoch, %(body)s FROM two)
+               SELECT pg_notify(
+                   'hermes_' || 'lives'::regclass::oid || '_' || epoch,
+                   '[["ask", ' || extract(epoch FROM clock_timestamp()) || ', "x", 99, null]]') FROM two""",
+            {"body": body},
+        )
+        until(lambda: connection.execute("SELECT answer FROM requests").fetchall() == [('"moved"',)])
+    assert [row["state"] for row in one.show("turns")] == ["running"]
+    one.interrupt("demo")
 
 
 def test_a_host_that_does_not_answer_is_named(make: Make) -> None:

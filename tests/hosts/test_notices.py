@@ -184,6 +184,25 @@ def test_work_that_was_cut_is_done_again_once(url: str) -> None:
     run(act)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_defect_costs_its_work_and_nothing_else(url: str) -> None:
+    async def act() -> None:
+        async with hosts((url, 1), (url, 2)) as (one, two):
+            handled: list[dict[str, Any]] = []
+            asyncio.get_running_loop().set_exception_handler(lambda loop, context: handled.append(context))
+
+            def broken(connection: Connection) -> None:
+                raise KeyError
+
+            one.notices.run(broken, never, never)
+            await soon(lambda: handled)
+            assert isinstance(handled[0]["exception"], KeyError)
+            one.notices.tell(2, ["behind it"])
+            await soon(lambda: two.received == [["behind it"]])
+
+    run(act)
+
+
 def test_close_sends_what_was_told(url: str) -> None:
     async def act() -> None:
         async with hosts((url, 1), (url, 2)) as (one, two):

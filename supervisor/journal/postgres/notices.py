@@ -152,6 +152,19 @@ class Notices:
                 self._wake.send(b"\0")
 
     def _run(self) -> None:
+        try:
+            self._keep_serving()
+        except BaseException as error:
+            self._deliver(self._broke, error)
+            # Without a trace on standard error, which could quote a person: the loop's handler logs it.
+            raise SystemExit from error
+
+    def _broke(self, error: BaseException) -> None:
+        """A defect ended the thread; what it was doing is lost, as with a cut connection."""
+        self._thread = threads.start(self._run, "hosts")
+        raise error
+
+    def _keep_serving(self) -> None:
         while True:
             try:
                 self._serve()
