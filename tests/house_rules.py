@@ -148,8 +148,10 @@ def python_sources() -> list[Source]:
 
 def written_sources() -> list[Source]:
     """Every file that people wrote: code, documents, settings and scripts."""
-    endings = ("py", "md", "toml", "sql", "txt", "service", "sh", "html", "js", "css")
-    found = {path for room in (*ROOMS, "docs", "systemd", ".ci") for path in (ROOT / room).rglob("*")}
+    endings = ("py", "md", "toml", "sql", "txt", "service", "sh", "html", "js", "css", "yaml")
+    found = {
+        path for room in (*ROOMS, "docs", "systemd", "deploy", ".ci") for path in (ROOT / room).rglob("*")
+    }
     found |= set(ROOT.glob("*.md")) | set(ROOT.glob("*.toml")) | {ROOT / "Makefile", ROOT / "LICENSE"}
     wanted = (path for path in found if path.is_file() and "__pycache__" not in path.parts)
     return [_source(path) for path in sorted(wanted) if path.suffix[1:] in ("", *endings)]
