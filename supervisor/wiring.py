@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ipc import messages as wire
 from ipc.codec import encode
@@ -45,7 +45,6 @@ from supervisor.host import banner
 from supervisor.host.disk_space import DiskSpace
 from supervisor.host.folder_identity import Folders
 from supervisor.host.shutdown import Shutdown
-from supervisor.hosts.sharing import sharing_of
 from supervisor.journal.opening import ChosenJournal
 from supervisor.llm.model_source import NAME as MODEL
 from supervisor.llm.model_source import ModelSource
@@ -70,6 +69,9 @@ from supervisor.workers.workspaces import Workspaces
 
 # The notice that a session was given to another host.
 _OWNERS = "owners"
+
+if TYPE_CHECKING:
+    from supervisor.hosts.sharing import Sharing
 
 
 class Lifecycle(Protocol):
@@ -123,13 +125,20 @@ class Parts:
         self.notifier = Notifier()
         self.folders = Folders(self.places, self.log)
         self.subscriptions = Subscriptions(self.journal.read, self.contain, self.journal.asking)
-        # With a journal that other hosts share, they are told of this host's events and text, too.
-        self.sharing = sharing_of(
-            self.journal, self.subscriptions, self.state, self.contain, self.places.clips, self.folders.check
-        )
+        self.sharing = self._shared_with_others()
         self._clips = self.sharing.clips if self.sharing is not None else None
         self._feed = self.sharing.feed if self.sharing is not None else self.subscriptions
         self.client_sockets = Servers()
+
+    def _shared_with_others(self) -> "Sharing | None":
+        """With a journal that other hosts share, they are told of this host's events and text, too."""
+        if self.journal.notices is None:
+            return None
+        # Imported here only: a journal in a file belongs to this host.
+        from supervisor.hosts.sharing import sharing_of
+
+        clips, check = self.places.clips, self.folders.check
+        return sharing_of(self.journal, self.subscriptions, self.state, self.contain, clips, check)
 
     def _make_services(self) -> None:
         """Make the children that are not workers, and the client of the STT service."""
