@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gateway import supervisor_client
 from gateway.errors import Unavailable
 from gateway.supervisor_client import SupervisorClient
 from ipc import sockets
@@ -137,3 +138,21 @@ def test_what_has_a_key_waits_for_the_next_supervisor(tmp_path: Path, request_: 
         second.close()
 
     asyncio.run(act())
+
+
+def test_so_many_requests_wait_for_the_supervisor_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor_client, "_WAITING_MAX", 2)
+
+    async def scene(client: SupervisorClient) -> None:
+        asking = [asyncio.create_task(client.ask(Submit("s", "x", key), Accepted)) for key in ("1", "2")]
+        await soon(lambda: len(client._waiting) == 2)
+        with pytest.raises(Unavailable, match="too many requests"):
+            await client.ask(Submit("s", "x", "3"), Accepted)
+        for each in asking:
+            each.cancel()
+        await asyncio.wait(asking)
+        assert client._waiting == {}
+
+    play(tmp_path, lambda request: [], scene)

@@ -6,7 +6,9 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+from gateway import feed_ring
 from gateway.feed_item import Batch, FeedItem
+from gateway.feed_ring import FeedRing
 from gateway.journal_pages import JournalPages
 from gateway.namespace import Namespace
 from gateway.session_feed import PACE_SECONDS, Reader, SessionFeed
@@ -155,3 +157,12 @@ def test_a_paced_reader_is_woken_for_some_deltas_and_for_every_event(tmp_path: P
             assert paced[-1].seq == seq
 
     in_feed(tmp_path, scene)
+
+
+def test_a_ring_holds_as_many_bytes_as_it_may_however_many_have_left_it() -> None:
+    ring = FeedRing("demo")
+    for seq in range(1, 101):
+        ring.append(FeedItem(event(seq), feed_ring._BYTES_MAX // 10))
+    assert len(ring._items) == 10
+    assert ring.floor == 90
+    assert [each.seq for each in ring.since(90)] == list(range(91, 101))

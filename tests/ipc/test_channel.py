@@ -346,7 +346,10 @@ def test_a_channel_goes_on_in_the_next_image_with_every_byte() -> None:
 
         await soon(lambda: read_while(pair.channel._is_full))
         await soon(lambda: pair.channel._connection.unread())
+        # The kernel has taken the rest meanwhile.
+        await pair.fill()
         unsent_before = pair.channel._unsent_bytes
+        assert unsent_before > 0
         handed = pair.channel.hand_over()
         assert isinstance(handed, HandedChannel)
         assert os.get_inheritable(handed.descriptor)

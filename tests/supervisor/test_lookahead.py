@@ -66,6 +66,7 @@ def test_what_enrichment_asks_was_asked_before(happened: Happened) -> None:
     journal.asked = Wanted()
     Lookup(world.state, journal).prepared(happened() if callable(happened) else happened)
     assert before == journal.asked
+    assert bool(before) == (not isinstance(happened, events.DrainAsked)), "or it would not be asked at all"
 
 
 def test_the_messages_of_a_batch_are_not_remembered_after_it() -> None:
