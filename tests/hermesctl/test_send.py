@@ -344,6 +344,42 @@ def test_a_send_survives_a_restart_of_the_supervisor(tmp_path: Path) -> None:
     assert (result.code, result.out) == (0, "Paris\n")
 
 
+def test_a_stop_that_was_lost_with_the_supervisor_is_asked_of_the_next_one(tmp_path: Path) -> None:
+    story = Story()
+    with opened(tmp_path, playing(lambda _: [*opening(story), delta(0, "Par")])) as peer:
+        running = Running(tmp_path, "send", "demo", "x")
+        running.wait_for("Par")
+        running.press_ctrl_c()
+        peer.wait_for(Interrupt)
+
+    def reply(peer: Peer, request: Request) -> Items:
+        if isinstance(request, Interrupt):
+            cut = story.event("turn.interrupted", turn="demo/1", by="hermesctl", partial="Par", killed=KILLED)
+            peer.say(Subscribe, cut)
+            return [Done(("demo/1",))]
+        return [Subscribed(story.seq)]
+
+    with running, opened(tmp_path, reply) as peer:
+        assert peer.wait_for(Interrupt) == Interrupt("demo", "hermesctl", "demo/1")
+        result = running.end()
+    assert (result.code, result.out) == (3, "Par\n")
+
+
+def test_a_message_is_taken_back_from_the_next_supervisor_if_the_first_is_gone(tmp_path: Path) -> None:
+    with opened(tmp_path, playing(lambda _: [])) as peer:
+        running = Running(tmp_path, "send", "demo", "x")
+        peer.wait_for(Submit)
+        running.press_ctrl_c()
+        peer.wait_for(Queue)
+
+    def reply(peer: Peer, request: Request) -> Items:
+        return [Done()] if isinstance(request, Queue) else [Subscribed(0)]
+
+    with running, opened(tmp_path, reply) as peer:
+        assert peer.wait_for(Queue) == Queue("demo", "drop", "m_1")
+        assert running.end().code == 3
+
+
 def bereft_send(home: Path, story: Story) -> Running:
     """A send whose supervisor went away after the first words."""
     with opened(home, playing(lambda _: [*opening(story), delta(0, "Par")])):

@@ -157,6 +157,23 @@ def test_commits_pass_between_the_slices_of_a_pruning(journal: Journal) -> None:
     assert asyncio.run(both()) > 5
 
 
+def test_a_pruning_that_fails_removes_nothing_and_costs_no_later_commit(
+    journal: Journal, tmp_path: Path
+) -> None:
+    fill(journal, 1, 3)
+    rows = maintenance.stats(tmp_path / "journal.db")["rows"]
+    with closing(sqlite3.connect(tmp_path / "journal.db")) as other:
+        # The turn itself is deleted after all that belongs to it.
+        other.execute("CREATE TRIGGER kept BEFORE DELETE ON turns BEGIN SELECT RAISE(ABORT, 'kept'); END")
+    for turn in (4, 5):
+        with pytest.raises(JournalError, match="kept"):
+            asyncio.run(journal.prune(Pruning(before=inf)))
+        assert maintenance.stats(tmp_path / "journal.db")["rows"] == rows
+        journal.commit_now(ended("s0", turn))
+        rows = maintenance.stats(tmp_path / "journal.db")["rows"]
+        assert rows["turns"] == turn
+
+
 def test_rows_that_contradict_each_other_are_found(tmp_path: Path) -> None:
     journal = open_in(tmp_path)
     fill(journal, 1, 3)

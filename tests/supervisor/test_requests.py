@@ -299,6 +299,18 @@ def test_the_wishes_of_a_clip_are_kept(service: PuppetService) -> None:
     assert row == ("be brief", "me")
 
 
+def test_a_retried_clip_is_to_wait_whatever_the_busy_mode_of_its_session_is(service: PuppetService) -> None:
+    service.places.clips.mkdir(exist_ok=True)
+    (service.places.clips / "retold").write_bytes(b"sound")
+    spoken, retried = message_id("retold", "k"), message_id("retold", "again")
+    assert isinstance(service.ask(Submit("retold", "", "k", clip="retold")), Accepted)
+    until(lambda: service.rows("story", id=spoken)[0]["state"] == "failed")
+    assert isinstance(service.ask(Retry(spoken, "again")), Accepted)
+    told = [service.rows("story", id=message)[1] for message in (spoken, retried)]
+    assert [event["type"] for event in told] == ["message.accepted"] * 2
+    assert [event["busy"] for event in told] == ["interrupt", "queue"]
+
+
 def test_a_question_is_shown_and_answered(service: PuppetService) -> None:
     turn(service, "asks", "ask finish", "asking")
     (question,) = [row for row in service.rows("questions") if row["turn"] == "asks/1"]

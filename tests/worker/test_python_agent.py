@@ -156,11 +156,15 @@ def test_what_an_agent_prints_goes_to_the_file_of_the_settings(tmp_path: Path) -
     assert output.read_text().count(WORDS) == 4
 
 
-def test_a_worker_with_a_thread_left_ends_after_its_turn(tmp_path: Path) -> None:
+def test_a_worker_with_a_thread_left_ends_once_the_end_of_its_turn_is_acknowledged(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with worker(tmp_path) as peer:
+        # A later acknowledgement covers all frames before it, so beats get none either.
+        async with worker(tmp_path, lambda frame: not isinstance(frame, Finished | Beat)) as peer:
             peer.send(turn("leaves_a_thread"))
             (end,) = await peer.until(lambda: peer.of(Finished, Failed))
+            beats = len(peer.of(Beat))
+            await peer.until(lambda: len(peer.of(Beat)) > beats)
+            peer.acknowledge()
             status, log = await peer.exit()
             assert isinstance(end, Finished)
             assert status == 0
