@@ -225,6 +225,22 @@ def test_a_payload_of_another_program_is_ignored(url: str) -> None:
     run(act)
 
 
+def test_a_notice_waits_for_no_disk(url: str) -> None:
+    """NOTIFY holds a lock of the whole server until its commit."""
+
+    async def act() -> None:
+        async with hosts((url, 1)) as (one,):
+            told: list[str] = []
+            one.notices.run(
+                lambda connection: str(connection.execute("SHOW synchronous_commit").fetchall()[0][0]),
+                told.append,
+                never,
+            )
+            await soon(lambda: told == ["off"])
+
+    run(act)
+
+
 def test_the_clock_is_that_of_the_server(url: str) -> None:
     async def act() -> None:
         async with hosts((url, 1)) as (one,):
