@@ -212,7 +212,7 @@ def test_a_clip_that_is_sent_twice_is_answered_once() -> None:
         desk.hear("m2")
         await soon(lambda: len(desk.answers()) == 2)
         await soon(lambda: not desk.service._clips)
-        assert list(desk.answers()) == ["m1", "m2"]
+        assert set(desk.answers()) == {"m1", "m2"}
 
     run(story)
 
