@@ -204,7 +204,7 @@ def _promoted() -> float:
     with (
         tempfile.TemporaryDirectory() as folder,
         postgres_cluster.running(fsync="on") as primary,
-        _replica_of(primary) as replica,
+        postgres_cluster.replica_of(primary) as replica,
         FakeModel() as model,
         ExitStack() as made,
     ):
@@ -212,29 +212,11 @@ def _promoted() -> float:
         _begin(host, "open")
         primary.stop("immediate")
         began = time.perf_counter()
-        replica.run("pg_ctl", "promote", "-D", str(replica.data), "-w")
+        replica.promote()
         key = os.urandom(8).hex()
         with _client(host) as client:
             until(lambda: _is_accepted(client, key))
         return time.perf_counter() - began
-
-
-@contextmanager
-def _replica_of(primary: Cluster) -> Iterator[Cluster]:
-    """Connected, and every commit of the primary waits for it from now on."""
-    replica = Cluster(fsync="on")
-    try:
-        source = ("-h", str(primary.folder), "-p", str(primary.port), "-U", USER)
-        replica.run("pg_basebackup", "-D", str(replica.data), *source, "-R", "-X", "stream", "-c", "fast")
-        replica.start()
-        with psycopg.connect(primary.url(), autocommit=True) as connection:
-            connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
-            connection.execute("SELECT pg_reload_conf()")
-            synchronous = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"
-            until(lambda: connection.execute(synchronous).fetchone())
-        yield replica
-    finally:
-        replica.remove()
 
 
 def _both(primary: Cluster, replica: Cluster) -> str:

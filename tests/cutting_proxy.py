@@ -24,10 +24,10 @@ _BYTES = 65536
 
 
 class CuttingProxy:
-    """Threads end with their connections."""
+    """Threads end with their connections. New ones go to the port `target`, which may change."""
 
     def __init__(self, port: int) -> None:
-        self._target = port
+        self.target = port
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         self._lock = threading.Lock()
@@ -78,7 +78,7 @@ class CuttingProxy:
                     _close(client)
                     continue
                 try:
-                    server = socket.create_connection(("127.0.0.1", self._target))
+                    server = socket.create_connection(("127.0.0.1", self.target))
                 except OSError:
                     _close(client)
                     continue

@@ -120,6 +120,10 @@ class Cluster:
             self._server.wait(60)
             self._server = None
 
+    def promote(self) -> None:
+        """Returns when a replica takes writes."""
+        self.run("pg_ctl", "promote", "-D", str(self.data), "-w")
+
     def remove(self) -> None:
         if self._server is not None:
             self._server.send_signal(signal.SIGQUIT)
@@ -149,6 +153,27 @@ def running(**settings: str) -> Iterator[Cluster]:
         yield cluster
     finally:
         cluster.remove()
+
+
+@contextmanager
+def replica_of(primary: Cluster, is_synchronous: bool = True) -> Iterator[Cluster]:
+    """A replica that is connected. With `is_synchronous`, every commit of the primary waits for it."""
+    replica = Cluster(fsync="on")
+    try:
+        source = ("-h", str(primary.folder), "-p", str(primary.port), "-U", USER)
+        replica.run("pg_basebackup", "-D", str(replica.data), *source, "-R", "-X", "stream", "-c", "fast")
+        replica.start()
+        with psycopg.connect(primary.url(), autocommit=True) as connection:
+            if is_synchronous:
+                # After the copy was made: the replica itself waits for none when it is promoted.
+                connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+                connection.execute("SELECT pg_reload_conf()")
+            wanted = "sync" if is_synchronous else "async"
+            connected = "SELECT 1 FROM pg_stat_replication WHERE sync_state = %s AND state = 'streaming'"
+            until(lambda: connection.execute(connected, (wanted,)).fetchone())
+        yield replica
+    finally:
+        replica.remove()
 
 
 def free_port() -> int:
