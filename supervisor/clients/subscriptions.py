@@ -31,7 +31,7 @@ event gets the whole text when it is level again.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, KeysView, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -245,9 +245,9 @@ class Subscriptions:
         for subscriber in list(self._by_session.get(None, ())):
             self._cut(subscriber, reason)
 
-    def followed(self) -> set[str | None]:
+    def followed(self) -> KeysView[str | None]:
         """Return the sessions that have subscriptions, and None if some are to all sessions."""
-        return set(self._by_session)
+        return self._by_session.keys()
 
     def _pass_on(self, subscriber: _Subscriber, frame: bytes) -> None:
         socket, identity = subscriber.client

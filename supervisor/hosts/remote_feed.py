@@ -21,7 +21,7 @@ forgotten; so is one that is not followed any more.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, KeysView, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,7 +38,7 @@ _CUT = "the connection to the database was cut"
 
 
 class Subscriptions(Protocol):
-    def followed(self) -> set[str | None]: ...
+    def followed(self) -> KeysView[str | None]: ...
     def told_elsewhere(self, session: str, seq: int) -> None: ...
     def delta_elsewhere(self, session: str, frame: bytes) -> None: ...
     def publish_elsewhere(self, session: str, events: Sequence[Told]) -> None: ...
@@ -170,7 +170,8 @@ class RemoteFeed:
         self._subscriptions.delta_elsewhere(session, encode(wire.Noted(turn, attempt, text)))
 
     def text_told(self, session: str, turn: str, attempt: int, offset: int, text: str) -> None:
-        if not self._subscriptions.followed() & {session, None}:
+        followed = self._subscriptions.followed()
+        if session not in followed and None not in followed:
             return
         piece = _Piece(turn, attempt, offset, text)
         if session in self._missing:
