@@ -51,6 +51,11 @@ def running(service: Service, session: str) -> int:
     return until(found)
 
 
+def begun_again(service: Service, session: str) -> None:
+    listener = service.listen(session)
+    listener.until(lambda: len(listener.of_type("attempt.opened")) == 2)
+
+
 def send(number: signal.Signals, pids: list[int]) -> None:
     for pid in pids:
         os.kill(pid, number)
@@ -116,3 +121,30 @@ def test_a_restart_in_place_keeps_its_lease_and_its_turns(hosts: Hosts) -> None:
     assert listener.ending("s/1").type == "turn.done"
     assert listener.types().count("attempt.opened") == 1
     assert hosts.sql("SELECT name, gone FROM lives ORDER BY epoch") == [("alpha", False), ("beta", False)]
+
+
+def test_a_database_that_was_away_gives_every_host_time(hosts: Hosts, cluster: Cluster) -> None:
+    """By its clock every lease is over when it comes back, and the first host could take all sessions."""
+    alpha, beta = hosts.start("alpha"), hosts.start("beta")
+    for service, session in ((alpha, "a"), (beta, "b")):
+        service.say(session, HOLD)
+        running(service, session)
+    assert beta.process is not None
+    cluster.stop("immediate")
+    lapse(2 * LEASE_SECONDS)
+    beta.process.send_signal(signal.SIGSTOP)
+    cluster.start()
+    until(lambda: hosts.sql("SELECT 1 FROM lives WHERE name = 'alpha' AND until > clock_timestamp()"))
+    lapse(LEASE_SECONDS / 3)
+    assert hosts.sql("SELECT gone FROM lives") == [(False,), (False,)]
+    beta.process.send_signal(signal.SIGCONT)
+    for service, session in ((alpha, "a"), (beta, "b")):
+        begun_again(service, session)
+        assert service.interrupt(session).turns == (f"{session}/1",)
+    assert hosts.sql("SELECT gone FROM lives") == [(False,), (False,)]
+
+
+def lapse(seconds: float) -> None:
+    """Return when so much time has passed; it is what the test is about."""
+    began = time.monotonic()
+    until(lambda: time.monotonic() - began > seconds)

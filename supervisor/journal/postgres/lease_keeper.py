@@ -70,6 +70,8 @@ class Look:
     given: tuple[str, ...]
     # Draining or open, if an operator has asked for it at another host.
     asked: str = ""
+    # The `stamp` with which it began.
+    began: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,8 @@ class LeaseKeeper:
         self._connected_at = 0.0
         self._renew_at = 0.0
         self._asked = ""
+        # Set by the loop; a look that began with a lower one may have found what is not true any more.
+        self.stamp = 0
         self._released: list[tuple[str, int]] = []
         self._marked: list[str] = []
         self._lock = threading.Lock()
@@ -119,6 +123,11 @@ class LeaseKeeper:
     def mark_taken(self, sessions: list[str]) -> None:
         with self._lock:
             self._marked += sessions
+
+    def unmark(self, sessions: list[str]) -> None:
+        """These sessions have left: a mark that is not written yet would be about their next stay."""
+        with self._lock:
+            self._marked = [each for each in self._marked if each not in sessions]
 
     def nudge(self) -> None:
         """Look now: something has changed."""
@@ -171,6 +180,7 @@ class LeaseKeeper:
         return self._connection
 
     def _look(self, connection: Connection) -> None:
+        began = self.stamp
         # A host that begins to drain is to get no further sessions, and one that is full, too.
         if monotonic() >= self._renew_at or self.standing != self._told:
             self._renew(connection)
@@ -186,7 +196,7 @@ class LeaseKeeper:
         if asked:
             connection.execute(host_life.CARRIED_OUT, self._life.key | {"asked": asked})
         given = owner_rows.given(connection, self._life.epoch)
-        self._looked(Look(tuple(hosts), tuple(given), asked))
+        self._looked(Look(tuple(hosts), tuple(given), asked, began))
 
     def _renew(self, connection: Connection) -> None:
         standing = self.standing

@@ -27,6 +27,10 @@ Races, and what decides them:
   and would not know what is said elsewhere meanwhile. So a message goes where its session has a worker.
 - *A claim of a session that is being given away.* It waits for the commit that gives it, and is then made as
   any other: it finds the other life, or the session here if that has begun meanwhile.
+- *An answer that is older than that commit.* A claim, or a look of the keeper, may have found the session
+  here before it was given away, and be heard after. Claims are numbered in the order in which they are asked
+  for, a look has the number at which it began, and `_left` has the one at which a session was given away:
+  what began before is asked for again.
 - *This life is taken over.* Its batches change nothing from then on; what is in `_owned` does not matter.
 
 **Giving.** What has queued here for `_PATIENCE_SECONDS` while no seat is free, or while this host drains, is
@@ -65,6 +69,8 @@ _HERE = Here()
 
 # How long a turn may queue before it is given to a free host: longer than a worker needs to become free.
 _PATIENCE_SECONDS = 0.3
+# Sessions that were given away last, for which late answers are recognised.
+_LEFT_MAX = 10_000
 # How long a host is left alone that was given something.
 _LEFT_ALONE_SECONDS = 1.0
 
@@ -86,6 +92,7 @@ class Owners:
         # By session that is being given away: the claims that wait for the outcome.
         self._giving: dict[str, list[Callable[[], None]]] = {}
         self._given_at: dict[int, float] = {}
+        self._left: dict[str, int] = {}
         self._numbers = count(1)
         self.others: tuple[OtherHost, ...] = ()
         self.labels_of: Callable[[str], Iterable[str]] = lambda session: ()
@@ -135,7 +142,7 @@ class Owners:
                 )
             )
 
-        self._asking.ask(read, partial(self._claimed, session, number, then), failed)
+        self._asking.ask(read, partial(self._claimed, session, number, then, failed), failed)
 
     def ask_host(self, name: str, state: str, then: Callable[[bool], None], failed: Failed) -> None:
         """Ask a host by its name to be draining or open; `then` is told whether there is such a host."""
@@ -157,8 +164,12 @@ class Owners:
         """Return the name of another host; "" if it is not there any more."""
         return next((each.name for each in self.others if each.life == life), "")
 
-    def _claimed(self, session: str, number: int, then: Callable[[Found], None], found: Claimed) -> None:
-        if found.life == self._life:
+    def _claimed(
+        self, session: str, number: int, then: Callable[[Found], None], failed: Failed, found: Claimed
+    ) -> None:
+        if session in self._giving or number < self._left.get(session, 0):
+            self.claim(session, then, failed)
+        elif found.life == self._life:
             self._owned[session] = max(number, self._owned.get(session, 0))
             if not found.is_taken:
                 self._take([session])
@@ -174,10 +185,18 @@ class Owners:
         if look.asked:
             event = DrainAsked() if look.asked == "draining" else UndrainAsked()
             self._engine.post(event, lambda answer: None)
-        self._take([session for session in look.given if session not in self._taking])
+        self._take_given(look)
         self._release()
         self._give_away()
         self._tell_standing(self._engine.state)
+
+    def _take_given(self, look: Look) -> None:
+        busy = self._taking | self._giving.keys()
+        given = [name for name in look.given if name not in busy and self._left.get(name, 0) <= look.began]
+        # One that is in memory was taken before: only the mark of that is missing.
+        in_memory = self._engine.state.sessions
+        self._keeper.mark_taken([name for name in given if name in in_memory])
+        self._take([name for name in given if name not in in_memory])
 
     def _take(self, sessions: list[str]) -> None:
         """Load and settle sessions that were given to this life. One that is in memory stays as it is."""
@@ -230,11 +249,23 @@ class Owners:
             # The release finds no row of this life if the session was given.
             gone = [name for name in names if name not in state.sessions and name in self._owned]
             self._keeper.release([(name, self._owned.pop(name)) for name in gone])
+            self._leave(gone)
             for call in waiting:
                 call()
             self.gave(life)
 
         self._engine.post(SessionsToGive(tuple(names), life), given)
+
+    def _leave(self, names: list[str]) -> None:
+        """What was asked before now may say that these sessions are here."""
+        self._keeper.unmark(names)
+        number = self._keeper.stamp = next(self._numbers)
+        for name in names:
+            self._left.pop(name, None)
+            self._left[name] = number
+        # The oldest first: nothing that was asked so long ago is unanswered.
+        for name in list(self._left)[:-_LEFT_MAX]:
+            del self._left[name]
 
     def _release(self) -> None:
         state = self._engine.state
