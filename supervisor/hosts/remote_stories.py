@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from ipc import messages as wire
+from ipc.errors import WireError
 from supervisor.clock import monotonic
 from supervisor.hosts.requests import Reply, Requests
 from supervisor.journal.asking import Failed
@@ -68,7 +69,11 @@ class RemoteStories:
 
     def serve(self, request: wire.Show, reply: Reply) -> None:
         """Answer another host."""
-        self._views.show(request, reply, lambda error: reply(wire.Refused(error.fault, error.hint)))
+
+        def failed(error: JournalError | WireError) -> None:
+            reply(wire.Refused(error.fault, error.hint, code="unavailable"))
+
+        self._views.show(request, reply, failed)
 
     def _told(self, request: wire.Show, give: Give, table: wire.Table) -> None:
         """Ask the host that has the session, if that is another one and something may be waited for."""
