@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from supervisor.config.endpoints import cautions
 from supervisor.config.fields import AFTER_RESTART, AT_ONCE
 from supervisor.config.reload import changes
 from supervisor.config.settings import Settings, load
@@ -61,3 +62,16 @@ def test_the_host_itself_changes_by_a_restart_and_its_sessions_at_once(tmp_path:
         "[hosts] labels": AFTER_RESTART,
         '[sessions."s"]': AT_ONCE,
     }
+
+
+def test_a_password_that_every_user_can_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("secret")
+    (tmp_path / "hermes.toml").write_text(
+        '[journal]\nurl = "postgresql://db.example/hermes"\npassword_file = "password"\n'
+    )
+    settings = load(tmp_path / "hermes.toml")
+    (tmp_path / "password").chmod(0o600)
+    assert cautions(settings) == ()
+    (tmp_path / "password").chmod(0o644)
+    (caution,) = cautions(settings)
+    assert "chmod 600" in caution

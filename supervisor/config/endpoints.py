@@ -91,7 +91,8 @@ def cautions(settings: Settings) -> tuple[str, ...]:
     """Return sentences about settings that work but are better changed."""
     found = (settings.model, *settings.models.values(), settings.stt)
     holders = [holder for holder in found if holder is not None]
-    paths = [_key_path(settings, holder.api_key_file) for holder in holders if holder.api_key_file]
+    names = [holder.api_key_file for holder in holders] + [settings.journal.password_file]
+    paths = [_key_path(settings, name) for name in names if name]
     return tuple(
         f"the key file {path} can be read by every user of this machine: run `chmod 600 {path}`"
         for path in dict.fromkeys(paths)

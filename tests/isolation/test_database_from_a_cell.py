@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from ipc.isolation import Targets
+from supervisor.journal.postgres.server_survey import survey
 from tests.fake_model import FakeModel
 from tests.isolation.surroundings import ROOT_USER, OwnedService, Trial, folder_of
 from tests.postgres_cluster import USER, Cluster
@@ -25,7 +26,7 @@ def cluster_with(rules: str) -> Iterator[Cluster]:
     try:
         cluster.make()
         # Written over: the server of a test trusts all who reach it.
-        (cluster.data / "pg_hba.conf").write_text(f"{rules}host all postgres 127.0.0.1/32 trust\n")
+        (cluster.data / "pg_hba.conf").write_text(rules)
         cluster.start()
         # As the folder of a server that others use: rights keep no agent from the socket.
         cluster.folder.chmod(0o755)
@@ -108,6 +109,23 @@ def test_a_database_that_asks_no_password_is_a_fault_that_is_named(
         assert seen(found) == ("open", f"127.0.0.1:{trusting.port}")
         lines = service.hermesctl("doctor").stdout.splitlines()
         assert any(line.startswith("✘ database access") and "asks no password" in line for line in lines)
+
+
+def test_the_role_that_owns_the_server_is_tried_too(asking: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A password in the environment of the caller is none that an agent has."""
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    assert survey(asking.url(), "")["open"] == []
+    owner = f"{ASKS}host all postgres 127.0.0.1/32 trust\n"
+    with cluster_with(owner) as careless:
+        address = f"127.0.0.1:{careless.port}"
+        targets = Targets(databases=(address,), role=USER, database="postgres")
+        assert database(targets).verdict == "held", "it lets that role in, and has none"
+        assert survey(careless.url(), "")["open"] == []
+        with psycopg.connect(careless.url(), autocommit=True) as connection:
+            connection.execute("CREATE ROLE postgres LOGIN")
+        assert (database(targets).verdict, database(targets).seen) == ("open", address)
+        assert survey(careless.url(), "")["open"] == [address]
+    assert os.environ["PGPASSWORD"] == PASSWORD
 
 
 def test_the_attack_opens_what_is_not_in_a_cell(asking: Cluster, tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def trusting_database() -> Iterator[str]:
         line, _ = listener.accept()
         with line:
             line.recv(1024)
-            line.sendall(b"R" + struct.pack("!ii", 8, 0))
+            line.sendall(b"R" + struct.pack("!ii", 8, 0) + b"Z" + struct.pack("!i", 5) + b"I")
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=serve, daemon=True).start()

@@ -1,13 +1,15 @@
 """The journal's database, asked for a connection without a password by the first messages of its protocol.
 
 The server answers the startup message with what it wants: a password, or nothing. Its rules may differ with
-and without encryption, so both are tried over TCP. The connection ends before a session begins.
+and without encryption, so both are tried over TCP; and with the role, so that of the server's owner is tried
+besides that of the journal. The connection ends when the server would take a query.
 """
 
 import errno
 import socket
 import ssl
 import struct
+from itertools import product
 
 from ipc.isolation import Targets
 from worker.attacks.outcome import Outcome, any_of
@@ -16,20 +18,22 @@ _CONNECT_SECONDS = 3.0
 _PROTOCOL = 196608
 _ENCRYPTED = struct.pack("!ii", 8, 80877103)
 _IS_OK = 0
+_OWNER = "postgres"
 
 
 def database(targets: Targets) -> Outcome:
     def ask(address: str) -> None:
-        refusal: OSError | None = None
-        for is_encrypted in (False,) if address.startswith("/") else (False, True):
+        refusals: list[OSError] = []
+        for role, is_encrypted in product((targets.role, _OWNER), (False, True)):
+            if is_encrypted and address.startswith("/"):
+                continue  # a socket of the host has no encryption
             try:
-                _open(address, is_encrypted, targets.role, targets.database)
+                _open(address, is_encrypted, role, targets.database)
             except OSError as error:
-                refusal = refusal or error
+                refusals.append(error)
             else:
                 return
-        assert refusal is not None  # the last one was refused too
-        raise refusal
+        raise refusals[0]
 
     return any_of(targets.databases, ask, "the journal is a file")
 
@@ -43,11 +47,17 @@ def _open(address: str, is_encrypted: bool, role: str, name: str) -> None:
             part.encode() + b"\0" for part in ("user", role, "database", name, "")
         )
         line.sendall(struct.pack("!i", len(body) + 4) + body)
-        head = _read(line, 9)
-        if head[:1] != b"R":
-            raise PermissionError(errno.EACCES, "the server refuses the role from here")
-        if struct.unpack("!i", head[5:])[0] != _IS_OK:
-            raise PermissionError(errno.EACCES, "the server asks for a password")
+        while (found := _message(line))[0] != b"Z":  # ready for a query
+            if found[0] == b"E":
+                raise PermissionError(errno.EACCES, "the server refuses the role from here")
+            if found[0] == b"R" and struct.unpack("!i", found[1][:4])[0] != _IS_OK:
+                raise PermissionError(errno.EACCES, "the server asks for a password")
+
+
+def _message(line: socket.socket) -> tuple[bytes, bytes]:
+    """Read the kind and the content of one message."""
+    head = _read(line, 5)
+    return head[:1], _read(line, struct.unpack("!i", head[1:])[0] - 4)
 
 
 def _connected(address: str) -> socket.socket:

@@ -1,5 +1,6 @@
 """Facts about the database and the line to it, for `hermesctl doctor`; changes nothing."""
 
+import os
 from contextlib import closing
 from typing import Any
 
@@ -20,6 +21,8 @@ _REPLICAS = """
     SELECT count(*) AS seen, count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')) AS synchronous
     FROM pg_stat_replication WHERE sync_state IS NOT NULL"""
 _CONNECT_SECONDS = 3
+# The role that owns a server, by the custom of every distribution.
+_OWNER = "postgres"
 
 
 def survey(url: str, password: str) -> dict[str, Any]:
@@ -65,17 +68,27 @@ def _skew(connection: Connection) -> tuple[float, float]:
 
 
 def _open_to_all(address: DatabaseAddress) -> list[str]:
-    """Return the addresses that let the role in without a password: tools reach them over the network."""
+    """Return the addresses that let a role in without a password: tools reach them over the network."""
     loopback = [("127.0.0.1", int(each.rpartition(".")[2])) for each in address.sockets]
-    return [f"{host}:{port}" for host, port in (*address.ports, *loopback) if _opens(address, host, port)]
+    # Workers do not have it; the driver would use it.
+    own = os.environ.pop("PGPASSWORD", None)
+    try:
+        return [
+            f"{host}:{port}"
+            for host, port in (*address.ports, *loopback)
+            if any(_opens(address, host, port, role) for role in (address.role, _OWNER))
+        ]
+    finally:
+        if own is not None:
+            os.environ["PGPASSWORD"] = own
 
 
-def _opens(address: DatabaseAddress, host: str, port: int) -> bool:
+def _opens(address: DatabaseAddress, host: str, port: int, role: str) -> bool:
     try:
         psycopg.connect(
             host=host,
             port=port,
-            user=address.role,
+            user=role,
             dbname=address.database,
             connect_timeout=_CONNECT_SECONDS,
             # Neither the files of the driver nor a certificate of this user: a cell sees none of them.
