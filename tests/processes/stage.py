@@ -23,7 +23,7 @@ from worker.zygote import PREPARED
 KINDS = ("pidns", "cgroup", "sweep")
 STAND_IN = Program(run="tests.processes.stand_in", rehearse="tests.processes.stand_in")
 # Far above what anything here takes on a loaded machine.
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 MARK = "HERMES_TEST_MARK"
 # What the processes of a cell are called before it has its worker; "" is one that ended just now.
 _AHEAD = frozenset({"hermes-zygote", "hermes-keeper", PREPARED, ""})
