@@ -27,10 +27,10 @@ Races, and what decides them:
   and would not know what is said elsewhere meanwhile. So a message goes where its session has a worker.
 - *A claim of a session that is being given away.* It waits for the commit that gives it, and is then made as
   any other: it finds the other life, or the session here if that has begun meanwhile.
-- *An answer that is older than that commit.* A claim, or a look of the keeper, may have found the session
-  here before it was given away, and be heard after. Claims are numbered in the order in which they are asked
-  for, a look has the number at which it began, and `_left` has the one at which a session was given away:
-  what began before is asked for again.
+- *An answer that is older than a departure.* A claim, or a look of the keeper, may have found the session
+  here before it was given away or released, and be heard after. Claims are numbered in the order in which
+  they are asked for, a look has the number at which it began, and `_left` has the one at which a session
+  left: what began before is asked for again.
 - *This life is taken over.* Its batches change nothing from then on; what is in `_owned` does not matter.
 
 **Giving.** What has queued here for `_PATIENCE_SECONDS` while no seat is free, or while this host drains, is
@@ -69,7 +69,7 @@ _HERE = Here()
 
 # How long a turn may queue before it is given to a free host: longer than a worker needs to become free.
 _PATIENCE_SECONDS = 0.3
-# Sessions that were given away last, for which late answers are recognised.
+# Sessions that have left last, for which late answers are recognised.
 _LEFT_MAX = 10_000
 # How long a host is left alone that was given something.
 _LEFT_ALONE_SECONDS = 1.0
@@ -249,6 +249,7 @@ class Owners:
             # The release finds no row of this life if the session was given.
             gone = [name for name in names if name not in state.sessions and name in self._owned]
             self._keeper.release([(name, self._owned.pop(name)) for name in gone])
+            self._keeper.unmark(gone)
             self._leave(gone)
             for call in waiting:
                 call()
@@ -258,7 +259,6 @@ class Owners:
 
     def _leave(self, names: list[str]) -> None:
         """What was asked before now may say that these sessions are here."""
-        self._keeper.unmark(names)
         number = self._keeper.stamp = next(self._numbers)
         for name in names:
             self._left.pop(name, None)
@@ -276,6 +276,7 @@ class Owners:
         asked = {getattr(event, "session", None) for event in self._waiting()}
         released = [(name, self._owned.pop(name)) for name in resting if name not in asked]
         self._keeper.release(released)
+        self._leave([name for name, _ in released])
 
     def _tell_standing(self, state: State) -> None:
         free = max(0, free_seats(state) - len(state.queued))
