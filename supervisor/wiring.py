@@ -173,7 +173,7 @@ class Parts:
         journal = self.journal
         # What answers in place is read when the Assign is made.
         asking = journal.asking if journal.ahead is not None else None
-        build_assign = AssignBuilder(journal.read, self.live, self.model.of, asking)
+        build_assign = AssignBuilder(journal.read, self.live, self.model.of, asking, journal.came_from)
         self.router = Router(
             subscriptions=self._feed,
             build_assign=build_assign,

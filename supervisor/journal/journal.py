@@ -55,6 +55,7 @@ class Journal:
         self.owners = None
         self.hosts = None
         self.lease = None
+        self.came_from = None
         self.wake_all = None
         self.tables = Tables(self._rows, self.read)
         self._group_commit = GroupCommit(self._writer)

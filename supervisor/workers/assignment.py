@@ -48,6 +48,11 @@ HISTORY_BYTES_MAX = _MIB
 HISTORY_TURNS_MAX = 200
 # Answered questions of this turn. One that is left out is asked again.
 ANSWERS_BYTES_MAX = _MIB // 4
+# Told to the agent of a session that goes on without its files.
+_MOVED = (
+    "This session has moved from the host {}, which is not there any more, to another one. The files of its "
+    "workspace are not here: look what is there before you rely on a file that was mentioned before."
+)
 # A journal that does not answer is asked again after this.
 _ASK_AGAIN_SECONDS = 0.5
 
@@ -191,13 +196,25 @@ class _TurnPast:
     tried: tuple[wire.PastAttempt, ...]
     answers: tuple[wire.PastAnswer, ...]
     limits: tuple[wire.BudgetLimit, ...]
+    came_from: str = ""  # the host that had the session's files before, if that was another
 
 
 class AssignBuilder:
     """Makes the Assign of a turn. `endpoints` are read at that moment: the embedded model may have moved."""
 
-    def __init__(self, past: Past, live: Live, endpoints: Endpoints, asking: Asking | None = None) -> None:
-        """`asking` is how the journal is asked; in place, when the Assign is made, if it is not given."""
+    def __init__(
+        self,
+        past: Past,
+        live: Live,
+        endpoints: Endpoints,
+        asking: Asking | None = None,
+        came_from: Callable[[str, str], str] | None = None,
+    ) -> None:
+        """`asking` is how the journal is asked; in place, when the Assign is made, if it is not given.
+
+        `came_from` returns the host that had the files of a session until a turn, where hosts have their own.
+        """
+        self._came_from = came_from
         self._past = past
         self._live = live
         self._limits = BudgetLimits(past, live)
@@ -227,6 +244,7 @@ class AssignBuilder:
             self._tried(effect),
             self._answers(effect),
             self._limits.of(effect.session, effect.turn),
+            self._came_from(effect.session, effect.turn) if self._came_from is not None else "",
         )
 
     def __call__(self, effect: AssignTurn) -> wire.Assign:
@@ -239,7 +257,7 @@ class AssignBuilder:
             attempt=effect.attempt,
             messages=_messages(effect),
             agent=isolation_sessions.spec(settings, effect.session)
-            or settings.agent(effect.agent, effect.session, _instructions(effect))
+            or settings.agent(effect.agent, effect.session, _instructions(effect, past.came_from))
             or wire.AgentSpec(effect.agent, "builtin"),
             model=models[0],
             fallback=models[1:],
@@ -266,9 +284,11 @@ class AssignBuilder:
         return tuple(map(_answer, self._past.answers(effect.turn, ANSWERS_BYTES_MAX)))
 
 
-def _instructions(effect: AssignTurn) -> str:
-    """Return those of the newest message that has some: they replace earlier ones."""
-    return next((each.instructions for each in reversed(effect.messages) if each.instructions), "")
+def _instructions(effect: AssignTurn, came_from: str) -> str:
+    """Return those of the newest message that has some: they replace earlier ones. Then what has moved."""
+    own = next((each.instructions for each in reversed(effect.messages) if each.instructions), "")
+    moved = _MOVED.format(came_from) if came_from else ""
+    return "\n\n".join(filter(None, (own, moved)))
 
 
 def _models(found: tuple[wire.ModelEndpoint, ...], effect: AssignTurn) -> tuple[wire.ModelEndpoint, ...]:

@@ -87,7 +87,10 @@ def test_what_queues_at_a_full_host_is_answered_by_a_free_one(hosts: Hosts) -> N
     assert (hosts.owner("s"), hosts.owner("t")) == ("alpha", "beta")
 
 
-def test_a_session_with_local_files_stays_with_them_while_its_host_lives(hosts: Hosts) -> None:
+def test_a_session_with_local_files_stays_with_them_while_its_host_lives(
+    hosts: Hosts, model: FakeModel
+) -> None:
+    """When it has to go on without them, its agent is told so, once."""
     alpha, beta = hosts.start("alpha", workers="count = 1"), hosts.start("beta")
     assert alpha.hermesctl("send", "t", "hello").returncode == 0
     assert hosts.sql("SELECT session, host FROM homes") == [("t", "alpha")]
@@ -102,6 +105,9 @@ def test_a_session_with_local_files_stays_with_them_while_its_host_lives(hosts: 
     listener = beta.listen("t")
     assert listener.ending("t/2").type == "turn.done"
     assert hosts.sql("SELECT host FROM homes WHERE session = 't'") == [("beta",)]
+    assert beta.hermesctl("send", "t", "and now?").returncode == 0
+    told = ["moved from the host alpha" in str(request.messages[0]) for request in model.requests()]
+    assert told[-2:] == [True, False]
 
 
 def test_a_clean_stop_gives_its_sessions_to_another_host_within_a_second(hosts: Hosts) -> None:

@@ -67,8 +67,10 @@ _COUNT_BATCH = (
 
 # Mostly there is nothing to change: the session was here before.
 _HOMES = b"""
-    INSERT INTO homes (session, host) SELECT session, %s FROM unnest(%s::text[]) AS begun(session)
-    ON CONFLICT (session) DO UPDATE SET host = excluded.host WHERE homes.host <> excluded.host"""
+    INSERT INTO homes (session, turn, host)
+    SELECT session, turn, %s FROM unnest(%s::text[], %s::text[]) AS begun(session, turn)
+    ON CONFLICT (session) DO UPDATE SET host = excluded.host, came_from = homes.host, turn = excluded.turn
+        WHERE homes.host <> excluded.host"""
 
 Sent = tuple[bytes, dict[str, Any] | Sequence[Any]]
 
@@ -243,8 +245,8 @@ class BatchWriter:
             run(_COUNT_BATCH, self._life.key | {"batch": self._number + 1})
             for sql, values in _batch(records, self._life.epoch):
                 run(sql, values)
-            if self._home and (begun := sorted(_begun_in(records))):
-                run(_HOMES, (self._home, begun))
+            if self._home and (begun := _begun_in(records)):
+                run(_HOMES, (self._home, list(begun), list(begun.values())))
             commit = run(b"COMMIT")
         if commit.statusmessage != "COMMIT":
             raise psycopg.ProgrammingError("the server answered a commit with a rollback")
@@ -324,9 +326,10 @@ def _begun(begun: Begun, life: int) -> Iterator[Sent]:
     yield translated(EVENTS_BEGUN), told
 
 
-def _begun_in(records: Sequence[Record]) -> set[str]:
-    """Return the sessions that have an attempt begun by these records."""
-    return {record.session for record in records if isinstance(record, AttemptOpened)}
+def _begun_in(records: Sequence[Record]) -> dict[str, str]:
+    """Return the turns that have an attempt begun by these records, by session and in their order."""
+    begun = {record.session: record.turn for record in records if isinstance(record, AttemptOpened)}
+    return dict(sorted(begun.items()))
 
 
 @cache

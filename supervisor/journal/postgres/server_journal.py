@@ -130,6 +130,11 @@ class ServerJournal:
         """Return the sessions of this life, those without an owner among them."""
         return load(self._rows, policy, self.epoch, set(self.owners.adopt_left()))
 
+    def came_from(self, session: str, turn: str) -> str:
+        """Return the host that had the session's files until this turn; "" if they are here."""
+        row = self._rows.one("SELECT came_from FROM homes WHERE session = ? AND turn = ?", (session, turn))
+        return str(row["came_from"]) if row is not None else ""
+
     def known(self, message: str) -> Known | None:
         """Return the message with this id, or None."""
         return self.read.known(message)

@@ -34,10 +34,13 @@ CREATE TABLE owners (
 CREATE INDEX owners_by_life ON owners (life);
 CREATE INDEX owners_given ON owners (life) WHERE NOT taken;
 
--- The name of the host that has the session's files; only of hosts whose files are local.
+-- The name of the host that has the session's files; only of hosts whose files are local. `came_from` is the
+-- one that had them before, and `turn` the first turn on this one: its agent is told.
 CREATE TABLE homes (
     session text COLLATE "C" PRIMARY KEY,
-    host text COLLATE "C" NOT NULL
+    host text COLLATE "C" NOT NULL,
+    came_from text COLLATE "C" NOT NULL DEFAULT '',
+    turn text COLLATE "C" NOT NULL
 );
 
 -- Claims a session for the life `mine`, and returns the life that has it and whether that has loaded it. 0:
