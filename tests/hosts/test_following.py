@@ -3,6 +3,7 @@
 from functools import partial
 
 import psycopg
+import pytest
 
 from ipc.messages import Delta, Event, Subscribe, Subscribed
 from tests.cutting_proxy import CuttingProxy
@@ -126,3 +127,19 @@ def test_who_follows_all_sessions_at_one_host_sees_those_of_the_other(make: Make
     for name, listener in near.items():
         listener.ending(f"{name}/1")
         assert told[name] == listener.events
+
+
+@pytest.mark.parametrize("way", ["stop", "kill"])
+def test_a_subscription_goes_on_when_its_session_moves_to_its_host(make: Make, way: str) -> None:
+    one, two = make("one"), make("two")
+    far = two.listen("demo")
+    one.say("demo", SLOWER)
+    far.until(partial(has_text, far, 30))
+    getattr(one, way)()
+    ended = far.ending("demo/1")
+    assert ended.type == "turn.done"
+    assert in_order(far)
+    assert far.types().count("attempt.opened") == 2
+    again = two.listen("demo")
+    again.ending("demo/1")
+    assert again.events == far.events
