@@ -10,8 +10,10 @@ from ipc.messages import Cut, Delta, Event, Subscribed
 from supervisor.core.state import Attempt, Session, Turn, TurnState, Verdict, Who
 from supervisor.hosts.remote_feed import RemoteFeed
 from supervisor.journal.asking import Asking, InPlace
+from supervisor.journal.errors import JournalUnreachable
 from supervisor.journal.postgres.read_threads import ReadThreads
 from tests.journal.lives import accepted
+from tests.supervisor.held_asking import HeldAsking
 from tests.supervisor.test_subscriptions import REQUEST, Reader, Stage, play
 from tests.waiting import soon
 
@@ -72,6 +74,49 @@ def test_events_of_another_host_are_read_once_and_in_order(tmp_path: Path) -> No
         await soon(lambda: reader.seqs() == [1, 2, 3, 4])
 
     play(tmp_path, act)
+
+
+def test_an_event_that_is_told_of_while_others_are_read_is_read_next(tmp_path: Path) -> None:
+    asking = HeldAsking()
+
+    async def act(stage: Stage) -> None:
+        reader = await stage.reader()
+        stage.subscriptions.subscribe(stage.client(), REQUEST, "s", 0)
+        asking.answer()
+        committed_elsewhere(stage, 1)
+        stage.subscriptions.told_elsewhere("s", 1)
+        await soon(lambda: asking.is_asked)
+        asking.read()
+        committed_elsewhere(stage, 2)
+        stage.subscriptions.told_elsewhere("s", 2)
+        asking.tell()
+        await soon(lambda: asking.is_asked)
+        asking.answer()
+        await soon(lambda: reader.seqs() == [1, 2])
+        stage.subscriptions.told_elsewhere("s", 2)
+        assert not asking.is_asked, "it has them all"
+
+    play(tmp_path, act, asking)
+
+
+def test_a_subscription_that_began_without_the_journal_needs_none_for_what_happens_here(
+    tmp_path: Path,
+) -> None:
+    asking = HeldAsking()
+
+    async def act(stage: Stage) -> None:
+        reader = await stage.reader()
+        stage.journal.commit_now([accepted(number) for number in range(1, 6)])
+        stage.subscriptions.open(lambda session: None, lambda session: 5)
+        stage.subscriptions.subscribe(stage.client(), REQUEST, "s", None)
+        asking.fail(JournalUnreachable("the server does not answer", "look at it"))
+        stage.subscriptions.told_elsewhere("s", 5)
+        stage.happens(6)
+        stage.happens(7)
+        await soon(lambda: reader.seqs() == [6, 7])
+        assert not asking.is_asked
+
+    play(tmp_path, act, asking)
 
 
 def test_a_session_that_moves_here_leaves_no_gap(tmp_path: Path) -> None:
@@ -138,6 +183,20 @@ def test_text_of_a_lost_attempt_is_replaced_by_that_of_the_next(tmp_path: Path) 
     play(tmp_path, act)
 
 
+def test_the_text_of_the_next_turn_replaces_one_whose_end_was_not_told(tmp_path: Path) -> None:
+    async def act(stage: Stage) -> None:
+        reader, elsewhere = await stage.reader(), Elsewhere(stage)
+        stage.subscriptions.subscribe(stage.client(), REQUEST, "s", 0)
+        tell = elsewhere.feed.text_told
+        tell("s", "s/9", 1, 0, "one")
+        tell("s", "s/10", 1, 0, "two")
+        tell("s", "s/9", 1, 3, "late")
+        await soon(lambda: texts(reader.read()) == [(0, "one"), (0, "two")])
+        assert elsewhere.feed.streamed("s") == Delta("s", "s/10", 1, 0, "two")
+
+    play(tmp_path, act)
+
+
 def test_an_ended_turn_has_no_text_for_a_later_subscriber(tmp_path: Path) -> None:
     async def act(stage: Stage) -> None:
         reader, elsewhere = await stage.reader(), Elsewhere(stage)
@@ -153,6 +212,9 @@ def test_an_ended_turn_has_no_text_for_a_later_subscriber(tmp_path: Path) -> Non
         assert elsewhere.session.turn.attempt is not None
         elsewhere.session.turn.attempt.verdict = Verdict(TurnState.INTERRUPTED, "test")
         assert elsewhere.feed.streamed("s") is None
+        committed_elsewhere(stage, 2)
+        elsewhere.feed.events_told("s", 2, 2, False)
+        await soon(lambda: reader.seqs().count(2) == 2)
         assert texts(reader.read()) == [(0, "one")]
 
     play(tmp_path, act)
@@ -220,6 +282,24 @@ def test_who_follows_all_sessions_gets_events_of_other_hosts_until_the_connectio
         assert [each.seq for each in told if each.session == "s"] == list(range(1, 251))
         feed.connected()
         await soon(lambda: isinstance(reader.read()[-1], Cut))
+
+    play(tmp_path, act)
+
+
+def test_events_that_are_told_of_while_others_are_read_come_once(tmp_path: Path) -> None:
+    async def act(stage: Stage) -> None:
+        asking = ReadThreads(1)
+        reader, elsewhere = await stage.reader(), Elsewhere(stage, asking)
+        stage.subscriptions.subscribe(stage.client(), EVERY, None, None)
+        may_read = threading.Event()
+        asking.ask(may_read.wait, lambda found: None, lambda error: None)
+        committed_elsewhere(stage, 1, 2, 3, 4)
+        for seq in (1, 2, 4):
+            elsewhere.feed.events_told("s", seq, seq, False)
+        may_read.set()
+        await soon(lambda: reader.seqs()[-1:] == [4])
+        assert reader.seqs() == [1, 2, 3, 4]
+        asking.close()
 
     play(tmp_path, act)
 
