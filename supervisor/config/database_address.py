@@ -3,8 +3,8 @@
 The driver reads the address itself; this is for what must be known without it.
 """
 
-import getpass
 import os
+import pwd
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -50,7 +50,7 @@ def address_of(url: str) -> DatabaseAddress:
         else:
             folders = (host,) if host else _SOCKET_FOLDERS
             sockets += [f"{folder}/.s.PGSQL.{port}" for folder in folders]
-    role = query.get("user") or unquote(user) or getpass.getuser()
+    role = query.get("user") or unquote(user) or _own_user()
     database = query.get("dbname") or unquote(parts.path.lstrip("/")) or role
     return DatabaseAddress(tuple(sockets), tuple(lines), role, database)
 
@@ -60,6 +60,14 @@ def driver_secrets() -> tuple[Path, ...]:
     named = [Path("~").expanduser() / each for each in _SECRETS]
     named += [Path(os.environ[name]) for name in ("PGPASSFILE", "PGSSLKEY") if os.environ.get(name)]
     return tuple(path for path in named if path.exists())
+
+
+def _own_user() -> str:
+    """Return the role that the driver uses when none is named."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
 
 
 def _host_and_port(text: str) -> tuple[str, str]:
