@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from supervisor.core.effects import AnswerTurn, AssignTurn, BindWorker, Effect, SteerTurn
+from supervisor.core.effects import AnswerTurn, AssignTurn, BindWorker, Effect, KillWorker, SteerTurn
 from supervisor.core.events import (
     Asked,
     Event,
@@ -27,6 +27,7 @@ class Process:
     session: str | None = None  # the one whose workspace its cell has
     promised: str | None = None  # the one whose workspace it is to have once the decision is committed
     is_ready: bool = False
+    is_doomed: bool = False  # its end is decided, and is ordered once the decision is committed
     is_killed: bool = False
     is_dead: bool = False
     is_unproved: bool = False  # it was reported dead, but not all that it has started
@@ -44,13 +45,17 @@ class Process:
 
     @property
     def is_heard(self) -> bool:
-        """What it says counts: it lives and nobody has ordered its end."""
+        """What it says counts: it lives and its end is not ordered."""
         return not (self.is_dead or self.is_unproved or self.is_killed)
 
 
-def promise(effect: Effect, processes: dict[Who, Process]) -> None:
+def promise(effect: Effect, epoch: int, processes: dict[Who, Process]) -> None:
     """The effect is decided: later events of its batch count with it."""
-    if isinstance(effect, BindWorker):
+    if isinstance(effect, KillWorker):
+        # One whose start was decided in the same batch is not there yet.
+        if process := processes.get(Who(epoch, effect.seat, effect.incarnation)):
+            process.is_doomed = True
+    elif isinstance(effect, BindWorker):
         processes[effect.who].promised = effect.session
     elif isinstance(effect, AnswerTurn):
         processes[effect.who].answered.add(effect.hold)
@@ -63,10 +68,10 @@ def is_stale(event: Event, epoch: int, processes: dict[Who, Process]) -> bool:
         return who not in processes or processes[who].is_dead
     if isinstance(event, WorkerReady | WorkerAlive | WorkerKept | WorkerUnreachable):
         process = processes.get(event.who)
-        return process is None or not process.is_heard
+        return process is None or process.is_doomed or not process.is_heard
     if isinstance(event, Frame | Asked):
         process = processes.get(event.who)
-        if process is None or process.job is None or not process.is_heard:
+        if process is None or process.job is None or process.is_doomed or not process.is_heard:
             return True
         if isinstance(event, Asked) and process.holds - process.answered:
             return True

@@ -218,7 +218,7 @@ class Clockwork:
                 check_owner(record, self.processes)
         for effect in decision.effects:
             check_named(state, effect)
-            promise(effect, self.processes)
+            promise(effect, state.epoch, self.processes)
         self._batch.append(decision)
         return decision
 
