@@ -22,22 +22,26 @@ class Queue:
 
     overtaken: Counter[str] = field(default_factory=Counter)
     _before: list[tuple[str, str, bool]] = field(default_factory=list)
+    _resting: set[str] = field(default_factory=set)
 
     def look(self, state: State) -> None:
+        self._resting = set(state.resting)
         self._before = [(name, _agent(state, name), name in state.seat_of) for name in state.queued]
 
     def check(self, state: State, decision: Decision) -> None:
         """Of those that need a new worker of the same agent, the one that is queued first begins first."""
         fresh = {effect.session for effect in decision.effects if isinstance(effect, BindWorker)}
-        # A turn that this decision put back, and placed again, goes before all that have not begun.
-        put_back = {record.turn for record in decision.records if isinstance(record, AttemptLost)}
+        # A turn that this decision put back or whose pause it ended, and placed again, goes before all that
+        # have not begun.
+        put_back = {record.session for record in decision.records if isinstance(record, AttemptLost)}
+        put_back |= self._resting
         for record in decision.records:
             if isinstance(record, AttemptOpened):
                 passed = self._passed(state, record.session)
                 if state.model.state is ModelState.READY:
                     self.overtaken.update(name for name, _, _ in passed)
                 could = [name for name, _, _ in passed if not state.outages and _could_begin(state, name)]
-                assert not could or record.turn in put_back, (
+                assert not could or record.session in put_back, (
                     f"{record} while {could} were queued before and could begin"
                 )
                 # A turn that has lost an attempt goes before those that have not begun.
