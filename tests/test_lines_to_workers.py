@@ -255,3 +255,24 @@ def test_only_frames_in_the_batch_are_acknowledged(tmp_path: Path) -> None:
             assert stage.received[1] == [encode(wire.Ack(2))]
 
     asyncio.run(act())
+
+
+def test_an_acknowledgement_that_found_no_room_is_given_after_the_next_commit(tmp_path: Path) -> None:
+    """Its worker would wait for it with the tool that it may not begin before."""
+
+    async def act() -> None:
+        with Stage(tmp_path) as stage:
+            worker = stage.play()
+            worker.send([(1).to_bytes(8), BEAT])
+            await soon(lambda: len(stage.posts.events) == 1)
+            offered = 0
+            while not stage.reasons():
+                offered += 1
+                stage.router.steer(SteerTurn(WHO, "s/1", 1, "m", "x" * 1_000_000))
+            stage.commit()
+            await soon(lambda: len(stage.received) == offered - 1)
+            stage.commit()
+            await soon(lambda: len(stage.received) == offered)
+            assert stage.received[-1] == [encode(wire.Ack(1))]
+
+    asyncio.run(act())

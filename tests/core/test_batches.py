@@ -86,6 +86,18 @@ def test_a_cursor_that_moves_twice_in_a_batch_does_not_move_back() -> None:
     assert [record.seen for record in records if isinstance(record, CursorMoved)] == [2]
 
 
+def test_a_cursor_that_the_journal_has_does_not_move_back_in_a_batch_either() -> None:
+    """What the batch itself has decided counts, and not where the journal still has the cursor."""
+    world = ready_world()
+    world.says("s", "hello")
+    world.has_read("bridge", "s", 1)
+    world.tell_together(EventsSeen("s", "bridge", 3), EventsSeen("s", "bridge", 2))
+    records = [record for step in world.steps[-2:] for record in step.decision.records]
+    moved = [(record.before, record.seen) for record in records if isinstance(record, CursorMoved)]
+    assert moved == [(1, 3)]
+    assert world.journal.cursors("s") == {"bridge": 3}
+
+
 def test_a_batch_has_a_bound_and_the_rest_follows_in_order() -> None:
     world = ready_world()
     world.tell_together(*(text("s", f"k{number}") for number in range(9)))

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -41,6 +42,9 @@ class Listening:
     def connect(self, identity: bytes | None = None) -> socket.socket:
         made = socket.socket(socket.AF_UNIX)
         self._sockets.append(made)
+        return self.connect_with(made, identity)
+
+    def connect_with(self, made: socket.socket, identity: bytes | None) -> socket.socket:
         made.connect(self.path)
         if identity is not None:
             made.send(greeting(identity) + sent_as([b"hello"]))
@@ -291,6 +295,36 @@ def test_more_connections_than_one_round_accepts_are_all_served(tmp_path: Path) 
         await soon(lambda: len(listening.received) == count)
 
     play(tmp_path, act, connections_max=3 * limits._ACCEPTED_MAX)
+
+
+def test_without_a_free_descriptor_the_listener_rests_and_later_serves_who_waited(tmp_path: Path) -> None:
+    """It would wake the loop without end: who waits to be let in is still there."""
+
+    async def act(listening: Listening) -> None:
+        listener = listening.server._listener
+        listened_to = vars(asyncio.get_running_loop())["_selector"].get_map()
+        assert listener.fileno() in listened_to
+        with no_free_descriptor():
+            listening.connect_with(waiting, b"one")
+            await soon(lambda: listener.fileno() not in listened_to, deadline_seconds=5.0)
+            assert listening.received == []
+        await soon(lambda: listening.received == [[b"one", b"hello"]])
+
+    with socket.socket(socket.AF_UNIX) as waiting:
+        play(tmp_path, act)
+
+
+@contextmanager
+def no_free_descriptor() -> Iterator[None]:
+    """This process can open nothing; what is open stays so."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.dup(0)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def test_a_closed_server_has_no_socket_file_and_no_peer(tmp_path: Path) -> None:

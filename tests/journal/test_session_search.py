@@ -95,6 +95,26 @@ def test_a_search_pauses_after_its_time_and_goes_on_where_it_was(
     assert (first.rows, bool(first.more)) == ((), True)
 
 
+def test_the_place_within_a_session_where_a_search_paused_counts_for_that_session_only(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal.commit_now(
+        [
+            *(accepted(number, "old", "needle" if number == 3 else "hay") for number in (1, 2, 3)),
+            *(accepted(number, "new", "hay", seq=number - 10) for number in (11, 12, 13)),
+        ]
+    )
+    with monkeypatch.context() as hurried:
+        hurried.setattr(session_search, "_SECONDS_MAX", -1.0)
+        hurried.setattr(session_search, "_EVENTS", 2)
+        first = page(journal.tables.found("", "needle", ""))
+    assert (first.rows, "new" in first.more) == ((), True)
+    # The next page goes on below that place, and has the time to look at the other session, too.
+    monkeypatch.setattr(session_search, "_SECONDS_MAX", 60.0)
+    second = page(journal.tables.found("", "needle", first.more))
+    assert [row["name"] for row in second.rows] == ["old"]
+
+
 @pytest.mark.parametrize("place", ["x", "[]", "[1,2]", '["a","b",1]', '[1.0,"s",-1]'])
 def test_a_place_that_no_page_gave_is_refused(full: Journal, place: str) -> None:
     with pytest.raises(BadPlace):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.processes import procfs
+from supervisor.processes.worker_process import Worker
 from tests.processes.stage import Stage, play, script, until
 
 # Says what it finds in its home once there is something, and adds to it.
@@ -88,6 +89,22 @@ def test_whoever_waits_is_told_when_the_zygote_ends_before_it_answers(tmp_path: 
             stage.processes.bind(started.incarnation, folder, told.set_result)
             os.kill(worker.parent, signal.SIGKILL)
             assert await told == "it has ended"
+
+    play(act())
+
+
+def test_the_next_image_knows_a_worker_with_its_workspace(tmp_path: Path) -> None:
+    """Of what outlives a later crash the record says whose it is, after a restart in place too."""
+
+    async def act() -> None:
+        async with Stage(tmp_path, "pidns") as stage:
+            started = await stage.start(script())
+            assert await bound(stage, started.incarnation, workspace(stage, "one")) == ""
+            worker = stage.processes._workers[started.incarnation]
+            handed = worker.hand_over()
+            assert handed is not None
+            assert (handed.pid, handed.workspace) == (started.pid, "one")
+            assert Worker.take_over(handed, worker.spawner).hand_over() == handed
 
     play(act())
 

@@ -81,3 +81,27 @@ def test_a_zygote_that_hangs_is_replaced_and_what_it_held_is_ended(tmp_path: Pat
             assert procfs.status(zygote) is None
 
     play(act())
+
+
+def test_an_order_that_was_lost_with_its_zygote_does_not_end_the_next_zygote(tmp_path: Path) -> None:
+    """The timer of an order runs on after the order was reported as failed."""
+
+    async def act() -> None:
+        async with Stage(tmp_path, "sweep") as stage:
+            zygote = _zygote(stage)
+            os.kill(zygote, signal.SIGSTOP)
+            stage.scripts[0] = script()
+            stage.processes.start(0, 8)
+            lost = stage.processes._workers[8]
+            os.kill(zygote, signal.SIGKILL)
+            assert (await stage.next(WorkerDied)).incarnation == 8
+            stage.processes.start(0, 9)
+            assert (await stage.next(WorkerStarted)).incarnation == 9
+            stage.processes._still_asked(lost)
+            # Had the next zygote been ended, it would take this worker along and not answer this order.
+            stage.scripts[1] = script()
+            stage.processes.start(1, 10)
+            assert (await stage.next(WorkerStarted)).incarnation == 10
+            assert stage.events.empty()
+
+    play(act())

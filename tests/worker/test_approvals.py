@@ -23,6 +23,7 @@ from tests.worker.peer import assign
 from tests.worker.test_attempt import Desk
 from worker.agents.approved_calls import WAITING, approved_calls, clarified_calls
 from worker.agents.builtin import Builtin
+from worker.approvals import Approvals, Verdict
 from worker.attempt import Attempt
 from worker.model import Model
 
@@ -200,6 +201,20 @@ def test_yes_holds_for_the_same_call_and_always_for_the_tool(fake: FakeModel, tm
         assert (tmp_path / answer).exists() != is_asked
         turn.attempt({"name": "write", "arguments": {"path": f"{tmp_path}/w", "content": "x"}})
         assert turn.asked().text.startswith("Allow write?")
+
+
+def test_always_is_no_consent_to_a_tool_whose_name_the_other_begins_with() -> None:
+    """Names of tools are those of their servers, and often begin alike."""
+
+    def verdict(tool: str, *answers: PastAnswer) -> Verdict:
+        attempt = Attempt(assign("", answers=answers), Desk().outbox)
+        return Approvals(AgentSpec("default", "builtin", {"otherwise": "ask"}), attempt).verdict(tool, "{}")
+
+    for given, other in (("notes_read_all", "notes_read"), ("notes_read", "notes_read_all")):
+        always = PastAnswer("approve", verdict(given).text, "always")
+        assert verdict(given, always).decision == "allow"
+        assert verdict(other, always) == verdict(other)
+        assert verdict(other).decision == "ask"
 
 
 def test_a_consent_does_not_cover_another_content(fake: FakeModel, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ipc.channel import Channel, connected_pair
 from ipc.codec import encode
 from ipc.messages import (
     Ack,
@@ -24,9 +25,12 @@ from ipc.messages import (
     Steer,
     Steered,
 )
+from ipc.service_messages import CellSpec, Fork
 from ipc.zmtp import Sent
+from supervisor.workers.link import UNSENT_BYTES_MAX
 from tests.fake_model import FakeModel
 from tests.worker.peer import Peer, assign, worker
+from worker.lifecycle import Lifecycle
 from worker.outbox import UNACKNOWLEDGED_FRAMES_MAX
 
 Tale = Callable[[Peer], Awaitable[None]]
@@ -209,6 +213,26 @@ def test_a_supervisor_that_does_not_acknowledge_makes_the_agent_wait(tmp_path: P
         assert end.text.count("word") == words
 
     play(tmp_path, tale, acknowledges=lambda frame: False)
+
+
+def test_a_beat_takes_no_place_beyond_the_bound(tmp_path: Path) -> None:
+    """A supervisor with a full disk acknowledges nothing, and ends a worker that goes on sending."""
+
+    async def scene() -> None:
+        ours, its = connected_pair(str(tmp_path))
+        channel = Channel(ours, lambda parts: None, lambda reason: None, UNSENT_BYTES_MAX)
+        life = Lifecycle(Fork(7, 3, 41, "", CellSpec("sweep"), frames=its.detach()))
+        while life._outbox.has_room:
+            last = life._outbox.post(Ready())
+        life._beat()
+        life._beat()
+        life._outbox.acknowledge(last)
+        life._beat()
+        assert life._outbox.post(Ready()) == last + 2
+        life._wire.close()
+        channel.close()
+
+    asyncio.run(scene())
 
 
 async def fill(peer: Peer, fake: FakeModel) -> tuple[str, int]:
