@@ -42,15 +42,23 @@ class FeedItem:
 class Batch:
     """Items that follow each other, for every reader that is at the same place. There is at least one."""
 
-    __slots__ = ("_frames", "_sse", "items", "seq")
+    __slots__ = ("_first_seq", "_frames", "_sse", "items", "seq")
 
     def __init__(self, items: Sequence[FeedItem]) -> None:
         self.items = items
-        # Of the last durable item; 0 when there is none.
+        # Of the first and the last durable item; 0 when there is none.
+        self._first_seq = next((item.seq for item in items if item.seq), 0)
         self.seq = next((item.seq for item in reversed(items) if item.seq), 0)
         # By namespace, as those of the items.
         self._sse: dict[str, bytes] = {}
         self._frames: dict[str, tuple[str, ...]] = {}
+
+    def after(self, seq: int) -> "Batch | None":
+        """The batch without durable items up to this seq, which a reader has; None when nothing is left."""
+        if not 0 < self._first_seq <= seq:
+            return self
+        items = [item for item in self.items if not 0 < item.seq <= seq]
+        return Batch(items) if items else None
 
     def sse(self, namespace: Namespace) -> bytes:
         found = self._sse.get(namespace.owner)

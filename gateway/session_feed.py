@@ -15,9 +15,11 @@ next event is in the ring:
 
 Invariants. Every event above `floor` is in the ring. The subscription ends with the connection or by a cut
 and begins again after the last seq that was taken (client/resuming.py), so the ring has no gap and no repeat.
-A page is asked for behind the last seq that a reader has taken, and a reader joins the ring behind it too,
-so they do not overlap. Deltas have no seq: a reader that joins gets the text of the open turn so far as one
-delta, and then those that follow.
+A page is asked for behind the last seq that a reader has taken, and a reader joins the ring behind it too.
+They overlap all the same: the journal has an event a moment before the supervisor sends it to subscribers, so
+a page may end with events that the ring gets later. Therefore a reader takes no event up to its own seq.
+Deltas have no seq: a reader that joins gets the text of the open turn so far as one delta, and then those
+that follow.
 
 A browser draws sixty times a second at most, and pays for every frame that it is sent. Its reader is paced:
 deltas that follow each other wake it once in `PACE_SECONDS`. Anything else wakes it at once, and it takes the
@@ -205,14 +207,18 @@ class Reader:
 
         A reader that is too slow cuts itself.
         """
+        while (found := self._next()) is not None:
+            if (batch := found.after(self.seq)) is not None:
+                self.seq = batch.seq or self.seq
+                return batch
+        return None
+
+    def _next(self) -> Batch | None:
         if not self._waiting and self._position is None:
             self._read_page()
         if self.cut_reason:
             return None
-        batch = self._take_waiting() if self._waiting else self._take_from_ring()
-        if batch is not None:
-            self.seq = batch.seq or self.seq
-        return batch
+        return self._take_waiting() if self._waiting else self._take_from_ring()
 
     def _take_waiting(self) -> Batch:
         taken: list[FeedItem] = []

@@ -87,7 +87,7 @@ def test_a_conversation_has_no_violation(console: OpenConsole, axe: str) -> None
 
 
 def test_watch_has_no_violation_also_on_a_phone(console: OpenConsole, axe: str) -> None:
-    page = console().login(session="axewatch")
+    page = console().login(session="axe-seats")
     page.say(calling(QUESTION))
     page.page.get_by_role("link", name="Watch").click()
     expect(page.page.get_by_role("region", name="Questions")).to_be_visible()

@@ -108,6 +108,37 @@ def test_readers_at_the_same_place_get_the_same_batch(tmp_path: Path) -> None:
     in_feed(tmp_path, scene)
 
 
+class _Pages:
+    """Pages of a journal that has events already which subscribers are not sent yet."""
+
+    def page(self, session: str, after: int) -> "asyncio.Future[tuple[FeedItem, ...]]":
+        found = asyncio.get_running_loop().create_future()
+        found.set_result(tuple(FeedItem(event(seq), 100) for seq in range(after + 1, 6)))
+        return found
+
+    def forget(self) -> None: ...
+
+
+def test_an_event_that_a_page_had_before_it_was_sent_is_taken_once(tmp_path: Path) -> None:
+    async def scene(feed: SessionFeed, pages: JournalPages) -> None:
+        reader = Reader(feed, _Pages(), 0, lambda: None, is_paced=False)
+        assert reader.take() is None
+        found = reader.take()
+        assert found is not None
+        assert [item.seq for item in found.items] == [1, 2, 3, 4, 5]
+        feed.take(0, event(4), 100)
+        assert reader.take() is None
+        feed.take(0, event(5), 100)
+        feed.take(0, delta(0, "a"), 100)
+        feed.take(0, event(6), 100)
+        found = reader.take()
+        assert found is not None
+        assert shown(found) == [(0, "a"), ("tool.started",)]
+        assert (reader.seq, reader.is_behind) == (6, False)
+
+    in_feed(tmp_path, scene)
+
+
 def test_a_batch_has_an_end_and_the_reader_knows_that_there_is_more(tmp_path: Path) -> None:
     async def scene(feed: SessionFeed, pages: JournalPages) -> None:
         reader = Reader(feed, pages, None, lambda: None, is_paced=False)

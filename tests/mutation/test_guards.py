@@ -23,6 +23,8 @@ _GUARDS = [each for path in sorted((_FOLDER / "guards").glob("*.txt")) for each 
 _TESTS: dict[str, str] = tomllib.loads((_FOLDER / "guard_tests.toml").read_text())
 # One test, on a busy machine. A guard without which its test hangs is noticed.
 _SECONDS_MAX = 120.0
+# Hunted beside each other.
+_SHARES = 3
 _PAGE = (ROOT / "docs/mutants.md").read_text()
 
 
@@ -44,12 +46,15 @@ def test_each_guard_has_a_test_and_one_name() -> None:
     assert sorted(guard.name for guard in _GUARDS) == sorted(_TESTS)
 
 
-def test_each_missing_guard_is_noticed(pytestconfig: pytest.Config) -> None:
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("share", range(_SHARES))
+def test_each_missing_guard_is_noticed(share: int, pytestconfig: pytest.Config) -> None:
     noticed = pytestconfig.cache
     assert noticed is not None
-    states = {guard.name: _state(guard) for guard in _GUARDS}
+    guards = _GUARDS[share::_SHARES]
+    states = {guard.name: _state(guard) for guard in guards}
     known = [name for name in states if noticed.get(f"guards/{name}", "") == states[name]]
-    hunted = [guard for guard in _GUARDS if os.environ.get("CI") or guard.name not in known]
+    hunted = [guard for guard in guards if os.environ.get("CI") or guard.name not in known]
     assert not hunted or _unnoticed(hunted) == []
     for guard in hunted:
         noticed.set(f"guards/{guard.name}", states[guard.name])
