@@ -54,6 +54,9 @@ from supervisor.processes.zygote_client import Program, Zygote
 
 # A light interpreter start and a trial fork; more means that the host is in trouble.
 _TRIAL_SECONDS_MAX = 20.0
+# The zygote reports an exit status right after the death, unless it has died too. With the lease of the host
+# it has: then its guard says why, when it has ended all cells.
+_STATUS_SECONDS_MAX, _GUARD_SECONDS_MAX = 0.25, 5.0
 _REST_SECONDS_FIRST = 0.2
 _REST_SECONDS_MAX = 30.0
 # Interval of retries while this kind of cell is unavailable.
@@ -205,6 +208,12 @@ class Spawner:
         if self.state is SpawnerState.UNAVAILABLE:
             return f"none, so no agent starts: {self.detail}"
         return "; ".join([self.cell.description, agents, *self.shortcomings])
+
+    @property
+    def status_seconds_max(self) -> float:
+        """Return how long the reason is waited for why a worker has ended."""
+        lease = self._wishes.lease
+        return _GUARD_SECONDS_MAX if lease is not None and lease.is_given_up else _STATUS_SECONDS_MAX
 
     @property
     def guard(self) -> int:

@@ -43,8 +43,6 @@ from supervisor.processes.zygote_client import Program
 
 # After this time the cell holds a process that the kernel cannot end yet, which is reported.
 _PROOF_SECONDS_MAX = 5.0
-# The zygote reports the exit status right after the death, unless the zygote has died too.
-_STATUS_SECONDS_MAX = 0.25
 # Sixteen orders take half as long on a fully loaded machine; a slower zygote is stuck.
 _ANSWER_SECONDS_MAX = 10.0
 # Orders the zygote has not answered yet; all of them fit its socket's buffer.
@@ -372,7 +370,7 @@ class Processes:
         reason = worker.kill_reason
         if worker.kill_asked_at is None:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_STATUS_SECONDS_MAX):
+                async with asyncio.timeout(worker.spawner.status_seconds_max):
                     await held.reaped.wait()
             reason = worker.ended_by(exited(worker.status, worker.log))
         if held.leaf:
