@@ -7,6 +7,7 @@ import pytest
 from tests.fake_model import FakeModel
 from tests.gateway.gateway_process import GatewayProcess
 from tests.service import Service, settings_for
+from tests.waiting import until
 
 
 @pytest.fixture(scope="session")
@@ -25,4 +26,6 @@ def service(tmp_path_factory: pytest.TempPathFactory, model_server: FakeModel) -
 @pytest.fixture(scope="module")
 def gateway(service: Service) -> Iterator[GatewayProcess]:
     with GatewayProcess(service.places) as gateway:
+        # It listens before it has reached the supervisor.
+        until(lambda: gateway.client("").get("/health").status_code == 200)
         yield gateway
