@@ -156,6 +156,7 @@ class Spawner:
 
         A weaker kind is never substituted: a person chooses how agents are held.
         """
+        former = self.fault
         try:
             if self._wishes.is_optional:
                 await _check_interpreter(self._wishes.program)
@@ -166,7 +167,9 @@ class Spawner:
             if not self._wishes.is_optional:
                 self._restart = asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._open_again)
         else:
-            self.fault = None
+            # A zygote that has ended right behind its trial may have left another one.
+            if self.fault is former:
+                self.fault = None
 
     def want(self) -> None:
         """Open it unless it is open, or was retired."""
@@ -256,11 +259,11 @@ class Spawner:
                 continue
 
     async def _try(self) -> None:
-        self._trial = asyncio.get_running_loop().create_future()
+        trial = self._trial = asyncio.get_running_loop().create_future()
         self._start()
         try:
             async with asyncio.timeout(_TRIAL_SECONDS_MAX):
-                fault, hint = await self._trial
+                fault, hint = await trial
         except TimeoutError:
             fault, hint = f"no answer from the zygote within {_TRIAL_SECONDS_MAX:.0f} s", ""
         self._trial = None
@@ -321,6 +324,8 @@ class Spawner:
             case CellWorks():
                 self.shortcomings = message.shortcomings
                 self._settle_trial("")
+                # The next thing that is heard may be its end, before `_try` goes on.
+                self._trial = None
             case CellFails():
                 self.detail = message.error
                 self._settle_trial(message.error)
