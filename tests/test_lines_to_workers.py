@@ -2,15 +2,19 @@
 
 import asyncio
 import socket
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ipc import messages as wire
 from ipc.codec import FRAME_BYTES_MAX, encode
 from ipc.zmtp import OPENING
+from supervisor.clock import monotonic
 from supervisor.core import events
-from supervisor.core.effects import SteerTurn
+from supervisor.core.effects import AssignTurn, KillWorker, SteerTurn
+from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import Worker, WorkerState
 from supervisor.core.turns import OFFERED_CHARACTERS_MAX
 from supervisor.workers.assignment import HISTORY_BYTES_MAX, SAY_BYTES_MAX, TRIED_BYTES_MAX
@@ -20,8 +24,9 @@ from supervisor.workers.link import (
     UNACKNOWLEDGED_FRAMES_MAX,
     UNSENT_BYTES_MAX,
     LineFault,
+    Links,
 )
-from tests.played_worker import WHO, Stage
+from tests.played_worker import WHO, Stage, build_assign
 from tests.raw_client import sent_as
 from tests.waiting import soon
 from worker import outbox
@@ -274,5 +279,90 @@ def test_an_acknowledgement_that_found_no_room_is_given_after_the_next_commit(tm
             stage.commit()
             await soon(lambda: len(stage.received) == offered)
             assert stage.received[-1] == [encode(wire.Ack(1))]
+
+    asyncio.run(act())
+
+
+def test_the_bounds_of_a_worker_that_violates_the_protocol_are_near_those_of_an_honest_one() -> None:
+    """They are what it may take of the supervisor's memory."""
+    assert UNACKNOWLEDGED_FRAMES_MAX <= outbox.UNACKNOWLEDGED_FRAMES_MAX + 64
+    assert UNACKNOWLEDGED_BYTES_MAX <= outbox.UNACKNOWLEDGED_BYTES_MAX + FRAME_BYTES_MAX
+    assert outbox.UNACKNOWLEDGED_FRAMES_MAX < IGNORED_FRAMES_MAX <= 2 * UNACKNOWLEDGED_FRAMES_MAX
+    assert UNSENT_BYTES_MAX <= 2 * FRAME_BYTES_MAX
+
+
+def test_a_frame_over_a_gap_does_not_count_until_the_missing_one_has_come(tmp_path: Path) -> None:
+    async def act() -> None:
+        with Stage(tmp_path) as stage:
+            line = stage.router._lines[WHO.incarnation]
+            assert line.take([(1).to_bytes(8), b"one"]) == b"one"
+            assert line.take([(3).to_bytes(8), b"three"]) is None
+            assert line.take([(1).to_bytes(8), b"one"]) is None
+            assert line.received == 1
+            assert line.take([(2).to_bytes(8), b"two"]) == b"two"
+
+    asyncio.run(act())
+
+
+def test_h5_frames_that_are_durable_and_not_acknowledged_are_on_the_way(tmp_path: Path) -> None:
+    """The worker that reads no acknowledgement keeps them, and must not send more."""
+
+    async def act() -> None:
+        with Stage(tmp_path) as stage:
+            line = stage.router._lines[WHO.incarnation]
+            for number in range(1, UNACKNOWLEDGED_FRAMES_MAX + 1):
+                line.take([number.to_bytes(8), b""])
+                line.all_taken()
+            with pytest.raises(LineFault, match="did not wait"):
+                line.take([(UNACKNOWLEDGED_FRAMES_MAX + 1).to_bytes(8), b""])
+
+    asyncio.run(act())
+
+
+def test_a_pulse_that_could_not_be_sent_needs_no_answer(tmp_path: Path) -> None:
+    async def act() -> None:
+        with Stage(tmp_path) as stage:
+            line = stage.router._lines[WHO.incarnation]
+            assert not line.ask_pulse(b""), "nobody has connected"
+            with pytest.raises(LineFault, match="a pulse that was not sent"):
+                line.pulse_answered()
+
+    asyncio.run(act())
+
+
+def with_grace(effect: AssignTurn) -> wire.Assign:
+    agent = wire.AgentSpec("default", "builtin", {"cancel_grace_seconds": 2.5})
+    return msgspec.structs.replace(build_assign(effect), agent=agent)
+
+
+def test_an_assign_notes_when_the_turn_began_and_the_grace_of_its_agent() -> None:
+    links = Links(with_grace, lambda agent: wire.Setup(wire.AgentSpec(agent, "builtin")))
+    began = monotonic()
+    links.assign(AssignTurn(WHO, "s", "s/1", 1, "default", ()))
+    assert links.graces == {WHO.incarnation: 2.5}
+    assert began <= links.assigned_at <= monotonic()
+
+
+def test_a_worker_that_cannot_be_told_is_not_waited_for(tmp_path: Path) -> None:
+    """Neither one without a link, nor one that is not connected, nor one that reads nothing."""
+
+    async def act() -> None:
+        with Stage(tmp_path) as stage:
+            links, kill = (
+                stage.router._links,
+                KillWorker(WHO.seat, WHO.incarnation, Reason(EndReason.INTERRUPT), "s/1"),
+            )
+            assert not links.cancel(replace(kill, incarnation=WHO.incarnation + 1))
+            assert not links.cancel(kill), "it is not connected"
+            stage.play().send([b"", b""])
+            await soon(lambda: stage.router.stale_frames == 1)
+            assert links.cancel(kill)
+            while not stage.reasons():
+                stage.router.steer(SteerTurn(WHO, "s/1", 1, "m", "x" * 1_000_000))
+            for _ in range(100_000):
+                if not links.cancel(kill):
+                    break
+            else:
+                pytest.fail("a full channel takes any number of frames")
 
     asyncio.run(act())

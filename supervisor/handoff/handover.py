@@ -89,8 +89,11 @@ async def fault_of_next_image(again: Sequence[str]) -> str:
             words = await process.stdout.read(_WORDS_BYTES_MAX)
             status = await process.wait()
     except TimeoutError:
-        process.kill()
         return f"it did not come up within {_CHECK_SECONDS_MAX:.0f} s"
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
     return "" if status == 0 else words.decode(errors="replace").strip() or f"it ended with status {status}"
 
 

@@ -91,8 +91,12 @@ class Line:
         )
 
     def hand_over(self, grace: float) -> HandedLine | None:
-        """Hand over to the next image of this process; None when the worker is not connected."""
-        frames, pulse = self._frames.hand_over(), self._pulse.hand_over()
+        """Hand over to the next image of this process; None when the worker is not connected.
+
+        A descriptor is handed over with the other one or not at all: it would stay open in the next image.
+        """
+        pulse = self._pulse.hand_over() if self._frames.is_open else None
+        frames = self._frames.hand_over() if pulse is not None else None
         if frames is None or pulse is None:
             return None
         return HandedLine(self.safe, self._owed, frames, pulse, grace)

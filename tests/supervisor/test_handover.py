@@ -17,7 +17,6 @@ from supervisor.handoff.carried_services import HandedService
 from supervisor.handoff.carried_workers import HandedProcesses, HandedWorker, HandedZygote
 from supervisor.handoff.handover import Handover, arrive, fault_of_next_image, leave
 from supervisor.workers.link import HandedLine
-from tests.waiting import soon
 
 LOCK = 17
 
@@ -127,7 +126,7 @@ def test_a_next_image_that_does_not_come_up_is_ended_and_told(
     async def act() -> None:
         before = {child.pid for child in psutil.Process().children()}
         assert await fault_of_next_image([]) == "it did not come up within 0 s"
-        await soon(lambda: {child.pid for child in psutil.Process().children()} <= before)
+        assert {child.pid for child in psutil.Process().children()} <= before
 
     asyncio.run(act())
 
