@@ -185,7 +185,17 @@ class Channel:
             return False
         self._connection.receive(data)
         self._deliver()
+        self._read_beyond_error()
         return True
+
+    def _read_beyond_error(self) -> None:
+        """Watch the socket again if it has an error: uvloop tells of one once, and of nothing after it.
+
+        A peer that ends without having read all causes one, while more of what it sent may be there.
+        """
+        if self._is_reading and self._peer.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self._read_on(False)
+            self._read_on(True)
 
     def _deliver(self) -> None:
         """Delivers the parsed messages, and resumes reading if that was all of them."""

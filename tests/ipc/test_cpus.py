@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ipc.cgroups import folders
 from ipc.cpus import OPENMP_SPINS, available_cpus
 
 ALLOWED = len(os.sched_getaffinity(0))
@@ -36,6 +37,26 @@ def test_the_tightest_quota_on_the_way_to_the_root_counts(
 
 def test_a_host_without_cgroups_gives_the_affinity(tmp_path: Path) -> None:
     assert available_cpus(tmp_path / "none", tmp_path / "none") == ALLOWED
+
+
+@pytest.mark.parametrize(
+    ("line", "made", "found"),
+    [
+        ("0::/a:b/c", (), ["a:b/c", "a:b", "."]),
+        ("4:cpu,cpuacct:/a", ("cpu,cpuacct",), ["cpu,cpuacct/a", "cpu,cpuacct"]),
+        ("4:cpu,cpuacct:/a", ("cpu",), ["cpu/a", "cpu"]),
+        ("5:cpuset:/a", ("cpuset", "cpu"), []),
+        ("nonsense", (), []),
+    ],
+)
+def test_limits_lie_between_the_own_group_and_the_root_of_its_tree(
+    tmp_path: Path, line: str, made: tuple[str, ...], found: list[str]
+) -> None:
+    for each in made:
+        (tmp_path / "root" / each).mkdir(parents=True)
+    (tmp_path / "membership").write_text(f"{line}\n")
+    got = folders("cpu", tmp_path / "root", tmp_path / "membership")
+    assert [str(each.relative_to(tmp_path / "root")) for each in got] == found
 
 
 @pytest.mark.parametrize("module", ["stt_service.whisper", "model_service.llama"])

@@ -197,3 +197,26 @@ def test_a_relative_folder_in_the_environment_is_ignored(
     for name in ABROAD[1:]:
         monkeypatch.setenv(name, "somewhere")
     assert find_places(None) == usual
+
+
+def test_a_tilde_in_home_is_the_users_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert find_places("~/trial").state == tmp_path / "trial"
+
+
+@pytest.mark.parametrize("owner", [0, 1234])
+def test_the_user_of_the_system_service_and_root_find_it_and_others_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: int
+) -> None:
+    unit = tmp_path / "unit"
+    monkeypatch.setattr(places_module, "SYSTEM_UNIT", unit)
+    monkeypatch.setattr(places_module, "_owner", lambda folder: 1234)
+
+    def found(user: int) -> Places:
+        monkeypatch.setattr(os, "geteuid", lambda: user)
+        return find_places(None)
+
+    assert found(owner) != places_module.SYSTEM
+    unit.touch()
+    assert found(owner) == places_module.SYSTEM
+    assert found(4321) != places_module.SYSTEM

@@ -11,7 +11,19 @@ from ipc.bounds import Number
 from ipc.codec import FRAME_BYTES_MAX, encode
 from ipc.errors import BadPlace
 from ipc.messages import Table
-from ipc.paging import PAGE_BYTES, PAGE_ROWS, Placed, Row, done, fitted_row, key_of, listed, page, place
+from ipc.paging import (
+    PAGE_BYTES,
+    PAGE_ROWS,
+    Placed,
+    Row,
+    done,
+    fitted_row,
+    key_of,
+    listed,
+    page,
+    place,
+    taken,
+)
 
 
 def pages(rows: list[Row], limit: int = PAGE_ROWS) -> Iterator[Table]:
@@ -92,3 +104,12 @@ def test_a_place_gives_its_key_back(text: str, kind: Any, key: Any) -> None:
 def test_a_place_that_no_page_gave_is_refused(text: str) -> None:
     with pytest.raises(BadPlace):
         key_of(text, tuple[Number], (0,))
+
+
+@pytest.mark.parametrize("size", [0, PAGE_BYTES // 2])
+@pytest.mark.parametrize("limit", [1, 2, 3, 4])
+def test_the_rows_that_are_taken_for_a_page_give_the_same_page(size: int, limit: int) -> None:
+    rows = [{"number": number, "text": "x" * size} for number in range(3)]
+    found = taken(listed(rows, ""), limit)
+    assert page(found, limit) == page(listed(rows, ""), limit)
+    assert len(found) <= limit + 1

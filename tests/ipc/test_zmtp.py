@@ -221,3 +221,10 @@ def test_what_was_parsed_is_not_kept_for_the_beginning_of_the_next_frame() -> No
     while connection.next() is not None:
         pass
     assert connection.held_bytes == len(connection._data) == 1
+
+
+def test_a_long_context_of_a_ping_is_cut() -> None:
+    connection = Connection(BOUNDS)
+    body = b"\x04PING\x00\x64" + b"c" * 100
+    parsed(connection, [recorded([MESSAGES[-1]]), bytes((4, len(body))) + body])
+    assert connection.replies() == b"\x04\x15\x04PONG" + b"c" * 16
