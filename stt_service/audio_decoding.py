@@ -15,11 +15,13 @@ from stt_service.errors import CannotTranscribe
 from stt_service.options import Limits
 from stt_service.sound import RATE, SAMPLE_BYTES, Sound
 
-# FFmpeg may use these decoders for a clip, and no protocol: `none` is the name of no protocol.
+# FFmpeg may use these decoders for a clip, and no protocol: `none` is the name of no protocol. The option is
+# for the reader of the container; the decoder of its sound is made without it, and compared by its name.
 _CODECS = (
     "opus", "libopus", "vorbis", "libvorbis", "flac", "alac", "mp3", "mp3float", "mp2", "mp2float", "aac",
-    "libspeex", "speex", "pcm_u8", "pcm_s16le", "pcm_s16be", "pcm_s24le", "pcm_s32le", "pcm_f32le",
-    "pcm_f64le", "pcm_alaw", "pcm_mulaw", "adpcm_ms", "adpcm_ima_wav", "gsm", "gsm_ms",
+    "libspeex", "speex", "amrnb", "amrwb", "libopencore_amrnb", "libopencore_amrwb", "gsm", "gsm_ms",
+    "pcm_u8", "pcm_s8", "pcm_s16le", "pcm_s16be", "pcm_s24le", "pcm_s24be", "pcm_s32le", "pcm_s32be",
+    "pcm_f32le", "pcm_f64le", "pcm_alaw", "pcm_mulaw", "adpcm_ms", "adpcm_ima_wav",
 )  # fmt: skip
 # A clip that is shorter than declared by less than this has lost padding or rounding, not audio.
 _SHORTER_SECONDS = 0.5
@@ -62,6 +64,8 @@ def _decode_container(container: av.container.InputContainer, kind: Container, l
         raise CannotTranscribe(
             f"the {kind.name} file cannot be read: its sound is of an unknown kind", ACCEPTED
         )
+    if context.codec.name not in _CODECS:
+        raise CannotTranscribe(f"sound of the kind {context.codec.name} is not taken", ACCEPTED)
     _check_form(context.sample_rate, context.layout.nb_channels, limits)
     declared = _declared_seconds(container, stream)
     if kind.states_length and declared > limits.seconds_max:

@@ -1,11 +1,19 @@
 """Decoding in the test process: how long each container lasts, what is missing of it, and what is refused."""
 
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any, cast
+
+import av
+import av.error
 import numpy as np
 import pytest
 
-from stt_service.audio_decoding import decode
+from stt_service.audio_decoding import _decode_container, decode
+from stt_service.containers import Container
 from stt_service.errors import CannotTranscribe
 from stt_service.options import Limits
+from stt_service.sound import RATE
 from tests.stt_service.sounds import KINDS, file_of, picture_file, tone
 
 LIMITS = Limits()
@@ -73,8 +81,77 @@ def test_the_cautions_of_the_container_are_added() -> None:
     assert decode(whole[: len(whole) // 2], LIMITS).cautions == ("the end of the file is missing",)
 
 
+@pytest.mark.parametrize(("container", "codec"), [("wav", "adpcm_yamaha"), ("matroska", "ac3")])
+def test_sound_that_is_not_taken_is_refused_by_the_name_of_its_codec(
+    container: str, codec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FFmpeg has hundreds of decoders; a clip may choose among few."""
+    monkeypatch.setitem(KINDS, "odd", (container, codec, 44_100))
+    with pytest.raises(CannotTranscribe, match=f"sound of the kind {codec} is not taken"):
+        decode(file_of(tone(1.0), "odd"), LIMITS)
+
+
 def test_a_file_without_sound_is_refused() -> None:
     with pytest.raises(CannotTranscribe, match="holds no sound, only other streams"):
         decode(picture_file("mp4", "mpeg4"), LIMITS)
     with pytest.raises(CannotTranscribe, match="the wav file cannot be read: Invalid data"):
         decode(file_of(tone(0.1), "wav")[:44], LIMITS)
+
+
+CONTEXT = SimpleNamespace(
+    codec=SimpleNamespace(name="opus"), sample_rate=RATE, layout=SimpleNamespace(nb_channels=1)
+)
+
+
+def test_a_lack_of_memory_is_no_damage_of_the_file() -> None:
+    def decode() -> list[av.AudioFrame]:
+        raise av.error.MemoryError(12, "no memory")
+
+    stream = SimpleNamespace(
+        codec_context=CONTEXT,
+        duration=None,
+        time_base=None,
+    )
+    container = SimpleNamespace(
+        streams=SimpleNamespace(audio=[stream]),
+        duration=None,
+        demux=lambda stream: [SimpleNamespace(decode=decode)],
+    )
+    with pytest.raises(MemoryError):
+        _decode_container(cast("Any", container), Container("wav", "clip.wav", "audio/wav"), LIMITS)
+
+
+def lasting(seconds: float, declared: float) -> Any:
+    """A container with so much sound, which declares another length."""
+    frame = av.AudioFrame.from_ndarray(tone(seconds).reshape(1, -1), format="s16", layout="mono")
+    frame.sample_rate = RATE
+    stream = SimpleNamespace(
+        codec_context=CONTEXT,
+        duration=round(declared * 1000),
+        time_base=Fraction(1, 1000),
+    )
+    return SimpleNamespace(
+        streams=SimpleNamespace(audio=[stream]),
+        demux=lambda stream: [SimpleNamespace(decode=lambda: [frame])],
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "states_length", "padding", "loss"),
+    # Of what is declared: half a second and 5 %, or 50 % of a guess from the first frames.
+    [(4.0, True, 4.4, 4.6), (20.0, True, 20.9, 21.5), (4.0, False, 7.0, 9.0)],
+)
+def test_what_is_missing_is_lost_beyond_padding_and_the_error_of_a_guess(
+    seconds: float, states_length: bool, padding: float, loss: float
+) -> None:
+    kind = Container("any", "clip.any", "audio/any", states_length)
+    assert _decode_container(lasting(seconds, padding), kind, LIMITS).cautions == ()
+    (caution,) = _decode_container(lasting(seconds, loss), kind, LIMITS).cautions
+    assert caution == f"the file should last {loss:.1f} s, only {seconds:.1f} s could be decoded"
+
+
+def test_a_title_in_another_encoding_than_utf_8_does_not_matter() -> None:
+    content = file_of(tone(1), "wav")
+    title = b"LIST\x0e\0\0\0INFOINAM\x02\0\0\0\xe9\0"
+    content = content[:4] + (len(content) + len(title) - 8).to_bytes(4, "little") + content[8:] + title
+    assert decode(content, LIMITS).seconds == 1.0

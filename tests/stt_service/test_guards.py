@@ -144,3 +144,41 @@ def test_a_container_that_ends_before_its_end_is_cautioned_about() -> None:
     assert cut_short(b"OggS\0\x02" + bytes(20)) == missing
     assert cut_short(b"OggS\0\x02" + bytes(20) + b"OggS\0\x04") == ()
     assert cut_short(b"fLaC") == ()
+
+
+def test_a_text_is_known_as_one_when_its_first_part_ends_within_a_character() -> None:
+    with pytest.raises(CannotTranscribe, match="a text"):
+        sniff(b"a" * 511 + "é".encode() + b"a" * 9)
+    with pytest.raises(CannotTranscribe, match="of a kind unknown here"):
+        sniff(b"a" * 300 + b"\xe9" + b"a" * 300)
+
+
+@pytest.mark.parametrize(
+    ("content", "file_name", "media_type"),
+    [
+        (b"OggS", "clip.ogg", "audio/ogg"),
+        (b"RIFF\0\0\0\0WAVE", "clip.wav", "audio/wav"),
+        (b"fLaC", "clip.flac", "audio/flac"),
+        (b"\x1aE\xdf\xa3", "clip.webm", "audio/webm"),
+        (b"\0\0\0\x18ftypM4A ", "clip.m4a", "audio/mp4"),
+        (b"ID3\x04", "clip.mp3", "audio/mpeg"),
+        (b"\xff\xf1\x50\x80", "clip.aac", "audio/aac"),
+    ],
+)
+def test_a_server_is_given_the_name_and_the_type_of_what_a_clip_is(
+    content: bytes, file_name: str, media_type: str
+) -> None:
+    kind = sniff(content)
+    assert (kind.file_name, kind.media_type) == (file_name, media_type)
+
+
+def test_a_decoder_that_loops_is_noticed_in_scripts_of_few_signs_too() -> None:
+    """Ten seconds of Chinese have some fifty signs, of English two hundred letters."""
+    assert not overflows("我们明天去海边游泳吧" * 6, "zh", 10.0)
+    assert overflows("我们明天去海边游泳吧" * 20, "zh", 10.0)
+    assert not overflows("tomorrow" * 25, "en", 10.0)
+
+
+def test_a_doubtful_text_is_invented_only_where_silence_is_likely() -> None:
+    assert not is_invented("words about something", -1.1, 0.1)
+    assert not is_invented("words about something", -0.5, 0.7)

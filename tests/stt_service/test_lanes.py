@@ -138,3 +138,18 @@ def test_a_clip_of_one_whole_window_is_short() -> None:
             await clips.let_go(name)
 
     run(story())
+
+
+def test_a_clip_that_is_forgotten_as_its_lane_becomes_free_leaves_it_to_the_next() -> None:
+    async def story() -> None:
+        clips = Clips()
+        async with clips.lanes.lane(LONG):
+            clips.come("forgotten", LONG)
+            await asyncio.sleep(0)
+        # The lane is its own, and it has not run since.
+        clips.tasks["forgotten"].cancel()
+        await asyncio.wait([clips.tasks["forgotten"]])
+        assert clips.begun == []
+        assert clips.lanes.idle
+
+    run(story())

@@ -144,3 +144,14 @@ def test_a_release_reaches_the_model() -> None:
     model = Script()
     LocalEngine("tiny", model).release()
     assert model.released == 1
+
+
+def test_a_stretch_is_invented_only_if_all_of_its_pieces_are() -> None:
+    sure = output(SENTENCE, confidence=-0.2, silence=0.1, until=9.0)
+    guess = output(OTHER, confidence=-1.7, silence=0.9, until=20.0)
+    for pieces in ((sure, guess), (guess, sure)):
+        found, _ = transcribed(Script(long=pieces), *STRETCH)
+        assert sorted(found.text.split()) == sorted(f"{SENTENCE} {OTHER}".split())
+    faint = output(OTHER, confidence=-1.1, silence=0.9, until=20.0)
+    clear = output(SENTENCE, confidence=-1.2, silence=0.1, until=9.0)
+    assert transcribed(Script(long=(faint, clear)), *STRETCH)[0].text

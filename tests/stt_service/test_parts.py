@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from stt_service.clip_file import read_clip
-from stt_service.decoder_pool import DecoderPool
+from stt_service.decoder_pool import DecoderDied, DecoderPool, _Decoder
 from stt_service.errors import CannotTranscribe
 from stt_service.options import Limits
 from stt_service.segments import PART_SECONDS_MAX, Segment, cut
@@ -194,3 +194,51 @@ def test_a_stretch_without_a_long_pause_stays_whole_and_is_cut_where_it_pauses_w
     assert [len(part.phrases) for part in parts] == [2, 2]
     assert all(part.is_doubtful and not part.is_long for part in parts)
     assert sum(part.voiced_seconds for part in parts) == pytest.approx(16.0)
+
+
+def test_a_decoder_that_died_at_its_start_costs_no_clip(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[bytes] = []
+    send = _Decoder._send
+
+    async def dies_first(decoder: _Decoder, content: bytes) -> None:
+        sent.append(content)
+        if len(sent) == 1:
+            decoder._process.kill()
+            raise DecoderDied
+        await send(decoder, content)
+
+    monkeypatch.setattr(_Decoder, "_send", dies_first)
+
+    async def act() -> None:
+        async with DecoderPool(LIMITS) as pool:
+            assert (await pool.decode(clip("young_man").read_bytes())).seconds > 1.0
+
+    asyncio.run(act())
+
+
+def test_the_longest_piece_of_voice_fits_a_part_with_the_pauses_around_it() -> None:
+    def find(samples: object, most: float) -> list[tuple[int, int]]:
+        starts = (3.0 + number * (most + 2.0) for number in range(3))
+        return [(int(start * RATE), int((start + most) * RATE)) for start in starts]
+
+    found = cut(Sound(np.zeros(60 * RATE, np.int16).tobytes()), find)
+    assert [segment.is_long for segment in found] == [False] * 3
+
+
+@pytest.mark.parametrize(
+    ("voiced", "phrases"),
+    [
+        # The longer one of two pauses.
+        (((1.0, 5.5), (5.8, 10.3), (11.8, 16.3)), [2, 1]),
+        (((1.0, 5.5), (7.0, 11.5), (11.8, 16.3)), [1, 2]),
+        # Both are long: neither part has one second of voice only.
+        (((1.0, 2.0), (5.0, 11.0), (14.0, 18.0)), [2, 1]),
+    ],
+)
+def test_of_the_ways_to_cut_the_one_with_the_best_pauses_and_parts_is_taken(
+    voiced: tuple[tuple[float, float], ...], phrases: list[int]
+) -> None:
+    found = segments(30.0, *voiced)
+    if len(found) == 1:
+        found = found[0].parts()
+    assert [len(part.phrases) for part in found] == phrases

@@ -12,6 +12,14 @@ from typing import Any
 import pytest
 
 from ipc.stt_messages import NotTranscribed, Transcribed
+from stt_service.containers import sniff
+from stt_service.engines import Clip, Transcript
+from stt_service.errors import CannotTranscribe
+from stt_service.lanes import Lane
+from stt_service.options import Remote
+from stt_service.remote_engine import RemoteEngine
+from stt_service.sound import Sound
+from stt_service.whisper import TranscribeOptions
 from tests.services.watching import running
 from tests.stt_service.hearer import hearing, spec
 from tests.stt_service.sounds import SAID, clip, file_of, silence
@@ -68,9 +76,11 @@ def server(status: int, answer: Any) -> Iterator[Server]:
     with Server(status, answer) as made:
         thread = threading.Thread(target=made.serve_forever)
         thread.start()
-        yield made
-        made.shutdown()
-        thread.join()
+        try:
+            yield made
+        finally:
+            made.shutdown()
+            thread.join()
 
 
 def test_a_clip_goes_to_the_server_as_it_came_and_silence_never_does() -> None:
@@ -113,6 +123,9 @@ def asked() -> Iterator[tuple[Server, Callable[[], Transcribed | NotTranscribed]
     ("status", "answer", "reason", "again"),
     [
         (401, {}, "the transcription server refused the key", False),
+        (403, {}, "the transcription server refused the key", False),
+        (429, {}, "the transcription server answered 429", True),
+        (200, b" " * (1024**2 + 1), "the transcription server's answer is too long", False),
         (413, {}, "the clip is too large for the transcription server", False),
         (503, {}, "the transcription server answered 503", True),
         (200, {"words": "?"}, "the transcription server answered what is no transcript", False),
@@ -169,3 +182,43 @@ def test_no_server_and_no_weights_is_a_failure() -> None:
             assert failed.detail.startswith("the openai engine has no server")
 
     run(story())
+
+
+def transcribed(made: Server, options: TranscribeOptions, **remote: str) -> Transcript:
+    """The transcript by an engine in this process; `remote` is other than the server's own."""
+
+    async def act() -> Transcript:
+        engine = RemoteEngine(Remote(**made.remote | remote))
+        sent = Clip(b"OggS", sniff(b"OggS"), Sound(b""))
+        try:
+            return await engine.transcribe(sent, [], options, Lane("test"), lambda *_: None)
+        finally:
+            await engine._client.aclose()
+
+    return asyncio.run(act())
+
+
+def test_a_server_decides_the_language_and_its_loops_are_cut() -> None:
+    with server(200, {"text": "[M] no no no no no no", "language": "fr"}) as made:
+        assert transcribed(made, TranscribeOptions("de")) == Transcript("no", "fr")
+        made.will_answer(200, {"text": "no"})
+        assert transcribed(made, TranscribeOptions("de")) == Transcript("no", "de")
+
+
+def test_a_server_without_a_key_gets_none_and_the_end_of_its_address_does_not_matter() -> None:
+    with server(200, {"text": "yes"}) as made:
+        transcribed(made, TranscribeOptions(), base_url=f"{made.remote['base_url']}/", api_key="")
+        ((path, key, body),) = made.requests
+        assert path == "/v1/audio/transcriptions"
+        assert not key
+        assert b"language" not in body
+        assert b"prompt" not in body
+
+
+def test_a_clip_can_be_sent_again_when_its_server_was_not_reached() -> None:
+    with server(200, {"text": "yes"}) as made, pytest.raises(CannotTranscribe) as refused:
+        transcribed(made, TranscribeOptions(), base_url="http://127.0.0.1:9/v1")
+    assert (refused.value.reason, refused.value.again) == (
+        "the transcription server cannot be reached: ConnectError",
+        True,
+    )

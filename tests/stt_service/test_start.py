@@ -68,7 +68,9 @@ def test_the_checksums_are_those_of_the_catalogue() -> None:
 def test_bad_options_are_a_failure_that_names_them() -> None:
     async def story() -> None:
         async with running(spec(threads="many")) as watched:
-            assert "threads" in (await watched.seen("failed")).detail
+            failed = await watched.seen("failed")
+            assert "threads" in failed.detail
+            assert failed.hint == "check [stt] in hermes.toml"
 
     run(story())
 

@@ -16,7 +16,7 @@ from stt_service.engines import Transcript
 from stt_service.errors import CannotTranscribe
 from stt_service.options import Options, Remote
 from stt_service.transcriber import Service
-from tests.stt_service.sounds import clip, file_of, silence
+from tests.stt_service.sounds import clip, file_of, samples_of, silence
 from tests.stt_service.test_remote import Server, server
 from tests.waiting import soon
 
@@ -40,6 +40,10 @@ class Desk:
         found = [one for one in self.sent if isinstance(one, Transcribed | NotTranscribed)]
         assert len({one.message for one in found}) == len(found), "one answer for each clip"
         return {one.message: one for one in found}
+
+    async def answer_of(self, message: str) -> Message:
+        await soon(lambda: message in self.answers())
+        return self.answers()[message]
 
     def states(self) -> list[tuple[str, str]]:
         return [(one.state, one.detail) for one in self.sent if isinstance(one, ServiceState)]
@@ -223,11 +227,13 @@ class Failing:
     def __init__(self, name: str, error: Exception) -> None:
         self.name = name
         self._error = error
+        self.released = 0
 
     async def transcribe(self, *_: object) -> Transcript:
         raise self._error
 
-    def release(self) -> None: ...
+    def release(self) -> None:
+        self.released += 1
 
 
 def test_the_reason_is_that_of_the_first_engine_and_a_lack_of_memory_ends_no_other_clip() -> None:
@@ -251,3 +257,71 @@ def test_the_reason_is_that_of_the_first_engine_and_a_lack_of_memory_ends_no_oth
         assert isinstance(heard, Transcribed)
 
     run(story)
+
+
+def test_sound_that_is_missing_is_told_with_the_words_and_with_their_lack(tmp_path: Path) -> None:
+    for name, samples in (("voice", samples_of("young_man")), ("silence", silence(2))):
+        content = file_of(samples, "wav")
+        (tmp_path / name).write_bytes(content[: len(content) * 7 // 8])
+    missing = "the end of the file is missing"
+
+    async def story(desk: Desk) -> None:
+        for message, name, text in (("m1", "voice", "words"), ("m2", "silence", ""), ("m3", "voice", "[M]")):
+            desk.server.will_answer(200, {"text": text})
+            desk.hear(message, tmp_path / name)
+            await desk.answer_of(message)
+        heard, *others = desk.answers().values()
+        assert isinstance(heard, Transcribed)
+        assert heard.cautions == (missing,)
+        reason = f"nothing was understood: no words were found in the clip, and {missing}"
+        assert [one.reason for one in others if isinstance(one, NotTranscribed)] == [reason] * 2
+
+    run(story)
+
+
+def test_no_more_clips_are_opened_than_fit_the_memory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(transcriber, "_OPEN_MAX", 1)
+    monkeypatch.setattr(transcriber, "_BEAT_SECONDS", 0.02)
+
+    async def story(desk: Desk) -> None:
+        desk.server.answers.clear()
+        desk.hear("m1")
+        await soon(lambda: desk.server.requests)
+        desk.service.receive(Transcribe("m2", str(tmp_path / "missing"), 1, 60.0))
+        await desk.beats(5)
+        desk.server.answers.set()
+        await soon(lambda: len(desk.answers()) == 2)
+        assert list(desk.answers()) == ["m1", "m2"]
+
+    run(story)
+
+
+def test_the_time_without_a_clip_counts_from_the_end_of_the_last_one() -> None:
+    async def story(desk: Desk) -> None:
+        before = desk.service._used_at
+        desk.hear("m1")
+        await soon(lambda: "m1" in desk.answers())
+        assert desk.service._used_at > before
+
+    run(story)
+
+
+def test_a_service_that_rests_has_released_the_weights_of_its_engines(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transcriber, "_BEAT_SECONDS", 0.01)
+
+    async def act() -> None:
+        sent: list[Message] = []
+        service = Service(Options(idle_seconds=600.0), sent.append)
+        service._used_at -= 3600
+        engine = Failing("one", CannotTranscribe("", ""))
+        service._engines.append(engine)
+        looking = asyncio.create_task(service._release_when_idle())
+        await soon(lambda: sent)
+        looking.cancel()
+        assert engine.released == 1
+
+    asyncio.run(act())
