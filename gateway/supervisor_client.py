@@ -127,12 +127,12 @@ class SupervisorClient:
             request = msgspec.structs.replace(request, after=page.more)
 
     def subscribe(self, session: str | None, after: int | None, subscriber: Subscriber) -> int:
-        """Starts a subscription and returns its number. Raises Unavailable while there is no connection."""
+        """Starts a subscription and returns its number. Raises Unavailable when it cannot be sent."""
         if not self.is_up:
             raise Unavailable()
         number = self._next()
-        self._subscribers[number] = subscriber
         self._send(number, Subscribe(session, after))
+        self._subscribers[number] = subscriber
         return number
 
     def unsubscribe(self, number: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway import session_feed
-from gateway.errors import Unavailable
+from gateway.errors import HttpError, Unavailable
 from gateway.feed_item import FeedItem
 from gateway.journal_pages import JournalPages
 from gateway.session_feed import SessionFeed, SessionFeeds
@@ -30,13 +30,14 @@ class Supervisor:
         self._peer = b""
         self.requests: list[tuple[int, Request]] = []
         self.refuses = False
+        self.head = HEAD
 
     def _receive(self, parts: list[bytes]) -> None:
         self._peer, number, body = parts
         request = self._decoder.decode(body)
         self.requests.append((int.from_bytes(number), request))
         if isinstance(request, Subscribe):
-            begun = Subscribed(HEAD, HEAD if request.after is None else request.after)
+            begun = Subscribed(self.head, self.head if request.after is None else request.after)
             self.send(int.from_bytes(number), Refused("it has fewer", "look") if self.refuses else begun)
 
     def send(self, number: int, answer: Answer) -> None:
@@ -206,5 +207,81 @@ def test_a_reader_asks_again_for_a_page_that_it_did_not_get_and_joins_behind_the
         [(number, _)] = supervisor.of(Subscribe)
         supervisor.send(number, Event(HEAD + 1, "demo", "tool.started", 1.0, {}))
         await soon(lambda: taken == [1, 2, HEAD + 1])
+
+    play(tmp_path, scene)
+
+
+def test_a_session_that_could_not_be_had_leaves_nothing_and_is_asked_for_again(tmp_path: Path) -> None:
+    async def scene(supervisor: Supervisor, feeds: SessionFeeds) -> None:
+        supervisor.refuses = True
+        with pytest.raises(HttpError, match="it has fewer"):
+            await feeds.open("demo", None, lambda: None)
+        assert not feeds._feeds
+        supervisor.refuses, supervisor.head = False, 0
+        with pytest.raises(HttpError, match="there is no session demo"):
+            await feeds.open("demo", None, lambda: None)
+        assert not feeds._feeds
+        await soon(lambda: len(supervisor.of(Unsubscribe)) == 2)
+        supervisor.head = HEAD
+        assert (await feeds.open("demo", None, lambda: None)).seq == HEAD
+
+    play(tmp_path, scene)
+
+
+def test_a_client_that_goes_while_a_feed_begins_takes_no_other_with_it(tmp_path: Path) -> None:
+    async def scene(supervisor: Supervisor, feeds: SessionFeeds) -> None:
+        going, staying = (asyncio.create_task(feeds.open("demo", None, lambda: None)) for _ in range(2))
+        await asyncio.sleep(0)
+        going.cancel()
+        assert (await staying).seq == HEAD
+        assert going.cancelled()
+        assert len(supervisor.of(Subscribe)) == 1
+
+    play(tmp_path, scene)
+
+
+def test_a_feed_whose_readers_were_ended_has_no_subscription(tmp_path: Path) -> None:
+    async def scene(supervisor: Supervisor, feeds: SessionFeeds) -> None:
+        for _ in range(2):
+            reader = await feeds.open("demo", None, lambda: None)
+            # One that closes itself when it is cut, as streams do.
+            reader.wake = reader.close
+        feed_of(feeds).fail("its journal is another one")
+        [(number, _)] = supervisor.of(Subscribe)
+        await soon(lambda: supervisor.of(Unsubscribe))
+        assert supervisor.of(Unsubscribe)[0][1] == Unsubscribe(number)
+        assert not feed_of(feeds).readers
+
+    play(tmp_path, scene)
+
+
+def test_a_feed_stays_for_a_while_after_its_last_reader_and_is_quiet_when_nothing_comes(
+    tmp_path: Path,
+) -> None:
+    async def scene(supervisor: Supervisor, feeds: SessionFeeds) -> None:
+        reader = await feeds.open("demo", None, lambda: None)
+        feed = feed_of(feeds)
+        feed.idle_since = feed.taken_at = 0.0
+        supervisor.send(feed._number, Event(HEAD + 1, "demo", "tool.started", 1.0, {}))
+        await soon(lambda: feed.head == HEAD + 1)
+        number = feed._number
+        feeds._look()
+        assert feed._number == number, "it is not quiet"
+        reader.close()
+        feeds._look()
+        assert feed_of(feeds) is feed
+
+    play(tmp_path, scene)
+
+
+def test_a_reader_whose_page_is_refused_is_cut_with_the_reason(tmp_path: Path) -> None:
+    async def scene(supervisor: Supervisor, feeds: SessionFeeds) -> None:
+        pages = HeldPages()
+        feeds._pages = pages
+        reader = await feeds.open("demo", 0, lambda: None)
+        assert reader.take() is None
+        pages.asked[0][1].set_exception(HttpError(400, "it has fewer", "look"))
+        assert reader.take() is None
+        assert reader.cut_reason == "it has fewer"
 
     play(tmp_path, scene)

@@ -3,9 +3,11 @@
 import asyncio
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.openai import known_turns
 from gateway.openai.conversation_rule import Branch
 from gateway.openai.known_turns import TURNS_MAX, KnownTurns
 from ipc.messages import Show, Table
@@ -98,3 +100,19 @@ def test_a_long_session_is_read_once() -> None:
     look(turns)
     look(turns)
     assert journal.rows_read <= 150 + 2 * 4
+
+
+def test_of_many_sessions_those_are_kept_that_were_used_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = Journal()
+    turns = KnownTurns(journal)  # type: ignore[arg-type]
+    journal.add()
+    # One message and one text.
+    monkeypatch.setattr(known_turns, "_KEPT_CHARACTERS_MAX", 2 * len("x" + "text 1"))
+    for session in ("a", "b", "a", "c"):
+        asyncio.run(turns.of(session))
+    assert list(turns._kept) == ["a", "c"]
+    # One whose turns are gone makes room.
+    journal.rows = []
+    assert asyncio.run(turns.of("a")) is None
+    assert list(turns._kept) == ["c"]
+    assert turns._characters == len("x" + "text 1")

@@ -5,13 +5,17 @@ import ssl
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
+from gateway import credentials
+from gateway.credentials import Credentials
+from gateway.limiter import Limiter
 from gateway.tokens import BROWSERS_MAX, TokenStore
 from tests.gateway.gateway_process import GatewayProcess, error_of, lone_places
 from tests.waiting import DEADLINE_SECONDS
@@ -210,6 +214,31 @@ def test_another_login_of_a_browser_replaces_its_row(gateway: GatewayProcess) ->
     assert client.get("/api/me").json()["id"] == second["id"]
     found = rows(gateway)
     assert (found[first["id"]]["state"], found[second["id"]]["state"]) == ("revoked", "valid")
+
+
+def test_another_login_of_a_browser_ends_the_streams_of_its_former_one(gateway: GatewayProcess) -> None:
+    client, _ = browser(gateway, token=gateway.first_secret)
+    with live(gateway, cookie_of(client), Origin=gateway.address) as connection:
+        assert client.post("/api/login", json={"token": gateway.first_secret}).status_code == 200
+        with pytest.raises(ConnectionClosed):
+            connection.recv(DEADLINE_SECONDS)
+
+
+def test_wrong_pairing_codes_are_limited_like_wrong_tokens(gateway: GatewayProcess) -> None:
+    wrong = gateway.client("", address="127.0.0.13")
+    answers = [wrong.post("/api/pair", json={"code": "AAAA-AAAA"}) for _ in range(20)]
+    assert {answer.status_code for answer in answers} == {401, 429}
+
+
+def test_the_store_is_told_of_a_use_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, noted = 1_000.0, list[str]()
+    monkeypatch.setattr(credentials, "monotonic", lambda: now)
+    store = cast(TokenStore, SimpleNamespace(note_use=noted.append))
+    checked = Credentials(store, Limiter(lambda: now))
+    for seconds, count in ((0.0, 1), (59.9, 1), (60.0, 2), (61.0, 2)):
+        now = 1_000.0 + seconds
+        checked._note_use("t_1")
+        assert noted == ["t_1"] * count
 
 
 def test_a_failed_login_leaves_the_former_one(gateway: GatewayProcess) -> None:

@@ -87,6 +87,27 @@ def test_the_answer_to_a_question_begins_behind_the_text_before_it() -> None:
     assert text_of(steps_of(told.durable(), "m2")) == " done"
 
 
+def test_a_turn_that_names_its_message_again_does_not_begin_again() -> None:
+    told = opened()
+    told.delta(0, "one ")
+    told.event("turn.joined", turn="s/1", messages=["m", "m2"])
+    told.delta(4, "two")
+    told.event("turn.done", turn="s/1", text="one two")
+    assert text_of(steps_of(told.items)) == "one two"
+
+
+def test_what_was_lost_before_an_answer_began_is_none_of_it() -> None:
+    told = opened()
+    told.delta(0, "one two")
+    told.event("turn.steered", turn="s/1", message="m2")
+    told.event("attempt.lost", turn="s/1", offset=3)
+    told.delta(3, " and three")
+    told.event("turn.done", turn="s/1", text="one and three")
+    steps = steps_of(told.items, "m2")
+    assert steps[0] == Lost(7)
+    assert text_of(steps) == " three"
+
+
 def test_a_message_may_end_without_a_turn_or_in_the_middle() -> None:
     told = Told()
     told.event("message.accepted", message="m", text="x")

@@ -197,3 +197,16 @@ def test_a_ring_holds_as_many_bytes_as_it_may_however_many_have_left_it() -> Non
     assert len(ring._items) == 10
     assert ring.floor == 90
     assert [each.seq for each in ring.since(90)] == list(range(91, 101))
+
+
+def test_a_ring_holds_4096_items_and_its_floor_is_the_last_event_that_left() -> None:
+    ring = FeedRing("demo")
+    ring.append(FeedItem(event(7), 1))
+    for number in range(4_095):
+        ring.append(FeedItem(delta(number, "x"), 1))
+    assert (len(ring._items), ring.floor) == (4_096, 0)
+    ring.append(FeedItem(delta(4_095, "x"), 1))
+    assert (len(ring._items), ring.floor) == (4_096, 7)
+    # A delta has no seq: when it leaves, the floor stays.
+    ring.append(FeedItem(delta(4_096, "x"), 1))
+    assert (len(ring._items), ring.floor) == (4_096, 7)

@@ -182,3 +182,15 @@ def test_an_ended_stream_is_written_to_no_more(tmp_path: Path) -> None:
         assert connection.parts[-1] == b""
 
     on_stage(tmp_path, scene)
+
+
+def test_a_stream_that_has_ended_leaves_no_task_and_is_open_no_more(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        connection = await stage.connect()
+        stage.streams.end_all("the gateway stops")
+        await connection.serving
+        await asyncio.sleep(0)
+        assert len(stage.streams) == 0
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    on_stage(tmp_path, scene)

@@ -3,12 +3,15 @@
 import asyncio
 import os
 import signal
+import socket
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from gateway.__main__ import listen
+from gateway.gateway_options import Options
 from supervisor import gateway_spec
 from supervisor.config.settings import Settings
 from supervisor.services import ServiceSpec
@@ -81,3 +84,11 @@ def test_options_of_another_version_are_refused_with_a_sentence(tmp_path: Path) 
     failed = asyncio.run(watch())
     assert "listens" in failed.detail
     assert "[gateway]" in failed.hint
+
+
+def test_a_connection_whose_client_takes_nothing_is_dropped_by_the_kernel_after_half_a_minute() -> None:
+    with listen(Options("127.0.0.1:0", "", "", "", "")) as listener:
+        listener.setblocking(True)
+        with socket.create_connection(listener.getsockname()), listener.accept()[0] as connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 30_000
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.tokens import CODE_SECONDS, RIGHTS, Token, TokenError, TokenStore
+from gateway.tokens import BROWSERS_MAX, CODE_SECONDS, RIGHTS, Token, TokenError, TokenStore
 from tests.hermesctl.hand import hermesctl
 
 
@@ -268,3 +268,132 @@ def test_tables_of_a_store_are_strict(store: TokenStore, path: Path) -> None:
         raw.execute("INSERT INTO tokens VALUES ('t', 'n', '', 'talk', 'text, no blob', 0, NULL, NULL, NULL)")
     raw.close()
     assert os.path.exists(path)
+
+
+def test_valid_tokens_of_programs_are_a_thousand_at_most(store: TokenStore) -> None:
+    first, _ = store.add("phone", "", ["talk"])
+    store._db.execute("BEGIN")
+    for _ in range(998):
+        store.add("phone", "", ["talk"])
+    store._db.execute("COMMIT")
+    store.add_browser(first)
+    last, _ = store.add("phone", "", ["talk"])
+    with pytest.raises(TokenError, match="1,000 tokens"):
+        store.add("phone", "", ["talk"])
+    store.revoke(last.id)
+    store.add("phone", "", ["talk"])
+
+
+def test_secrets_and_codes_are_too_many_to_be_guessed(store: TokenStore) -> None:
+    _, secret = store.add("phone", "", ["talk"])
+    # 32 random bytes in base64.
+    assert len(secret) == len("hermes_") + 43
+    code = store.make_code("phone", "", ["talk"])
+    assert (len(code), code[4]) == (9, "-")
+    assert CODE_SECONDS == 300.0
+
+
+def test_a_code_that_has_ended_makes_room_for_another(
+    store: TokenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(16):
+        store.make_code("phone", "", ["talk"])
+    later = time.time() + CODE_SECONDS + 1
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert store.redeem(store.make_code("phone", "", ["talk"])) is not None
+
+
+def test_wrong_guesses_count_against_all_codes(store: TokenStore) -> None:
+    codes = [store.make_code("phone", "", ["talk"]) for _ in range(3)]
+    for _ in range(10):
+        assert store.redeem("AAAA-AAAA") is None
+    assert [store.redeem(code) for code in codes] == [None, None, None]
+
+
+def test_a_browser_has_owner_and_rights_of_its_token_and_ends_with_it(store: TokenStore) -> None:
+    token, secret = store.add("phone", "anna", ["watch"])
+    browser, own = store.add_browser(token)
+    assert (browser.owner, browser.rights) == ("anna", frozenset({"watch"}))
+    assert store.find_browser(own) == browser
+    # Neither secret counts in the place of the other one.
+    assert (store.find(own), store.find_browser(secret)) == (None, None)
+    store.revoke(token.id)
+    assert store.find_browser(own) is None
+    assert not store.is_valid(browser.id)
+
+
+def test_a_code_may_let_in_a_browser_which_no_other_token_ends(store: TokenStore) -> None:
+    redeemed = store.redeem(store.make_code("tablet", "anna", ["talk"]), is_browser=True)
+    assert redeemed is not None
+    assert store.find(redeemed[1]) is None
+    assert store.find_browser(redeemed[1]) == redeemed[0]
+    assert [row["made_from"] for row in store.rows()] == ["code"]
+
+
+def test_revoking_leaves_the_time_at_which_a_browser_was_ended(
+    store: TokenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token, _ = store.add("phone", "", ["talk"])
+    browser, _ = store.add_browser(token)
+    monkeypatch.setattr(time, "time", lambda: 1_000.0)
+    store.revoke(browser.id)
+    monkeypatch.setattr(time, "time", lambda: 2_000.0)
+    store.revoke(token.id)
+    ended = {row["id"]: row["revoked_at"] for row in store.rows()}
+    assert ended == {browser.id: 1_000.0, token.id: 2_000.0}
+
+
+def test_the_browser_that_was_used_longest_ago_is_ended_and_no_other_owners(
+    store: TokenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token, _ = store.add("phone", "anna", ["talk"])
+    other, _ = store.add("phone", "bob", ["talk"])
+    clock = iter(range(1_000, 2_000))
+    monkeypatch.setattr(time, "time", lambda: float(next(clock)))
+    kept, _ = store.add_browser(other)
+    made = [store.add_browser(token)[0].id for _ in range(BROWSERS_MAX)]
+    monkeypatch.setattr(time, "time", lambda: 3_000.0)
+    store.note_use(made[0])
+    newest, _ = store.add_browser(token)
+    valid = {row["id"] for row in store.rows() if row["state"] == "valid" and row["kind"] == "browser"}
+    assert valid == {kept.id, made[0], *made[2:], newest.id}
+
+
+def test_a_programs_token_that_was_revoked_is_shown_for_good(
+    store: TokenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    revoked, _ = store.add("phone", "", ["talk"])
+    store.revoke(revoked.id)
+    token, _ = store.add("tablet", "", ["talk"])
+    later = time.time() + 400 * 24 * 3600
+    monkeypatch.setattr(time, "time", lambda: later)
+    store.add_browser(token)
+    assert revoked.id in {row["id"] for row in store.rows()}
+
+
+def test_the_longest_names_of_tokens_and_owners_are_accepted(store: TokenStore) -> None:
+    token, _ = store.add("n" * 64, "o" * 32, ["talk"])
+    assert (token.name, token.owner) == ("n" * 64, "o" * 32)
+    with pytest.raises(TokenError, match="owner"):
+        store.add("phone", "o" * 33, ["talk"])
+
+
+def test_the_first_secret_is_on_the_disk_before_its_token_is_valid(
+    store: TokenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, synced = tmp_path / "token", []
+
+    def fsync(descriptor: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        content = path.read_text() if path.is_file() else ""
+        synced.append((path.is_dir(), content.startswith("hermes_"), file.exists(), len(store.rows())))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    store.make_first(file)
+    # The whole text, then its name in the folder, then the row.
+    assert synced == [(False, True, False, 0), (True, False, True, 0)]
+    assert len(store.rows()) == 1
+
+
+def test_a_store_waits_for_another_process_that_writes(store: TokenStore) -> None:
+    assert store._db.execute("PRAGMA busy_timeout").fetchone()[0] == 5_000

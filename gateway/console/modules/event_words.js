@@ -75,6 +75,7 @@ function asText(value) {
 
 /** 12,345. The browser's own way loads its tables of languages first, which takes longer than to draw a turn. */
 export function grouped(number) {
+  if (number === null) return "–";
   return String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 

@@ -19,7 +19,8 @@ export class Samples {
     this._put("busy", status.busy ?? 0);
     this._put("waiting", (status.waiting ?? 0) + (status.queued ?? 0));
     this._put("lag", status.lag_ms ?? 0);
-    const ended = status.turns_ended ?? 0;
+    // A journal that cannot be read has no counts.
+    const ended = status.turns_ended ?? this._turnsEnded;
     if (this._turnsEnded !== null) this._put("ended", Math.max(0, ended - this._turnsEnded));
     this._turnsEnded = ended;
     this._put("memory", sum(workers, "memory_bytes"));

@@ -5,6 +5,7 @@ import { get, post, sessionPath } from "./api.js";
 import { age, clock, counted, grouped, proof, size } from "./event_words.js";
 import { Choices, QuestionText } from "./question_view.js";
 import { linePoints } from "./samples.js";
+import { SeatCount } from "./seat_count.js";
 import { oneLine } from "./shown_text.js";
 import { attempt, may, questions, samples, service, tell } from "./store.js";
 import { useEffect, useState } from "../vendor.js";
@@ -44,13 +45,18 @@ function Hints({ status }) {
 }
 
 function Controls({ status }) {
-  const [seats, setSeats] = useState(null);
-  const wanted = seats ?? status.seats;
+  const [count] = useState(() => new SeatCount());
+  const [, setChanges] = useState(0);
+  useEffect(() => {
+    count.take(status.seats);
+    setChanges((changes) => changes + 1);
+  }, [status]);
+  const wanted = count.shown(status.seats);
   const change = async (by) => {
-    const next = Math.max(1, wanted + by);
-    setSeats(next);
-    await scale(next);
-    setSeats(null);
+    const asked = scale(count.ask(status.seats, by));
+    setChanges((changes) => changes + 1);
+    count.answered((await asked) !== undefined);
+    setChanges((changes) => changes + 1);
   };
   return html`<div class="controls">
     <span class="stepper" role="group" aria-label="Seats">

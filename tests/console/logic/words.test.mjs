@@ -105,8 +105,12 @@ test("a sparkline ends at the right edge and has a bounded past", () => {
   assert.equal(samples.of("busy").length, 60);
   assert.deepEqual(samples.of("ended").slice(-2), [2, 2]);
   assert.match(linePoints(samples.of("waiting"), 120, 28), /120\.0,1\.0$/);
+  samples.take({ turns_ended: null }, []);
+  samples.take({ turns_ended: 1001 }, []);
+  assert.deepEqual(samples.of("ended").slice(-2), [0, 3], "a journal that could not be read has ended none");
 });
 
 test("a long number has its thousands apart", () => {
   assert.deepEqual([0, 999, 1000, 12345.6, 1234567].map(grouped), ["0", "999", "1,000", "12,346", "1,234,567"]);
+  assert.equal(grouped(null), "–");
 });
