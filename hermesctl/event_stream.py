@@ -1,6 +1,7 @@
 """A stream of events that survives a supervisor restart: it resumes after the last seq, without repeats."""
 
 import time
+from contextlib import ExitStack
 
 from client.resuming import Resuming
 from hermesctl.client import SILENCE_SECONDS, Client
@@ -36,6 +37,13 @@ class EventStream:
         self._received_at = time.monotonic()
         self._resubscribed_at = 0.0
         self.client = Client(places, wake)
+        with ExitStack() as undone:
+            undone.callback(self.client.close)
+            self._begin(after, cursor)
+            undone.pop_all()
+
+    def _begin(self, after: int | None, cursor: str) -> None:
+        session = self._session
         self._resuming = Resuming(self._heads() if session is None and after is None else None)
         standing = self.client.ask(Subscribe(session, after, cursor), Subscribed)
         self._resuming.subscribed(self.client.number)

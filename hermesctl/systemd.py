@@ -105,9 +105,11 @@ class Unit:
 
         status = self.properties("ExecMainStatus").get("ExecMainStatus", "")
         code = int(status) if status in (str(int(Exit.LOCKED)), str(int(Exit.SETTINGS))) else Exit.BUG
-        words = ("--no-pager", "--output=cat", f"--lines={_LAST_LINES}", f"--since=@{since:.0f}")
+        # With both a beginning and a number of lines, journalctl shows the first ones.
+        words = ("--no-pager", "--output=cat", f"--since=@{int(since)}")
         said = subprocess.run(self.journal(*words), capture_output=True, text=True, timeout=30).stdout
-        last = "".join(f"\n    {line}" for line in said.splitlines() if line.strip())
+        lines = [line for line in said.splitlines() if line.strip()]
+        last = "".join(f"\n    {line}" for line in lines[-_LAST_LINES:])
         return CommandError(f"systemd could not {verb} it: {_sentence(complaint)}{last}", self._hint(), code)
 
     def _hint(self) -> str:

@@ -63,6 +63,7 @@ class Conversation:
         for event in self._events:
             self.log.take(event)
         self.log.messages = known.messages | self.log.messages
+        self.log.is_held = known.is_held
         for index, item in enumerate(self.log.items):
             if isinstance(item, Turn) and item.id in known.turns:
                 old = known.turns[item.id]

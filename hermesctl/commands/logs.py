@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -107,20 +107,23 @@ def _last(file: BinaryIO, lines: int) -> list[str]:
     return whole.decode(errors="replace").splitlines()[-lines:] if lines and newline else []
 
 
-def _fresh(log: Path, file: BinaryIO) -> Iterator[str]:
-    """Yields every line written from there on, also when the log is rotated."""
+def _fresh(log: Path, file: BinaryIO) -> Generator[str, None, None]:
+    """Yields every line written from there on, also when the log is rotated; closes the file at the end."""
     rest = b""
-    while True:
-        piece = file.read()
-        *whole, rest = (rest + piece).split(b"\n")
-        yield from (line.decode(errors="replace") for line in whole)
-        if piece:
-            continue
-        if _is_another(log, file):
-            rest += file.read()  # written between the last read and the rotation
-            file.close()
-            file = log.open("rb")
-        time.sleep(_LOOK_SECONDS)
+    try:
+        while True:
+            piece = file.read()
+            *whole, rest = (rest + piece).split(b"\n")
+            yield from (line.decode(errors="replace") for line in whole)
+            if piece:
+                continue
+            if _is_another(log, file):
+                rest += file.read()  # written between the last read and the rotation
+                file.close()
+                file = log.open("rb")
+            time.sleep(_LOOK_SECONDS)
+    finally:
+        file.close()
 
 
 def _is_another(log: Path, file: BinaryIO) -> bool:

@@ -25,6 +25,7 @@ _COLUMNS = (
     Column("ended_at", "ended", ago, right=True, rank=1),
     Column("error", "error", wide=True, rank=1),
 )
+_HOST = Column("host", "host", rank=2)
 _EXAMPLES = """\b
 Examples:
   hermesctl turns
@@ -47,4 +48,5 @@ def turns(places: Places, state: TurnState | None, session: str | None, limit: i
     rows = read(places, Show("turns", session=session, state=state, limit=limit), limit)
     if session is not None and not rows:
         require_session(places, session)
-    print_rows(form, rows, _COLUMNS, "no such turns" if state or session else "no turns yet")
+    columns = (*_COLUMNS[:5], _HOST, *_COLUMNS[5:]) if any(row.get("host") for row in rows) else _COLUMNS
+    print_rows(form, rows, columns, "no such turns" if state or session else "no turns yet")

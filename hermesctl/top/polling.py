@@ -79,7 +79,7 @@ class Connection:
             if isinstance(act, Interrupt) and done.turns:
                 return Outcome(self._proof(done.turns[0]))
             return Outcome(one_line(done.note) or _SAID[type(act)])
-        except CommandError as error:
+        except (CommandError, WireError) as error:
             return Outcome(f"{one_line(error.fault)} ({one_line(error.hint)})", went_well=False)
 
     def close(self) -> None:

@@ -52,6 +52,15 @@ def test_an_answer_begins_where_the_turn_had_arrived() -> None:
     assert answering.take_delta(Delta("demo", "demo/1", 1, 14, "more"))
 
 
+def test_a_turn_that_names_its_message_again_answers_from_the_same_place() -> None:
+    answering = Answering("m_mine")
+    answering.take_delta(Delta("demo", "demo/1", 1, 0, "four"))
+    answering.take(event("turn.steered", turn="demo/1", message="m_mine"))
+    answering.take_delta(Delta("demo", "demo/1", 1, 4, " more"))
+    assert answering.take(event("turn.joined", turn="demo/1", messages=["m_mine", "m_other"]))
+    assert (answering.turn, answering.begins_at) == ("demo/1", 4)
+
+
 def test_a_message_that_a_second_turn_takes_follows_that_one() -> None:
     answering = Answering("m_mine")
     answering.take(event("turn.steered", turn="demo/1", message="m_mine"))

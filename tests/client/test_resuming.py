@@ -60,3 +60,12 @@ def test_a_reader_may_go_back() -> None:
     resuming.subscribed(1)
     resuming.move("demo", 2)
     assert resuming.take(1, event(3))
+
+
+def test_notes_and_deltas_of_a_session_come_through_its_own_subscription() -> None:
+    resuming = Resuming()
+    resuming.subscribed(7)
+    resuming.subscribed(8, "demo")
+    for item in (Noted("demo/1", 1, "x"), Delta("demo", "demo/1", 1, 0, "x")):
+        assert not resuming.take(7, item)
+        assert resuming.take(8, item)

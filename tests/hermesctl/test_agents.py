@@ -71,6 +71,16 @@ def test_an_agent_in_the_interpreter_of_the_service_needs_nothing(tmp_path: Path
     assert (result.code, added["agent"], added["folder"]) == (0, "default", None)
 
 
+def test_an_agent_is_added_as_the_settings_have_it_and_not_as_the_service_has_read_them(
+    tmp_path: Path,
+) -> None:
+    settings(tmp_path, "/gone/python")
+    with opened(tmp_path, tables(agents=[])) as peer:
+        result = hermesctl(tmp_path, "agents", "add", "mine")
+        assert (result.code, "/gone/python" in result.err) == (5, True), result.err
+        assert peer.requests(Show) == []
+
+
 @pytest.mark.parametrize("line", ["exit 3", "echo cpython-39 3 9 none"])
 def test_an_interpreter_that_is_none_or_too_old_is_refused_with_its_remedy(tmp_path: Path, line: str) -> None:
     program = tmp_path / "program"

@@ -1,10 +1,15 @@
 """The chat's connection against a scripted supervisor that goes away: what is sent again, and what is not."""
 
 import contextlib
+import fcntl
+import select
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pytest
+
+from hermesctl.chat import connection as chat_connection
 from hermesctl.chat.connection import (
     RECENT_EVENTS,
     Answered,
@@ -42,7 +47,7 @@ class Held:
 def running(home: Path) -> Iterator[Held]:
     connection = Connection(find_places(str(home)), "demo", lambda: None)
     connection.connect()
-    thread = threading.Thread(target=connection.run)
+    thread = threading.Thread(target=connection.run, daemon=True)
     thread.start()
     try:
         yield Held(connection)
@@ -120,3 +125,31 @@ def test_another_session_takes_unanswered_messages_along(tmp_path: Path) -> None
         assert held.wait_for(Connected, 2) == Connected("other")
         assert peer.wait_for(Subscribe, 3) == Subscribe("other", 5)
         assert peer.wait_for(Submit, 2) == HELLO
+
+
+def test_items_that_are_not_drawn_yet_are_kept_and_do_not_hold_up_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat_connection, "_ARRIVED_MAX", 1)
+    monkeypatch.setattr(chat_connection, "_RETRY_SECONDS", 0.001)
+    story = Story()
+    events = [story.event("session.released") for _ in range(50)]
+    with opened(tmp_path, answering()) as peer, running(tmp_path) as held:
+        peer.wait_for(Subscribe, 2)
+        peer.say(Subscribe, *events)
+        held.wait_for(Received, 50)
+        assert [each.item for each in held.happened if isinstance(each, Received)] == events
+        # Nobody reads these any more.
+        peer.say(Subscribe, *(story.event("session.released") for _ in range(3)))
+        until(held.connection._arrived.full)
+
+
+def test_orders_wake_the_thread_and_are_used_up_by_it_and_a_full_pipe_is_no_fault(tmp_path: Path) -> None:
+    connection = Connection(find_places(str(tmp_path)), "demo", lambda: None)
+    fcntl.fcntl(connection._alarm, fcntl.F_SETPIPE_SZ, 4096)
+    for ticket in range(5000):
+        connection.post(ticket, HELLO)
+    for _ in range(4096 // 512):
+        connection._wait_a_moment()
+    assert not select.select([connection._wake], [], [], 0)[0]
+    connection.release()

@@ -3,6 +3,7 @@
 import io
 import os
 import signal
+import socket
 import sys
 import time
 from pathlib import Path
@@ -17,6 +18,7 @@ from hermesctl.clip_upload import BYTES_MAX, discard, store
 from hermesctl.ctrlc import CtrlC
 from hermesctl.errors import CommandError, NotRunning
 from hermesctl.event_stream import EventStream
+from hermesctl.exit_codes import Exit
 from hermesctl.waiting import Waiting
 from ipc.messages import (
     Answer,
@@ -31,7 +33,7 @@ from ipc.messages import (
     Subscribed,
     Table,
 )
-from ipc.places import find_places
+from ipc.places import find_places, make_private
 from tests.hermesctl.peer import Peer, Story, opened
 
 
@@ -106,8 +108,45 @@ def test_a_refusal_ends_the_command_and_says_when_to_try_again(tmp_path: Path) -
         for hint in ("wait (again in 2 s)", "give up"):
             with pytest.raises(CommandError) as refused:
                 client.ask(HandOver(), Done)
-            assert refused.value.hint == hint
+            assert (refused.value.hint, refused.value.code) == (hint, Exit.REFUSED)
         client.close()
+
+
+def test_a_refusal_of_another_request_is_kept_for_the_one_who_sent_it(tmp_path: Path) -> None:
+    def reply(peer: Peer, request: Request) -> list[Answer]:
+        return [Refused("no such session", "name another") if isinstance(request, Subscribe) else Done()]
+
+    with opened(tmp_path, reply) as peer:
+        client = Client(peer.places)
+        number = client.post(Subscribe("s", 0))
+        assert client.ask(HandOver(), Done) == Done()
+        assert client.receive(0.0) == (number, Refused("no such session", "name another"))
+        client.close()
+
+
+def test_the_rows_of_a_table_are_waited_for_as_long_as_the_command_says(tmp_path: Path) -> None:
+    with opened(tmp_path, lambda peer, request: []) as peer:
+        client = Client(peer.places)
+        with pytest.raises(NotRunning, match=r"did not answer within 0.05 s"):
+            list(client.rows(Show("sessions"), timeout_seconds=0.05))
+        client.close()
+
+
+def test_a_supervisor_that_left_its_socket_file_behind_is_lost(tmp_path: Path) -> None:
+    places = find_places(str(tmp_path))
+    make_private(places.runtime)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(places.control)
+    listener.listen()
+    client = Client(places)
+    assert not client.is_lost()
+    listener.close()
+    assert client.is_lost()
+    client.close()
+
+
+def test_the_limits_of_a_client_bound_its_patience_and_its_memory() -> None:
+    assert (limits.ANSWER_SECONDS, limits.SILENCE_SECONDS, limits._ASIDE_MAX) == (10.0, 0.5, 20_000)
 
 
 def test_a_supervisor_that_does_not_answer_is_named_after_the_time_limit(tmp_path: Path) -> None:

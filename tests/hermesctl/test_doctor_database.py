@@ -146,6 +146,7 @@ def test_a_database_that_asks_no_password_is_named(tmp_path: Path, cluster: Clus
         ("postgresql://me@db.example/journal", (), (("db.example", 5432),), "me", "journal"),
         ("postgresql://me@db.example:6000", (), (("db.example", 6000),), "me", "me"),
         ("postgresql://me@[::1]:6000/j", (), (("::1", 6000),), "me", "j"),
+        ("postgresql://me@[::1]/j", (), (("::1", 5432),), "me", "j"),
         ("postgresql://me@a:1,b:2/j", (), (("a", 1), ("b", 2)), "me", "j"),
         ("postgresql://me@%2Frun%2Fpg/j", ("/run/pg/.s.PGSQL.5432",), (), "me", "j"),
         ("postgresql:///j?host=/run/pg&port=7&user=me", ("/run/pg/.s.PGSQL.7",), (), "me", "j"),

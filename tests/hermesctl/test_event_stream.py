@@ -1,5 +1,6 @@
 """The stream of events by itself: where it goes on after a loss, and what it leaves open."""
 
+import gc
 import os
 import time
 from collections.abc import Iterator
@@ -9,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from hermesctl import event_stream
-from hermesctl.errors import NotRunning
+from hermesctl.errors import CommandError, NotRunning
 from hermesctl.event_stream import EventStream
-from ipc.messages import Answer, Event, Request, Show, Subscribe, Subscribed, Table, Unsubscribe
+from ipc.messages import Answer, Cut, Event, Refused, Request, Show, Subscribe, Subscribed, Table, Unsubscribe
 from tests.hermesctl.peer import Peer, Story, opened
 
 # Nothing here takes a second.
@@ -39,6 +40,19 @@ def received(stream: EventStream) -> Event:
     while not isinstance(item := stream.next(), Event):
         assert time.monotonic() < deadline, "no event arrived"
     return item
+
+
+def test_a_stream_that_could_not_begin_leaves_no_connection_open(tmp_path: Path) -> None:
+    """A chat tries again while the supervisor is away. What is left open is reported when it is collected."""
+    for refused in (Subscribe, Show):
+
+        def reply(peer: Peer, request: Request, refused: type = refused) -> list[Answer]:
+            no = Refused("it is going", "try again")
+            return [no if isinstance(request, refused) else Table(())]
+
+        with opened(tmp_path, reply) as peer, pytest.raises(CommandError, match="it is going"):
+            EventStream(peer.places, None if refused is Show else "demo", None)
+        gc.collect()
 
 
 def test_a_stream_of_all_sessions_does_not_go_back_to_events_before_its_beginning(tmp_path: Path) -> None:
@@ -108,3 +122,67 @@ def test_the_next_supervisor_is_not_waited_for_without_end(tmp_path: Path) -> No
     with pytest.raises(NotRunning):
         stream.reconnect(0.0)
     stream.close()
+
+
+class Clock:
+    """The time that a stream sees."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_a_stream_subscribes_again_once_for_each_long_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reply(peer: Peer, request: Request) -> list[Answer]:
+        return [Subscribed(5)] if isinstance(request, Subscribe) else []
+
+    clock = Clock()
+    monkeypatch.setattr(event_stream, "time", clock)
+    with opened(tmp_path, reply) as peer:
+        stream = EventStream(peer.places, "demo", None)
+        peer.say(Subscribe, Story(seq=5).event("a.live"))
+        clock.now += event_stream._QUIET_SECONDS
+        assert received(stream).type == "a.live"
+        monkeypatch.setattr(event_stream, "SILENCE_SECONDS", 0.01)
+        clock.now += 1.0
+        for count in (1, 2):
+            for _ in range(3):
+                assert stream.next() is None
+            assert len(peer.requests(Subscribe)) == count
+            clock.now += 2 * event_stream._QUIET_SECONDS
+        stream.close()
+
+
+def test_a_session_whose_own_subscription_was_cut_is_read_on_by_another_one(tmp_path: Path) -> None:
+    story = Story(seq=5)
+    missed, live = story.event("a.missed"), story.event("a.live")
+    with supervisor(tmp_path, 5) as peer:
+        stream = EventStream(peer.places, None, None)
+    with supervisor(tmp_path, 6, missed) as peer:
+        stream.reconnect(_PATIENCE_SECONDS)
+        assert received(stream) == missed
+        peer.say(Subscribe, Cut("too slow"))
+        assert stream.next() is None
+        assert peer.requests(Subscribe) == [Subscribe(None), Subscribe("demo", 5), Subscribe("demo", 6)]
+        peer.say(Subscribe, live)
+        assert received(stream) == live
+    stream.close()
+
+
+def test_a_cursor_goes_on_behind_what_it_has_acknowledged(tmp_path: Path) -> None:
+    story = Story(seq=5)
+
+    def reply(peer: Peer, request: Request) -> list[Answer]:
+        return [Subscribed(7, after=5), story.event("a.sixth"), story.event("a.seventh")]
+
+    with opened(tmp_path, reply) as peer:
+        stream = EventStream(peer.places, "demo", None, cursor="bridge")
+        assert [received(stream).seq for _ in range(2)] == [6, 7]
+        stream.close()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hermesctl.answer_stream import PlainText
+from hermesctl.answer_stream import AnswerPrinter, PlainText
 from ipc.messages import Delta, Event, Noted
 from tests.hermesctl.hand import hermesctl
 from tests.hermesctl.peer import Story, opened
@@ -89,3 +89,23 @@ def test_text_that_was_lost_with_its_attempt_is_replaced_as_soon_as_the_next_one
     shown.show(Event(5, "demo", "attempt.lost", 1.0, lost))
     shown.show(Delta("demo", "demo/1", 2, 4, "three"))
     assert capsys.readouterr().out == "one two\none three"
+
+
+def test_text_that_was_lost_from_its_beginning_is_said_again(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = PlainText()
+    shown.show(Delta("demo", "demo/1", 1, 0, "one"))
+    lost = {"turn": "demo/1", "attempt": 1, "reason": "it died", "offset": 0}
+    shown.show(Event(5, "demo", "attempt.lost", 1.0, lost))
+    shown.show(Delta("demo", "demo/1", 2, 0, "two"))
+    assert capsys.readouterr().out == "one\ntwo"
+
+
+def test_text_that_was_lost_from_before_a_steered_message_on_is_said_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    printer = AnswerPrinter()
+    printer.join_at(10)
+    printer.take(Delta("demo", "demo/1", 1, 10, "one"))
+    printer.cut_to(4)
+    printer.take(Delta("demo", "demo/1", 2, 4, "two"))
+    assert capsys.readouterr().out == "one\ntwo"

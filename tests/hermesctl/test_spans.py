@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import pytest
+
+from hermesctl import spans
 from hermesctl.spans import Span, Spans
 from ipc.messages import Event
 
@@ -73,3 +76,47 @@ def test_what_was_begun_before_anybody_listened_is_not_told() -> None:
     feed = Feed()
     assert feed.tell("attempt.opened", turn="s/1", attempt=1, worker=0, pid=7) is None
     assert feed.tell("turn.done", turn="s/1", text="", usage={}) is None
+
+
+def test_calls_that_run_side_by_side_end_each_at_its_own_time() -> None:
+    feed = Feed()
+    feed.tell("turn.opened", turn="s/1", messages=["m1"])
+    feed.tell("attempt.opened", turn="s/1", attempt=1, worker=0, pid=7)
+    for call in ("c1", "c2"):
+        feed.tell("tool.started", turn="s/1", call=call, name=call, summary="")
+    feed.tell("tool.finished", turn="s/1", call="c2", name="c2", ok=False, ms=3)
+    feed.tell("tool.finished", turn="s/1", call="c1", name="c1", ok=True, ms=3)
+    turn = feed.tell("turn.done", turn="s/1", text="", usage={})
+    assert turn is not None
+    assert shape(turn) == "turn@1-7(queue@1-2 attempt 1@2-7(tool c1@3-6 tool c2@4-5))"
+    assert [tool.is_fault for tool in turn.inner[1].inner] == [False, True]
+
+
+@pytest.mark.parametrize(("ending", "is_fault"), [("done", False), ("interrupted", False), ("failed", True)])
+def test_a_turn_is_told_once_and_only_a_failure_is_a_fault(ending: str, is_fault: bool) -> None:
+    feed = Feed()
+    feed.tell("turn.opened", turn="s/1", messages=["m1"])
+    turn = feed.tell(f"turn.{ending}", turn="s/1")
+    assert turn is not None
+    assert turn.is_fault is is_fault
+    assert feed.tell(f"turn.{ending}", turn="s/1") is None
+
+
+def test_a_message_that_joins_a_turn_has_waited_too() -> None:
+    feed = Feed()
+    feed.tell("message.accepted", message="m1", kind="text")
+    feed.tell("message.accepted", message="m2", kind="text")
+    feed.tell("turn.opened", turn="s/1", messages=["m1"])
+    feed.tell("turn.joined", turn="s/1", messages=["m2"])
+    turn = feed.tell("turn.done", turn="s/1", text="", usage={})
+    assert turn is not None
+    assert shape(turn) == "turn@1-5(wait@1-3 wait@2-4 queue@3-5)"
+
+
+def test_what_never_ends_is_forgotten_from_the_oldest_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spans, "_OPEN_MAX", 3)
+    feed = Feed()
+    for number in range(1, 5):
+        feed.tell("turn.opened", turn=f"s/{number}", messages=[])
+    told = [feed.tell("turn.done", turn=f"s/{number}", text="", usage={}) for number in range(1, 5)]
+    assert [turn is None for turn in told] == [True, False, False, False]

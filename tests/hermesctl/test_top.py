@@ -97,6 +97,7 @@ def test_an_interrupt_is_asked_about_and_proven(service: Service) -> None:
         terminal.shows("victim/1 interrupted: ")
         assert "none left" in terminal.screen
         assert service.show("turns", session="victim")[0]["state"] == "interrupted"
+        terminal.shows("at rest")
         terminal.type("i")
         terminal.shows("nothing runs in the selected row")
         terminal.type("q")
