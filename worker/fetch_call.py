@@ -68,10 +68,17 @@ def _shown(answer: Any, status: int) -> str:
     if not _TEXT_TYPES.match(kind):
         return f"{head}\n(no text: it is not shown; use a command to store it)"
     body = answer.read(_BODY_BYTES_MAX + 1)
-    text = body[:_BODY_BYTES_MAX].decode(answer.headers.get_content_charset("utf-8"), errors="replace")
+    text = _decoded(body[:_BODY_BYTES_MAX], answer.headers.get_content_charset("utf-8"))
     if "html" in kind:
         text = _without_markup(text)
     return f"{head}\n{text}" + ("\n[… the rest was left out]" if len(body) > _BODY_BYTES_MAX else "")
+
+
+def _decoded(content: bytes, charset: str) -> str:
+    try:
+        return content.decode(charset, errors="replace")
+    except (LookupError, ValueError):  # a charset that Python does not know, or that is no text
+        return content.decode(errors="replace")
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
@@ -131,6 +138,9 @@ def _connect(host: str, port: int, private: bool) -> socket.socket:
 def _is_public(address: str) -> bool:
     """False also for an IPv6 form of a private IPv4 address: a router may translate it."""
     found = ipaddress.ip_address(address)
+    if isinstance(found, ipaddress.IPv6Address) and found.sixtofour is not None:
+        # Releases of Python differ in what they say of such an address itself.
+        return found.sixtofour.is_global
     if not found.is_global or found.is_multicast:
         return False
     if isinstance(found, ipaddress.IPv4Address):
@@ -139,7 +149,7 @@ def _is_public(address: str) -> bool:
         return False
     if any(found in network for network in _TRANSLATED):
         return ipaddress.IPv4Address(found.packed[-4:]).is_global
-    return found.sixtofour is None or found.sixtofour.is_global
+    return True
 
 
 class _Text(HTMLParser):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from worker import residents
+from worker.agents import acp_process
 from worker.agents.acp_process import AgentProcess
 
 
@@ -18,6 +19,7 @@ from worker.agents.acp_process import AgentProcess
         ((), "the key sesame is wrong"),
         (("",), "the key sesame is wrong"),
         (("", "sesame"), "the key … is wrong"),
+        (("ses", "sesame"), "the key … is wrong"),
     ],
 )
 def test_its_last_words_are_told_without_secrets(tmp_path: Path, secrets: Sequence[str], words: str) -> None:
@@ -55,14 +57,31 @@ _GREETING = "for i in $(seq 60); do echo welcome; done"
         (f"{_GREETING}; echo '{{}}'; exec sleep 100", [None]),
         (f"echo '{{}}'; {_GREETING}; echo '{{\"a\": 1}}'", [{}, {"a": 1}, None]),
         ("echo welcome; echo; echo '[1]'; echo '{}'", [{}, None]),
+        ("head -c 200000 /dev/zero | tr '\\0' '['; echo; echo '{}'", [{}, None]),
     ],
-    ids=["a greeting without end", "noise between messages", "a short greeting"],
+    ids=["a greeting without end", "noise between messages", "a short greeting", "too many brackets"],
 )
 def test_lines_that_are_no_messages_are_passed_over_within_a_bound(
     tmp_path: Path, script: str, said: list[dict[str, Any] | None]
 ) -> None:
     async def act() -> None:
         assert await messages(speaking(tmp_path, script)) == said
+
+    asyncio.run(act())
+
+
+def test_a_line_that_is_longer_than_any_message_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acp_process, "_LINE_BYTES_MAX", 1000)
+
+    async def act() -> None:
+        process = speaking(tmp_path, "echo '{}'; head -c 5000 /dev/zero; exec sleep 100")
+        await process.connect()
+        async with asyncio.timeout(30):
+            assert await process.receive() == {}
+            assert await process.receive() is None
+            await process.closed.wait()
 
     asyncio.run(act())
 

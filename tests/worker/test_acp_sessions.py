@@ -86,3 +86,25 @@ def test_the_prompt_repeats_only_what_the_agent_may_lack() -> None:
     assert "User: second\n\nYou: 2" in prompt_text(work, 1)
     assert "first" not in prompt_text(work, 1)
     assert "User: first" in prompt_text(work, 0)
+    # A file that was written in this very turn, or by an agent that claims more.
+    assert prompt_text(work, 3) == prompt_text(work, 7) == "third"
+
+
+def test_a_session_is_known_as_far_as_its_process_has_had_the_time_to_store_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also before a prompt that may be the last thing its process does."""
+    monkeypatch.setattr(acp_kept_session, "STORE_SECONDS", 0.0)
+
+    async def scene(host: Host) -> None:
+        await host.said("say one")
+        await soon(lambda: known_turns(home) == 1)
+        monkeypatch.setattr(acp_kept_session, "STORE_SECONDS", 1000.0)
+        host.new_worker()
+        history = (past("say one", "one"),)
+        await host.said("say two", history=history)
+        assert known_turns(home) == 1
+        await host.said("say three", history=(*history, past("say two", "two")))
+        assert known_turns(home) == 1
+
+    play(scene)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from ipc.bounds import SENTENCE_CHARACTERS_MAX
 from ipc.messages import (
     AgentSpec,
     Asked,
@@ -217,6 +218,21 @@ def test_always_is_no_consent_to_a_tool_whose_name_the_other_begins_with() -> No
         assert verdict(other).decision == "ask"
 
 
+def test_a_call_is_asked_about_as_long_as_it_can_be_shown_and_its_answer_is_found() -> None:
+    """Also of a command with half of a surrogate pair, which no frame can carry."""
+
+    def verdict(command: str, *answers: PastAnswer) -> Verdict:
+        attempt = Attempt(assign("", answers=answers), Desk().outbox)
+        approvals = Approvals(AgentSpec("default", "builtin", {"otherwise": "ask"}), attempt)
+        return approvals.verdict_of("execute", {"command": command})
+
+    room = SENTENCE_CHARACTERS_MAX - len(verdict("").text)
+    assert [verdict("x" * length).decision for length in (room, room + 1)] == ["ask", "deny"]
+    asked = verdict("echo \ud83d").text
+    assert asked.endswith("echo ?")
+    assert verdict("echo \ud83d", PastAnswer("approve", asked, "yes")).decision == "allow"
+
+
 def test_a_consent_does_not_cover_another_content(fake: FakeModel, tmp_path: Path) -> None:
     def write(content: str) -> dict[str, Any]:
         return {"name": "write", "arguments": {"path": f"{tmp_path}/x", "content": content}}
@@ -292,8 +308,8 @@ def test_an_approval_is_no_answer_to_the_question_of_a_server() -> None:
         PastAnswer("clarify", "Seat?", "window", "2", 2),
     )
     work = assign("", attempt=3, tried=tried, answers=answers)
-    assert clarified_calls(work) == [asked]
+    assert clarified_calls(work) == {2: asked}
     assert approved_calls(work) == ()
     denied = assign("", attempt=2, tried=tried[:1], answers=(PastAnswer("approve", "Allow?", "no", "1", 1),))
-    assert clarified_calls(denied) == []
+    assert clarified_calls(denied) == {}
     assert approved_calls(denied) == ()

@@ -105,6 +105,7 @@ def test_the_other_calls_of_the_reply_are_made_first(fake: FakeModel) -> None:
         {"question": "Which?", "choices": "red"},
         {"question": "x" * 5000},
         {"question": "Which?", "choices": ["c"] * 21},
+        {"question": "Which?", "choices": ["c" * 201]},
         "not json",
     ],
 )

@@ -5,9 +5,11 @@ import concurrent.futures
 import contextlib
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
+from ipc.errors import WireError
 from ipc.messages import (
     Answered,
     Asked,
@@ -30,6 +32,7 @@ from tests.worker.peer import assign
 from tests.worker.test_attempt import Desk
 from worker.agents.context import AsyncContext, Context, ContextClosed, Host
 from worker.attempt import Answer, Attempt
+from worker.errors import AgentError
 
 NOWHERE = "http://127.0.0.1:1/v1"
 
@@ -285,3 +288,78 @@ def test_a_blocking_call_in_the_workers_own_loop_is_refused() -> None:
         return desk
 
     assert asyncio.run(scene()).kinds() == ["Finished"]
+
+
+def test_a_call_that_is_under_way_when_the_turn_ends_has_no_effect() -> None:
+    async def scene() -> Desk:
+        desk = Desk()
+        host = Host(Attempt(assign(NOWHERE), desk.outbox))
+        late = host.submit(lambda: host.say("late"))
+        host.close()
+        with pytest.raises(ContextClosed):
+            await asyncio.wrap_future(late)
+        return desk
+
+    assert asyncio.run(scene()).kinds() == []
+
+
+def test_the_first_of_two_calls_that_end_the_attempt_says_why() -> None:
+    """The other one does not return either."""
+
+    async def scene() -> None:
+        host = Host(Attempt(assign(NOWHERE), Desk().outbox))
+
+        async def fail(why: str) -> None:
+            raise AgentError(why, "")
+
+        calls = [asyncio.wrap_future(host.submit(partial(fail, why))) for why in ("first", "second")]
+        await asyncio.wait((host.ending,))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not any(call.done() for call in calls)
+        with pytest.raises(AgentError, match="first"):
+            await host.ending
+        host.close()
+        for call in calls:
+            call.cancel()
+
+    asyncio.run(scene())
+
+
+def test_a_value_that_no_frame_can_carry_ends_the_attempt() -> None:
+    async def scene() -> None:
+        host = Host(Attempt(assign(NOWHERE), Desk().outbox))
+        call = asyncio.wrap_future(host.submit(lambda: host.tool_started("lamp", "x" * 2_000_000, "pure")))
+        await asyncio.wait((call, host.ending), return_when=asyncio.FIRST_COMPLETED)
+        assert host.ending.done()
+        with pytest.raises(WireError):
+            await host.ending
+        host.close()
+        call.cancel()
+
+    asyncio.run(scene())
+
+
+def test_the_result_of_a_tool_is_recorded_once() -> None:
+    def act(context: Context) -> None:
+        call = context.tool_started("lamp")
+        context.tool_finished(call, "it shines")
+        with pytest.raises(ValueError, match="is running"):
+            context.tool_finished(call, "it is dark")
+        context.say("Done.")
+
+    assert play(act)[0].kinds() == ["ToolStarted", "ToolFinished", "Delta", "Finished"]
+
+
+def test_a_refused_call_that_is_made_again_and_again_is_asked_about() -> None:
+    async def scene() -> Desk:
+        desk = Desk()
+        host = Host(Attempt(assign(NOWHERE), desk.outbox))
+        calls = [asyncio.create_task(host.refuse("lamp", "{}", "pure", "no")) for _ in range(3)]
+        await desk.until(lambda: "Asked" in desk.kinds())
+        for call in calls:
+            call.cancel()
+        await asyncio.wait(calls)
+        return desk
+
+    assert asyncio.run(scene()).kinds().count("ToolStarted") == 2

@@ -19,7 +19,7 @@ from ipc.message_parts import ToolServer
 from worker.errors import InputNeeded
 from worker.mcp_servers.elicitation import Unanswerable, responses
 from worker.mcp_servers.mcp_server import _STATES_MAX, McpServer, ServerFault, _tools
-from worker.mcp_servers.server_tools import _TOOLS_MAX, ServerTools
+from worker.mcp_servers.server_tools import _TOOLS_MAX, ServerTool, ServerTools
 
 
 def form(message: str = "Which seat?", **fields: dict[str, Any]) -> InputRequiredResult:
@@ -153,13 +153,14 @@ class Scripted:
         )
 
 
-def call(client: Scripted, *answers: str) -> None:
-    async def act() -> None:
-        made = server()
-        made._client = client  # type: ignore[assignment]
-        await made.call("t", {}, "key", answers)
+def connected(client: Scripted) -> McpServer:
+    made = server()
+    made._client = client  # type: ignore[assignment]
+    return made
 
-    asyncio.run(act())
+
+def call(client: Scripted, *answers: str) -> None:
+    asyncio.run(connected(client).call("t", {}, "key", answers))
 
 
 def test_each_question_of_a_call_has_its_own_answer() -> None:
@@ -167,6 +168,51 @@ def test_each_question_of_a_call_has_its_own_answer() -> None:
     call(client, "one", "two")
     assert client.given[0] is None
     assert [each["one"].content for each in client.given[1:]] == [{"it": "one"}, {"it": "two"}]
+
+
+def test_a_call_goes_on_at_the_question_where_it_stopped() -> None:
+    """Each attempt at the turn brings the answers to all of its questions so far."""
+
+    async def act() -> None:
+        client = Scripted(questions=2)
+        made = connected(client)
+        for answers in ((), ("one",)):
+            with pytest.raises(InputNeeded):
+                await made.call("t", {}, "key", answers)
+        await made.call("t", {}, "key", ("one", "two"))
+        assert [each["one"].content for each in client.given[1:]] == [{"it": "one"}, {"it": "two"}]
+
+    asyncio.run(act())
+
+
+@pytest.mark.parametrize("answers", [(), ("one",)], ids=["that was given up", "that has its result"])
+def test_the_same_call_after_one_begins_anew(answers: tuple[str, ...]) -> None:
+    async def act() -> None:
+        client = Scripted(questions=1)
+        made = connected(client)
+        with pytest.raises(InputNeeded):
+            await made.call("t", {}, "key", ())
+        if answers:
+            await made.call("t", {}, "key", answers)
+        before = len(client.given)
+        await made.call("t", {}, "key", answers)
+        assert client.given[before:] == [None]
+        assert not made._waiting
+
+    asyncio.run(act())
+
+
+def test_answers_are_for_the_first_call_of_their_tool_only() -> None:
+    async def act() -> None:
+        client = Scripted(questions=3)
+        tool = ServerTool(connected(client), Tool(name="t", input_schema={}), "s__t", "unsafe")
+        tool.answers = ("one",)
+        for arguments in ({"to": "Rome"}, {"to": "Oslo"}):
+            with pytest.raises(InputNeeded):
+                await tool.run(arguments, print)
+        assert [given and given["one"].content for given in client.given] == [None, {"it": "one"}, None]
+
+    asyncio.run(act())
 
 
 def test_a_server_that_never_stops_asking_is_at_fault() -> None:

@@ -3,14 +3,17 @@
 import asyncio
 import contextlib
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from tests.raw_server import raw_server
 from worker import fetch_call
 from worker.tools import Report
 from worker.tools.fetch import Fetch
@@ -23,6 +26,9 @@ ANSWERS = {
     "/latin": (200, "text/plain; charset=latin-1", "café".encode("latin-1")),
     "/data": (200, "application/json", b'{"a": 1}'),
     "/picture": (200, "image/png", b"\x89PNG"),
+    "/broken": (200, "text/plain; charset=utf-8", b"caf\xe9"),
+    "/unknown": (200, "text/plain; charset=x-mine", "café".encode()),
+    "/packed": (200, "text/plain; charset=zlib_codec", b"words"),
     "/long": (200, "text/plain", b"x" * 5_000_000),
     "/missing": (404, "text/plain", b"there is no such page"),
 }
@@ -99,6 +105,51 @@ def test_a_long_page_is_cut_and_a_file_has_it_whole(server: _Server, outputs: Pa
     assert whole.count("x") > 1_000_000
 
 
+def test_bytes_that_are_not_of_the_charset_are_shown_as_such(server: _Server) -> None:
+    assert fetch_call.fetch(at(server, "/broken"), private=True).endswith("\ncaf\ufffd")
+
+
+@pytest.mark.parametrize(("path", "words"), [("/unknown", "café"), ("/packed", "words")])
+def test_a_charset_that_is_not_known_is_read_as_utf_8(server: _Server, path: str, words: str) -> None:
+    assert fetch_call.fetch(at(server, path), private=True).endswith(f"\n{words}")
+
+
+def test_words_after_a_stray_end_of_a_script_are_shown() -> None:
+    page = "</script>one<script>two<style>three</style>four</script>five"
+    assert fetch_call._without_markup(page) == "onefive"
+
+
+def test_the_words_of_a_page_end_with_their_block_and_nothing_of_a_picture_is_shown() -> None:
+    page = "<p>one</p>two<svg>x<style>y</style>z</svg><template>no</template><br>three &lt; AT&T"
+    assert fetch_call._without_markup(page) == "one\ntwo\nthree < AT&T"
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_text"),
+    [("application/ld+json; x=y", True), ("application/xml", True), ("font/woff", False), ("x/jsonp", False)],
+)
+def test_a_type_that_is_a_form_of_text_is_shown(kind: str, is_text: bool) -> None:
+    assert bool(fetch_call._TEXT_TYPES.match(kind)) is is_text
+
+
+def test_an_answer_that_is_just_as_long_as_allowed_is_whole(
+    server: _Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    length = len(ANSWERS["/data"][2])
+    for bytes_max, ending in ((length, '{"a": 1}'), (length - 1, '{"a": 1\n[… the rest was left out]')):
+        monkeypatch.setattr(fetch_call, "_BODY_BYTES_MAX", bytes_max)
+        assert fetch_call.fetch(at(server, "/data"), private=True).endswith(f"\n{ending}")
+
+
+def test_what_is_wrong_is_said_in_words_that_any_model_reads(server: _Server) -> None:
+    assert fetch("\ud83d").text.startswith("error: ? is no address of a web page")
+    for url in ("http://127.0.0.1:1/", at(server, "/to/ftp://127.0.0.1:1/")):
+        with pytest.raises(fetch_call.CallError) as raised:
+            fetch_call.fetch(url, private=True)
+        assert "cannot be fetched: " in str(raised.value)
+        assert "urlopen" not in str(raised.value)
+
+
 def test_an_error_of_the_server_is_an_error_of_the_call(server: _Server) -> None:
     missing = fetch(at(server, "/missing"))
     assert (missing.ok, "status 404" in missing.text, "no such page" in missing.text) == (False, True, True)
@@ -120,6 +171,28 @@ def test_a_redirect_leads_to_no_file_and_not_on_for_ever(server: _Server) -> Non
     assert not around.ok
 
 
+def test_the_redirects_of_one_call_are_counted(server: _Server) -> None:
+    def after(redirects: int) -> str:
+        url = at(server, "/data")
+        for _ in range(redirects):
+            url = at(server, f"/to/{url}")
+        return url
+
+    assert fetch_call.fetch(after(5), private=True).endswith('\n{"a": 1}')
+    server.seen.clear()
+    with pytest.raises(fetch_call.CallError, match="status 302, text/plain"):
+        fetch_call.fetch(after(6), private=True)
+    assert len(server.seen) == 6
+
+
+def test_what_is_no_http_is_a_fault_in_words() -> None:
+    with (
+        raw_server(lambda: iter([b"220 mail.example\r\n"])) as server,
+        pytest.raises(fetch_call.CallError, match=r"cannot be fetched: 220 mail\.example"),
+    ):
+        fetch_call.fetch(server.base_url, private=True)
+
+
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "2130706433"]
 )
@@ -127,6 +200,37 @@ def test_this_host_is_asked_only_where_the_settings_allow_it(server: _Server, ho
     server.seen.clear()
     refused = fetch(f"http://{host}:{server.server_port}/data", private=False)
     assert (refused.ok, server.seen) == (False, [])
+
+
+def test_a_tool_that_was_told_nothing_of_private_addresses_asks_none(server: _Server) -> None:
+    async def scene() -> Report:
+        return await Fetch().run({"url": at(server, "/data")}, lambda text: None)
+
+    server.seen.clear()
+    assert "private network" in asyncio.run(scene()).text
+    assert server.seen == []
+
+
+def test_an_address_with_tls_is_checked_like_any_other(server: _Server) -> None:
+    url = at(server, "/data").replace("http:", "https:")
+    with pytest.raises(fetch_call.CallError, match="private network"):
+        fetch_call.fetch(url, private=False)
+
+
+def test_the_certificate_and_the_name_of_a_server_are_verified(
+    server: _Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verified: list[object] = []
+
+    def wrap(context: ssl.SSLContext, plain: socket.socket, server_hostname: str) -> ssl.SSLSocket:
+        verified.extend([context.verify_mode, context.check_hostname, server_hostname])
+        plain.close()
+        raise OSError("no further")
+
+    monkeypatch.setattr(ssl.SSLContext, "wrap_socket", wrap)
+    with pytest.raises(fetch_call.CallError, match="no further"):
+        fetch_call.fetch(f"https://localhost:{server.server_port}/data", private=True)
+    assert verified == [ssl.CERT_REQUIRED, True, "localhost"]
 
 
 @pytest.mark.parametrize(
@@ -150,16 +254,62 @@ def test_no_address_outside_the_public_networks_is_asked(host: str) -> None:
     assert "private network" in refused.text
 
 
+class _Network:
+    """Names have these addresses, and sockets note where they would have connected to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *found: str) -> None:
+        self.asked: list[str] = []
+        self.refuses: set[str] = set()
+        self.sockets: list[socket.socket] = []
+        network = self
+
+        class Socket(socket.socket):
+            def connect(self, address: Any) -> None:
+                network.asked.append(address[0])
+                network.sockets.append(self)
+                if address[0] in network.refuses:
+                    raise ConnectionRefusedError(111, f"{address[0]} refuses")
+
+        addresses = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", (each, 80)) for each in found]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: addresses)
+        monkeypatch.setattr(socket, "socket", Socket)
+
+
 def test_a_public_address_is_asked_at_the_address_that_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test asks the real one: its socket notes where it would have connected to."""
-    asked: list[tuple[str, int]] = []
+    """No test asks the real one."""
+    network = _Network(monkeypatch, "93.184.215.14")
+    with fetch_call._connect("example.org", 80, private=False) as connection:
+        # Less than the whole call may take: its process says what was wrong.
+        assert connection.gettimeout() == 20
+    assert network.asked == ["93.184.215.14"]
 
-    class Socket(socket.socket):
-        def connect(self, address: Any) -> None:
-            asked.append(address)
 
-    found = (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("93.184.215.14", 80))
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [found])
-    monkeypatch.setattr(socket, "socket", Socket)
-    fetch_call._connect("example.org", 80, private=False).close()
-    assert asked == [("93.184.215.14", 80)]
+def test_the_next_address_of_a_name_is_asked_when_one_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = _Network(monkeypatch, "93.184.215.14", "93.184.215.15")
+    network.refuses = {"93.184.215.14"}
+    with fetch_call._connect("example.org", 80, private=False):
+        assert network.asked == ["93.184.215.14", "93.184.215.15"]
+        assert [each.fileno() < 0 for each in network.sockets] == [True, False]
+    network.refuses.add("93.184.215.15")
+    with pytest.raises(ConnectionRefusedError, match=r"93\.184\.215\.15 refuses"):
+        fetch_call._connect("example.org", 80, private=False)
+
+
+def test_a_private_address_among_those_of_a_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = _Network(monkeypatch, "93.184.215.14", "10.0.0.1")
+    network.refuses = {"93.184.215.14"}
+    with pytest.raises(ValueError, match="private network"):
+        fetch_call._connect("example.org", 80, private=False)
+    assert network.asked == ["93.184.215.14"]
+
+
+def test_a_name_without_an_address_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    _Network(monkeypatch)
+    with pytest.raises(OSError, match=r"example\.org has no address"):
+        fetch_call._connect("example.org", 80, private=False)
+
+
+@pytest.mark.parametrize("arguments", [{}, {"url": ""}, {"url": "x" * 4001}, {"url": "x", "method": "POST"}])
+def test_wrong_arguments_are_named(arguments: dict[str, Any]) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        asyncio.run(Fetch().run(arguments, lambda text: None))

@@ -48,6 +48,12 @@ def test_a_file_is_read_whole_or_from_a_line_on(tmp_path: Path) -> None:
     assert (past.ok, past.text) == (False, "error: it has 3 lines, so there is no line 4")
 
 
+def test_a_number_may_be_written_as_a_text(tmp_path: Path) -> None:
+    """Models often do."""
+    (tmp_path / "long").write_text(LINES)
+    assert read(tmp_path / "long", first_line="7", lines="1").text == "[lines 7 to 7 of 5000]\nline 7\n"
+
+
 def test_of_a_long_file_the_model_gets_a_part_and_how_much_there_is(tmp_path: Path) -> None:
     file = tmp_path / "long"
     file.write_text(LINES)
@@ -56,6 +62,8 @@ def test_of_a_long_file_the_model_gets_a_part_and_how_much_there_is(tmp_path: Pa
     assert "[… 98000 characters left out …]\nlast\n" in read(file).text
     file.write_text(f"{'y' * 1_999}\n" * 50)
     assert read(file).text.startswith("[lines 1 to 20 of 50]\n")
+    file.write_text(f"{'é' * 999}é\n" * 50)
+    assert read(file).text.startswith("[lines 1 to 19 of 50]\n")
 
 
 def test_what_is_no_text_is_named_and_not_shown(tmp_path: Path) -> None:
@@ -67,7 +75,12 @@ def test_what_is_no_text_is_named_and_not_shown(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     assert read(tmp_path).text == "binary\nempty\nfolder/"
     missing = read(tmp_path / "missing")
-    assert (missing.ok, "No such file" in missing.text) == (False, True)
+    assert (missing.ok, missing.text) == (False, f"error: {tmp_path}/missing: No such file or directory")
+
+
+def test_names_that_are_no_text_are_shown_all_the_same(tmp_path: Path) -> None:
+    os.close(os.open(os.fsencode(tmp_path) + b"/caf\xe9", os.O_CREAT | os.O_WRONLY))
+    assert read(tmp_path) == Report("caf?")
 
 
 def test_a_pipe_and_a_device_are_not_waited_for(tmp_path: Path) -> None:
@@ -87,7 +100,7 @@ def test_a_process_of_its_own_opens_the_path(tmp_path: Path, monkeypatch: pytest
 
 def test_a_file_is_written_with_the_folders_above_it(tmp_path: Path) -> None:
     file = tmp_path / "a" / "b" / "new"
-    assert write(file, "one\ntwo\n").ok
+    assert write(file, "one\ntwo\n").text == f"made {file}: 2 line ends"
     assert file.read_text() == "one\ntwo\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o666 & ~_umask()
     file.chmod(0o755)
@@ -108,6 +121,43 @@ def test_a_write_that_fails_is_told_and_leaves_the_old_file_alone(
     with pytest.raises(OSError, match="Input/output"):
         file_calls.write(str(file), "new")
     assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"file": "old"}
+
+
+def test_the_unfinished_file_is_beside_the_one_that_it_replaces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On another file system it could not take its place."""
+    places: list[str] = []
+    monkeypatch.setattr(os, "replace", lambda source, target: places.extend([source, target]))
+    file_calls.write(str(tmp_path / "file"), "new")
+    unfinished, target = map(Path, places)
+    assert (unfinished.parent, unfinished.read_text()) == (tmp_path, "new")
+    assert (target, unfinished.name.startswith(".hermes-")) == (tmp_path / "file", True)
+
+
+def test_a_path_may_begin_with_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    file_calls.write("~/notes/a", "one")
+    file_calls.edit("~/notes/a", "one", "two")
+    assert (file_calls.read("~/notes/a"), (tmp_path / "notes/a").read_text()) == ("two", "two")
+
+
+def test_files_up_to_16_mebibytes_are_edited(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"")
+    os.truncate(file, 16 * 1024 * 1024)
+    with pytest.raises(file_calls.CallError, match="does not contain"):
+        file_calls.edit(str(file), "0", "1")
+    os.truncate(file, 16 * 1024 * 1024 + 1)
+    with pytest.raises(file_calls.CallError, match="more than 16777216 bytes"):
+        file_calls.edit(str(file), "0", "1")
+
+
+def test_a_thousand_names_of_a_folder_are_shown(tmp_path: Path) -> None:
+    for number in range(1_001):
+        (tmp_path / f"{number:04}").touch()
+    shown = file_calls.read(str(tmp_path)).splitlines()
+    assert (len(shown), shown[999:]) == (1_001, ["0999", "[… 1 more …]"])
 
 
 def test_a_file_that_is_too_large_to_edit_is_not_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,6 +206,8 @@ def test_line_ends_of_windows_are_kept(tmp_path: Path) -> None:
     file.write_bytes(b"one\r\ntwo\r\n")
     assert edit(file, "one\ntwo", "one\nand\ntwo").ok
     assert file.read_bytes() == b"one\r\nand\r\ntwo\r\n"
+    assert edit(file, "one\r\nand", "1\r\n&").ok
+    assert file.read_bytes() == b"1\r\n&\r\ntwo\r\n"
 
 
 def test_what_cannot_be_edited_stays_as_it_is(tmp_path: Path) -> None:
@@ -179,6 +231,7 @@ def test_what_cannot_be_edited_stays_as_it_is(tmp_path: Path) -> None:
         (Read, {"path": ""}),
         (Read, {"path": "a\0b"}),
         (Read, {"path": "x", "first_line": 0}),
+        (Read, {"path": "x", "lines": 0}),
         (Read, {"path": "x", "colour": "red"}),
         (Write, {"path": "x"}),
         (Edit, {"path": "x", "old": "", "new": "y"}),

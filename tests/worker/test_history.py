@@ -5,9 +5,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.messages import Assign, PastAttempt, PastTurn, ToolTrace
+from ipc.messages import Assign, PastAttempt, PastTurn, ToolClass, ToolTrace
 from tests.worker.peer import assign
-from worker.agents.chat_messages import GO_ON, NO_RESULT, UNKNOWN_OUTCOME, ChatMessage, conversation
+from worker.agents.chat_messages import GO_ON, NO_RESULT, UNKNOWN_OUTCOME, ChatMessage, conversation, size
 
 PLENTY = 1_000_000
 
@@ -207,3 +207,32 @@ def test_every_call_has_its_result_and_the_model_has_something_to_go_on_from(
         waiting += [call["id"] for call in message.get("tool_calls", ())]
         before = message
     assert waiting == []
+
+
+def test_a_call_behind_a_text_that_was_shortened_stays_between_its_attempts() -> None:
+    """A long text comes without its end, and the calls with the places that they had in it."""
+    tried = (PastAttempt("So", (trace("a", 500),), "lost"), PastAttempt(" on.", (), "lost"))
+    assert shown(assign("", "hi", tried=tried))[2:] == [
+        ("assistant", "So"),
+        ("tool", "fine"),
+        ("assistant", "on."),
+        ("user", GO_ON["content"]),
+    ]
+
+
+def test_only_a_call_that_changes_nothing_may_be_made_again_without_a_look() -> None:
+    kinds: tuple[ToolClass, ...] = ("pure", "idempotent", "unsafe")
+    tools = tuple(ToolTrace(kind, "write", "", kind, None, False) for kind in kinds)
+    messages = conversation(assign("", "hi", history=(turn("go", PastAttempt("", tools)),)), "", PLENTY)
+    results = [message["content"] for message in messages if message["role"] == "tool"]
+    assert results == [NO_RESULT, UNKNOWN_OUTCOME, UNKNOWN_OUTCOME]
+    # Servers read them as JSON.
+    [calling] = [message for message in messages if message.get("tool_calls")]
+    assert {call["function"]["arguments"] for call in calling["tool_calls"]} == {"{}"}
+
+
+def test_the_size_of_a_message_is_that_of_all_that_is_sent_of_it() -> None:
+    call = {"function": {"name": "abc", "arguments": "{12}"}}
+    whole = {"content": None, "reasoning": "12345", "reasoning_content": "123456", "tool_calls": [call]}
+    assert size([whole]) - size([{"content": None}]) == 3 + 4 + 5 + 6
+    assert size([{"content": "12"}]) - size([{"content": None}]) == 2

@@ -50,6 +50,20 @@ def test_the_oldest_files_go_when_they_are_too_large(outputs: Path) -> None:
     assert sorted(int(each.stem) for each in outputs.iterdir()) == list(range(3, 11))
 
 
+def test_files_that_were_open_at_once_are_not_too_large_together(
+    outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them was made while the others were empty."""
+    monkeypatch.setattr(output_files, "_BYTES_MAX", 8)
+    monkeypatch.setattr(output_files, "FILE_BYTES_MAX", 4)
+    several = [OutputFile() for _ in range(3)]
+    for each in several:
+        each.write(b"zzzz")
+    for each in several:
+        each.close()
+    assert sorted(each.name for each in outputs.iterdir()) == ["2.txt", "3.txt"]
+
+
 @pytest.mark.parametrize("name", [".hermes-outputs", ".hermes-outputs/1.txt", ".hermes-outputs/7.txt"])
 def test_a_planted_link_is_not_followed(tmp_path: Path, outputs: Path, name: str) -> None:
     victim = tmp_path / "victim"
@@ -110,3 +124,23 @@ def test_a_full_disk_leaves_the_beginning() -> None:
     file.write(b"z")
     file.close()
     assert not file.is_whole
+
+
+def test_a_file_that_cannot_be_made_leaves_nothing_open(
+    outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output_files, "_TRIES_MAX", 0)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(FileExistsError, match="is in use by others"):
+        store("z")
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_an_output_whose_beginning_was_not_kept_has_no_file_later(tmp_path: Path) -> None:
+    output_files.keep_in(str(tmp_path / "absent"))
+    excerpt = Excerpt(40, kept=True)
+    excerpt.add(b"y" * 100)
+    (tmp_path / "absent").mkdir()
+    excerpt.add(b"z" * 100)
+    assert excerpt.text().startswith("[cut: the rest could not be kept: No such file or directory]\n")
+    assert not list((tmp_path / "absent").iterdir())

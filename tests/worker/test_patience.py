@@ -37,6 +37,38 @@ def test_it_grows_to_the_second_limit_only() -> None:
     assert spent(0.1, 0.3, 3600.0) >= 0.3
 
 
+def test_a_second_limit_that_is_the_shorter_one_does_not_count() -> None:
+    assert spent(0.1, 0.0, 0.0) >= 0.1
+
+
+def test_no_timer_looks_on_when_the_work_has_ended() -> None:
+    async def scene() -> None:
+        loop, looks = asyncio.get_running_loop(), 0
+
+        def waits() -> float:
+            nonlocal looks
+            looks += 1
+            return 0.0
+
+        async with patience.within(60.0, 60.0, waits):
+            await asyncio.sleep(0)
+        assert looks == 1
+        handles = [each for each in loop._scheduled if not each.cancelled()]  # type: ignore[attr-defined]
+        assert handles == []
+
+    asyncio.run(scene())
+
+
+def test_what_a_process_had_waited_before_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited = {"self": 5.0, "7": 100.0}
+    monkeypatch.setattr(patience, "_waited", waited.__getitem__)
+    monkeypatch.setattr(residents, "pids", lambda: frozenset({7}))
+    waits = patience._Waits()
+    assert waits() == 0.0
+    waited |= {"self": 5.5, "7": 102.0}
+    assert waits() == 2.0
+
+
 def test_work_that_ends_in_time_leaves_nothing() -> None:
     async def scene() -> None:
         async with patience.within(60.0, 60.0):

@@ -1,14 +1,12 @@
 """Rules about tool calls: which calls are allowed, asked about and denied, and the parts of a line."""
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from worker.command_lines import split
+from worker.command_lines import line_of, split
 from worker.errors import AgentError
-from worker.host_danger import danger
 from worker.rules import Rules
 
 GIT = Rules(allow=["shell(git *)", "shell(ls)", "shell(ls *)", "shell(wc *)"], otherwise="ask")
@@ -108,7 +106,34 @@ def test_otherwise_decides_about_the_rest(word: Any) -> None:
         ("echo 'a' | curl 'x'", "deny"),
         ("$(curl x)", "ask"),
         ("c\\url x", "ask"),
-        ("env curl x", "ask"),
+        ("/usr/bin/env curl x", "ask"),
+        *(
+            (f"{runner} curl x", "ask")
+            for runner in (
+                ".",
+                "bash",
+                "builtin",
+                "busybox",
+                "command",
+                "dash",
+                "doas",
+                "env",
+                "eval",
+                "exec",
+                "find",
+                "ionice",
+                "nice",
+                "nohup",
+                "setsid",
+                "sh",
+                "source",
+                "stdbuf",
+                "sudo",
+                "timeout",
+                "xargs",
+                "zsh",
+            )
+        ),
         ("sh -c 'curl x'", "ask"),
         ("cat curl", "allow"),
     ],
@@ -193,65 +218,6 @@ def test_what_is_no_rule_is_not_passed_over() -> None:
         Rules(deny=["shell(rm *"])
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "rm -rf /",
-        "rm -fr / --no-preserve-root",
-        "sudo rm -r -f /*",
-        "true && rm --recursive ~",
-        "rm -rf ~/",
-        "rm -rf $HOME",
-        'rm -rf "${HOME}"/*',
-        "rm -rf /tmp/..",
-        "echo $(rm -rf /)",
-        "bash -c 'rm -rf /'",
-        "dd if=/dev/zero of=/dev/sda",
-        "cat x > /dev/nvme0n1",
-        "cat x | tee /dev/vda1",
-        "cp x /dev/mapper/root",
-        "mkfs.ext4 image",
-        "/sbin/mkfs -t ext4 x",
-        "wipefs -a x",
-        "shutdown -h now",
-        "sudo systemctl poweroff",
-        "init 0",
-        "reboot",
-    ],
-)
-def test_what_endangers_the_host_is_denied_before_all_rules(command: str) -> None:
-    assert danger("shell", shell(command))
-    assert Rules(allow=["shell", "*"]).decide("shell", shell(command)) == "deny"
-    assert Rules(allow=["*"]).decide("execute", shell(command)) == "deny"
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "rm -rf build",
-        "rm -rf ~/build",
-        "rm -rf ~/{a,b}",
-        "rm -rf /tmp/x",
-        "rm /",
-        "dd if=/dev/sda of=image",
-        "echo shutdown",
-        "git commit -m 'reboot'",
-        "ls /dev/sda",
-        "cat x > /dev/null",
-        "systemctl status",
-    ],
-)
-def test_what_is_like_it_is_left_to_the_rules(command: str) -> None:
-    assert danger("shell", shell(command)) == ""
-
-
-def test_a_folder_and_a_device_of_other_arguments_count() -> None:
-    assert danger("shell", shell("rm -rf *", folder="/"))
-    assert danger("shell", shell("rm -rf .", folder=os.path.expanduser("~")))
-    assert danger("write", {"path": "/dev/sdb", "content": ""})
-    assert danger("read", {"path": "/dev/sdb"}) == ""
-
-
 def test_a_command_of_words_is_a_line_and_one_that_is_not_known_asks() -> None:
     rules = Rules(allow=["execute(git *)"], deny=["execute(curl *)"])
     assert rules.decide("execute", {"command": ["curl", "x"]}) == "deny"
@@ -281,3 +247,74 @@ def test_the_rules_are_among_the_options_of_an_agent_and_each_may_be_missing() -
     decisions = [rules.decide(tool, {"path": "x"}) for tool in ("write", "read", "edit")]
     assert decisions == ["deny", "ask", "deny"]
     assert Rules.of({}).decide("write", {"path": "x"}) == "allow"
+
+
+def test_what_may_hide_a_command_that_must_be_asked_about_asks() -> None:
+    rules = Rules(ask=["shell(curl *)"])
+    assert rules.decide("shell", shell("$(curl x)")) == "ask"
+    assert rules.decide("shell", shell("env curl x")) == "ask"
+    assert rules.decide("shell", shell("ls x")) == "allow"
+
+
+def test_a_denied_command_is_found_without_its_quotes_and_across_the_line() -> None:
+    rules = Rules(deny=["shell(git push --force*)", "shell(*| sh)"])
+    assert rules.decide("shell", shell("git push '--force'")) == "deny"
+    assert rules.decide("shell", shell("cat x | sh")) == "deny"
+
+
+@pytest.mark.parametrize("tool", ["shell", "execute", "terminal"])
+def test_each_tool_that_runs_commands_has_its_line_split(tool: str) -> None:
+    rules = Rules(allow=[f"{tool}(git *)"], otherwise="deny")
+    assert rules.decide(tool, shell("git log")) == "allow"
+    assert rules.decide(tool, shell("git log; rm x")) == "deny"
+
+
+@pytest.mark.parametrize("tool", ["read", "write", "edit", "delete", "read_file", "write_file", "patch"])
+@pytest.mark.parametrize("name", ["path", "file_path", "filePath"])
+def test_each_tool_of_files_has_its_path_compared(tool: str, name: str) -> None:
+    rules = Rules(allow=[f"{tool}(src/*)"], deny=[f"{tool}(src/keys/*)"], otherwise="ask")
+    assert rules.decide(tool, {name: "src/a", "content": "x"}) == "allow"
+    assert rules.decide(tool, {name: "src/../a", "content": "x"}) == "ask"
+    assert rules.decide(tool, {name: "./src/keys/a", "content": "x"}) == "deny"
+
+
+def test_a_denied_address_is_found_with_spaces_around_it_and_in_one_that_is_none() -> None:
+    rules = Rules(deny=["fetch(http://evil.org/x)", "fetch(*evil.com*)"])
+    assert rules.decide("fetch", {"url": " http://EVIL.org/x "}) == "deny"
+    assert rules.decide("fetch", {"url": "http://[evil.com"}) == "deny"
+    assert rules.decide("fetch", {"url": "http://[good.com"}) == "allow"
+
+
+@pytest.mark.parametrize("words", ["allow", "ask", "deny"])
+def test_a_rule_about_a_tool_that_does_not_exist_is_named(words: str) -> None:
+    rules = Rules(**{words: ["shell(git *)", "time__*", "sehll"]})  # type: ignore[arg-type]
+    assert rules.without_tool(["shell", "time__now"]) == "sehll"
+    assert rules.without_tool(["shell", "time__now", "sehll"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "commands"),
+    [
+        ("git log a#b", ("git log a#b",)),
+        ("git log v2>/dev/null", ("git log v2",)),
+        ("git>/dev/null log", ("git log",)),
+        ("git log 2>/dev/null", ("git log",)),
+        ("git\tlog", ("git log",)),
+    ],
+)
+def test_words_end_where_bash_ends_them(line: str, commands: tuple[str, ...]) -> None:
+    found = split(line)
+    assert found is not None
+    assert found.unquoted == commands
+
+
+@pytest.mark.parametrize("line", ['git log "a\\nb"', 'git log "$x"', 'git log "`x`"'])
+def test_what_bash_expands_within_quotes_is_not_certain(line: str) -> None:
+    assert split(line) is None
+
+
+def test_a_list_is_a_line_only_when_all_of_it_are_words() -> None:
+    assert line_of(["git", "log", "a b"]) == "git log 'a b'"
+    assert line_of(["git", 1]) is None
+    assert line_of([]) is None
+    assert Rules(deny=["execute(curl *)"]).decide("execute", {"command": ["curl", 1]}) == "ask"

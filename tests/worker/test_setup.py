@@ -109,6 +109,10 @@ async def _refuse() -> None:
     raise AgentError("the command 'x' does not exist", "install it")
 
 
+async def _cancel() -> None:
+    raise asyncio.CancelledError
+
+
 async def _break() -> None:
     residents.add(2**22)
     raise ValueError(PRIVATE)
@@ -152,6 +156,7 @@ def test_an_agent_is_set_up_once_and_answers_all_turns() -> None:
     [
         (_refuse, "the command 'x' does not exist", False),
         (_break, "the agent could not be set up (ValueError)", False),
+        (_cancel, "the agent cancelled its own set-up", True),
     ],
 )
 def test_the_first_turn_says_why_the_set_up_failed_and_the_next_one_tries_it_again(
@@ -173,7 +178,10 @@ def test_a_set_up_that_hangs_is_given_up_and_told() -> None:
         agent = Kept(_hang)
         agents = Agents(lambda spec: agent, seconds_max=0.1)
         async with asyncio.timeout(60):
-            await agents.set_up(SETUP)
+            fault = await agents.set_up(SETUP)
+        # It may be the host: that is no reason to say that the agent cannot be started.
+        assert fault is not None
+        assert not fault.cannot_start
         desk = Desk()
         await Attempt(assign("http://127.0.0.1:9"), desk.outbox).run(answer(agents))
         return desk.last()
@@ -181,6 +189,45 @@ def test_a_set_up_that_hangs_is_given_up_and_told() -> None:
     end = asyncio.run(scene())
     assert isinstance(end, Failed)
     assert (end.error, end.again) == ("the agent was not set up within 0.1 s", True)
+
+
+def test_an_agent_of_another_name_or_kind_is_made_for_its_turn() -> None:
+    async def scene() -> None:
+        made: list[AgentSpec] = []
+
+        def find(spec: AgentSpec) -> Agent:
+            made.append(spec)
+            return Kept(_well)
+
+        agents = Agents(find)
+        await agents.set_up(SETUP)
+        kept = await agents.agent(SETUP.agent)
+        others = [AgentSpec("other", "builtin"), AgentSpec("default", "python")]
+        for spec in others:
+            assert await agents.agent(spec) is not kept
+        assert await agents.agent(SETUP.agent) is kept
+        assert made == [SETUP.agent, *others]
+
+    asyncio.run(scene())
+
+
+class Faulty(Kept):
+    """Gives its fault to its first turn by itself."""
+
+    async def set_up(self, setup: Setup) -> AgentError | None:  # type: ignore[override]
+        return AgentError("there is no such program", "install it")
+
+
+def test_the_fault_of_an_agent_that_answers_all_the_same_is_passed_on() -> None:
+    async def scene() -> None:
+        agent = Faulty()
+        agents = Agents(lambda spec: agent)
+        fault = await agents.set_up(SETUP)
+        assert fault is not None
+        assert fault.error == "there is no such program"
+        assert await agents.agent(SETUP.agent) is agent
+
+    asyncio.run(scene())
 
 
 def test_a_set_up_is_given_up_before_the_supervisor_gives_up_the_worker() -> None:

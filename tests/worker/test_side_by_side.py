@@ -1,9 +1,12 @@
 """Tool calls of one reply run side by side: each is written down first, and results keep their order."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from ipc.messages import (
     AgentSpec,
@@ -19,11 +22,11 @@ from ipc.messages import (
 from tests.fake_model import FakeModel
 from tests.worker.peer import assign
 from tests.worker.test_attempt import Desk
-from worker.agents.builtin import Builtin
+from worker.agents.builtin import Builtin, _with_own_ids
 from worker.attempt import Attempt
 from worker.errors import AgentError
-from worker.model import Model
-from worker.tools import MakeTool, Note, Tool
+from worker.model import Model, ToolCall
+from worker.tools import MakeTool, Note, Tool, shell
 from worker.tools.ask import Ask
 from worker.tools.shell import Shell
 
@@ -183,3 +186,32 @@ def test_a_command_that_runs_is_not_let_go_of_for_many_that_have_ended(tmp_path:
             tool.close()
 
     assert asyncio.run(scene()) == ["[exit status 0]\nwhole\n"]
+
+
+def test_each_call_of_a_reply_has_an_id_of_its_own() -> None:
+    """Whatever the server calls them; an id of ours may be one of its own, too."""
+    given = ("same", "same", "", "past", "call_6", "x" * 10_000)
+    calls = _with_own_ids(tuple(ToolCall(name, "lamp", "{}") for name in given), {"past", "call_4"})
+    names = [call.call for call in calls]
+    assert len({*names, "past", "call_4"}) == len(given) + 2
+    assert names[0] == "same"
+    assert max(map(len, names)) < 20
+
+
+def test_a_command_that_has_made_room_or_was_never_begun_leaves_nothing_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shell, "_HELD_MAX", 1)
+
+    async def act() -> None:
+        before, tool = len(os.listdir("/proc/self/fd")), Shell()
+        for command in ("head -c 100000 /dev/zero", "true"):
+            await tool.run({"action": "start", "command": command}, print)
+            (held,) = tool._background.values()
+            assert await held.command.wait(30)
+        with pytest.raises(FileNotFoundError):
+            await tool.run({"command": "true", "folder": "/no/such/folder"}, print)
+        assert len(os.listdir("/proc/self/fd")) == before
+        tool.close()
+
+    asyncio.run(act())

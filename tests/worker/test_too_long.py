@@ -238,3 +238,30 @@ def test_what_earlier_attempts_at_the_turn_did_is_shortened_too() -> None:
         check(window.messages, "go")
     assert 4 < cuts < 15
     assert sum(len(str(message)) for message in window.messages) < 10_000
+
+
+@pytest.mark.parametrize(
+    ("counted", "schema_bytes", "context_tokens", "is_cut"),
+    [
+        # A request of some 2,300 bytes; three quarters of the context are for it.
+        (0, 0, 1000, False),
+        (0, 0, 500, True),
+        # A server that counts fewer tokens than are estimated is not believed.
+        (1, 0, 500, True),
+        (0, 4000, 1500, True),
+        # As many as estimated, with the schemas: nothing is corrected.
+        (1575, 4000, 2500, False),
+        # One that counts absurdly many is believed up to twice the estimate.
+        (1_000_000, 0, 2000, False),
+        (1_000_000, 0, 1000, True),
+    ],
+)
+def test_the_estimate_of_a_request_is_corrected_within_bounds(
+    counted: int, schema_bytes: int, context_tokens: int, is_cut: bool
+) -> None:
+    history = (PastTurn(("a" * 1000,), (PastAttempt("b" * 1000),)),)
+    schemas = [{"x": "y" * schema_bytes}] if schema_bytes else []
+    window = Window(assign("", history=history), "", 1_000_000, schemas)
+    window.counted(counted)
+    window.fit(context_tokens)
+    assert window.is_cut is is_cut

@@ -37,7 +37,8 @@ class AgentProcess:
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self.program = line[0]
-        self._secrets = [secret for secret in secrets if secret]
+        # The longest first: of one that begins with another the rest would be shown.
+        self._secrets = sorted(filter(None, secrets), key=len, reverse=True)
         self._process = _start(line, folder, environment)
         self._pid = self._process.pid
         descendants.claim(self._pid)

@@ -33,20 +33,33 @@ def approved_calls(assign: Assign) -> tuple[ToolCall, ...]:
     return tuple(ToolCall("", tool.name, tool.arguments) for tool in (*asked, *(waiting if asked else ())))
 
 
-def clarified_calls(assign: Assign) -> list[ToolTrace]:
-    """Returns the calls that ended their attempt with a question about something else than a consent."""
-    approvals = {(past.attempt, past.call) for past in assign.answers if _is_approval(past)}
-    # The question of such an attempt was about none of its calls.
-    others = {past.attempt for past in assign.answers if not past.call}
-    first = assign.attempt - len(assign.tried)
-    return [
-        past.tools[-1]
-        for number, past in enumerate(assign.tried, first)
-        if past.tools
-        and not past.cut
-        and number not in others
-        and (number, past.tools[-1].call) not in approvals
-    ]
+def unfinished_call(assign: Assign) -> tuple[ToolTrace, tuple[str, ...]] | None:
+    """Returns the call that the last attempt has asked about, with the answers to its questions so far.
+
+    An attempt begins with the call that the one before it has asked about. Another call that is the same has
+    questions of its own.
+    """
+    asked, answers = clarified_calls(assign), list[str]()
+    last = asked.get(assign.attempt - 1)
+    if last is None:
+        return None
+    for number, past in zip(range(assign.attempt - 1, -1, -1), reversed(assign.tried), strict=False):
+        call = asked.get(number)
+        if call is None or (call.name, call.arguments) != (last.name, last.arguments):
+            break
+        answers.insert(0, call.result or "")
+        if call != past.tools[0]:
+            break
+    return last, tuple(answers)
+
+
+def clarified_calls(assign: Assign) -> dict[int, ToolTrace]:
+    """Returns the calls that ended an attempt with a question about something else than a consent.
+
+    Each is at the number of its attempt, of which each has one at most.
+    """
+    asked = {(past.attempt, past.call) for past in assign.answers if past.call and not _is_approval(past)}
+    return {number: tool for number, tool in _numbered(assign) if (number, tool.call) in asked}
 
 
 def _is_approval(answer: PastAnswer) -> bool:

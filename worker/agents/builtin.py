@@ -11,7 +11,7 @@ from ipc.bounds import ID_CHARACTERS_MAX
 from ipc.message_parts import MCP_ENTRY
 from ipc.messages import AgentSpec, Setup, Usage
 from worker.agents import rehearsal
-from worker.agents.approved_calls import WAITING, approved_calls, clarified_calls
+from worker.agents.approved_calls import WAITING, approved_calls, unfinished_call
 from worker.agents.chat_messages import GO_ON, ChatMessage
 from worker.agents.context_window import Window
 from worker.agents.written_calls import HeldText, written_calls
@@ -184,13 +184,14 @@ class Builtin:
 
     async def _call_again(self, attempt: Attempt, window: Window) -> None:
         """Continues the call of an MCP tool that asked a person, with the answers it has had until now."""
-        asked = clarified_calls(attempt.assign)
-        last = asked[-1] if asked and attempt.assign.tried[-1].tools[-1:] == (asked[-1],) else None
-        tool = self._tools.get(last.name) if last is not None else None
-        if last is None or self._servers is None or tool is None or last.name in self._made_by:
+        found = unfinished_call(attempt.assign)
+        if found is None or self._servers is None:
             return
-        same = [each for each in asked if (each.name, each.arguments) == (last.name, last.arguments)]
-        self._servers.give_answers(tool, tuple(each.result or "" for each in same))
+        last, answers = found
+        tool = self._tools.get(last.name)
+        if tool is None or last.name in self._made_by:
+            return
+        self._servers.give_answers(tool, answers)
         await self._use_tools(attempt, window, Reply("", (ToolCall("", last.name, last.arguments),), Usage()))
 
     async def _use_tools(self, attempt: Attempt, window: Window, reply: Reply) -> None:

@@ -121,12 +121,16 @@ class Command:
         self._on_output = _forget
 
     def close(self) -> None:
-        """Kills the group if the command runs, and releases it; the adopter of orphans reaps it."""
+        """Kills the group if the command runs, and releases it; the adopter of orphans reaps it.
+
+        Called again, it does nothing: its descriptors may be those of others by then.
+        """
         self._hang_up()
         if not self.has_ended:
             self._signal(signal.SIGKILL)
             self._let_go()
             self._process.returncode = -signal.SIGKILL
+            self._ended.set()
 
     def _signal(self, number: signal.Signals) -> None:
         # Until it is reaped, its pid names this group and no other.
