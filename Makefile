@@ -6,6 +6,8 @@ PYTHON ?= python3
 JOBS ?= $(shell expr 3 '*' $$(nproc))
 # How long `make soak` lasts.
 MINUTES ?= 5
+# How often `make hosts` stops a host, cuts it off and kills the database.
+ROUNDS ?= 20
 # Since which revision modules count as changed for `make mutants`.
 SINCE ?= $(shell git merge-base HEAD origin/main 2>/dev/null || echo HEAD~1)
 
@@ -30,7 +32,7 @@ install = @if $(BIN)/python -c '$(IS_LOCKED)'; then \
 	else set -ex; $(PIP) install -e '.[$(2)]'; fi
 
 .DEFAULT_GOAL := help
-.PHONY: vendor console help run test test-agents test-clients suite check rules soak mutants lint compiled programs bench lock clean
+.PHONY: vendor console help run test test-agents test-clients suite check rules soak hosts mutants lint compiled programs bench lock clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -64,6 +66,9 @@ rules: $(INSTALLED_DEV)
 soak: $(INSTALLED_DEV) ## simulate, then break the service at random, MINUTES=5 each; SEED=… repeats a run
 	$(BIN)/python -m tests.simulation --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 	$(BIN)/python -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+hosts: $(INSTALLED_DEV) ## stop a host, cut it off, kill the database under load, ROUNDS=20 each
+	HERMES_HOST_ROUNDS=$(ROUNDS) $(PYTEST) -n 4 tests/hosts/test_leases.py tests/hosts/test_cut_line.py tests/hosts/test_database_killed.py
 
 # A sample per changed module, at a minute or more each: all faults of all modules would take days.
 mutants: $(INSTALLED_DEV) ## plant faults in the modules that changed since SINCE=, and show which go unnoticed

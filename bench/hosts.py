@@ -7,7 +7,6 @@ replica that is promoted is synchronous, and its primary has just ended.
 """
 
 import os
-import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -16,8 +15,10 @@ from pathlib import Path
 
 import psycopg
 
+from bench.accept import receive
 from bench.goals import Outcome, rounds_asked, tell
 from bench.journal import Senders
+from bench.limits import committing
 from hermesctl.client import Client
 from hermesctl.errors import CommandError
 from ipc.messages import Accepted, Done, Interrupt, Submit
@@ -35,7 +36,7 @@ _MANY = 64
 _LEASE_SECONDS = 3.0
 # Losing a host takes seconds.
 _LOSSES_SHARE, _PROMOTIONS_SHARE = 20, 50
-_HOLD = "[[silent]] hold"
+_HOLD, _STALL = "[[silent]] hold", "[[stall tokens=1]]"
 _TEXT = "What would it take to get this done by the end of the day? " * 4
 _ONE_GOAL, _MANY_GOAL, _ELSEWHERE_GOAL = 2.0, 5.0, 2.5
 _HOPS = 5
@@ -77,6 +78,7 @@ class Raw:
         return time.perf_counter() - began
 
     def hop(self) -> float:
+        """A NOTIFY from one connection to another."""
         began = time.perf_counter()
         self._writing.execute("NOTIFY raw_hop, 'a session and a number'")
         assert next(iter(self._listening.notifies(timeout=10, stop_after=1)), None) is not None
@@ -87,6 +89,19 @@ class Raw:
         self._listening.close()
 
 
+class Bare:
+    """A client of a process that commits a row and answers: a hop, that commit and a hop."""
+
+    def __init__(self, wire: Wire, path: str) -> None:
+        self._socket = wire.blocking(path, "bench-bare")
+
+    def round(self) -> float:
+        began = time.perf_counter()
+        self._socket.send([b"key", _TEXT.encode()])
+        receive(self._socket)
+        return time.perf_counter() - began
+
+
 def measure(rounds: int) -> list[Outcome]:
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -95,13 +110,17 @@ def measure(rounds: int) -> list[Outcome]:
         closing(Raw(cluster.url())) as raw,
     ):
         with _hosts(Path(folder, "one"), model, cluster) as hosts:
-            outcomes = [*_of_messages(hosts.start("alpha"), raw, rounds)]
+            outcomes = [*_of_messages(hosts.start("alpha"), raw, cluster.url(), rounds, "")]
         with _hosts(Path(folder, "two"), model, cluster) as hosts:
             alpha, beta = hosts.start("alpha"), hosts.start("beta")
             until(lambda: _is_known(beta, "alpha"))
             outcomes += [_elsewhere(alpha, beta, rounds), _interrupts(alpha, beta, raw, rounds)]
         with _hosts(Path(folder, "lost"), model, cluster) as hosts:
             outcomes += _of_losses(hosts, rounds // _LOSSES_SHARE + 1)
+        # The last one: from now on every commit waits for the replica.
+        with postgres_cluster.replica_of(cluster), _hosts(Path(folder, "safe"), model, cluster) as hosts:
+            how = ", with a synchronous replica"
+            outcomes += _of_messages(hosts.start("alpha"), raw, cluster.url(), rounds, how)
     return [*outcomes, _promotion(rounds // _PROMOTIONS_SHARE + 1)]
 
 
@@ -113,18 +132,22 @@ def _hosts(folder: Path, model: FakeModel, cluster: Cluster) -> Iterator[Hosts]:
         yield Hosts(folder, model, cluster.url(cluster.new_schema()), made)
 
 
-def _of_messages(host: Service, raw: Raw, rounds: int) -> Iterator[Outcome]:
+def _of_messages(host: Service, raw: Raw, url: str, rounds: int, how: str) -> Iterator[Outcome]:
     """Both seats are taken: everything after that waits, and accepting is all that is measured."""
     for name in ("first", "second"):
         _begin(host, f"taken-{name}")
-    with closing(Wire()) as wire:
+    with closing(Wire()) as wire, committing(host.home / "bare.sock", url) as path:
         one, many = Senders(wire, host.places.control, 1), Senders(wire, host.places.control, _MANY)
-        alone = [(one.round(), raw.commit()) for _ in range(rounds + _WARM_UP)][_WARM_UP:]
+        bare = Bare(wire, path)
+        alone = [(one.round(), raw.commit(), bare.round()) for _ in range(rounds + _WARM_UP)][_WARM_UP:]
         together = [(many.round(), raw.commit()) for _ in range(rounds + _WARM_UP)][_WARM_UP:]
-    times = _ms([row[0] for row in alone]), _ms([row[1] for row in alone])
-    yield Outcome("1 sender: accepted, beside a commit", *times, "ms", "at most", _ONE_GOAL)
+    ours, commits, hops = (_ms([row[each] for row in alone]) for each in range(3))
+    yield Outcome(f"1 sender: accepted, beside a commit{how}", ours, commits, "ms", "at most", _ONE_GOAL)
+    yield Outcome(
+        f"1 sender: accepted, beside a hop, a commit and a hop{how}", ours, hops, "ms", "at most", None
+    )
     rates = [_MANY / row[0] for row in together], [1 / row[1] for row in together]
-    what = f"{_MANY} senders, beside one commit a message"
+    what = f"{_MANY} senders, beside one commit a message{how}"
     yield Outcome(what, *rates, "messages/s", "at least", _MANY_GOAL)
 
 
@@ -149,11 +172,13 @@ def _interrupts(owner: Service, other: Service, raw: Raw, rounds: int) -> Outcom
     limits: list[float] = []
     with _client(owner) as near, _client(other) as far:
         for number in range(max(3, rounds // 5)):
-            _begin(owner, f"near-{number}")
+            _run(owner, f"near-{number}")
             local = _interrupt(near, f"near-{number}")
-            _begin(owner, f"far-{number}")
+            _run(owner, f"far-{number}")
             far_times.append(_interrupt(far, f"far-{number}"))
-            limits.append(local + _HOPS * statistics.median(raw.hop() for _ in range(5)))
+            # Once, as a request passes: a hop right behind another finds every process awake.
+            _rest(owner)
+            limits.append(local + _HOPS * raw.hop())
     what = f"interrupt from elsewhere, beside one at the owner and {_HOPS} hops of NOTIFY"
     return Outcome(what, _ms(far_times), _ms(limits), "ms", "at most", 1)
 
@@ -229,6 +254,19 @@ def _begin(host: Service, session: str) -> None:
     host.say(session, _HOLD)
     listener = host.listen(session)
     listener.until(lambda: _attempts(listener) == 1)
+
+
+def _run(host: Service, session: str) -> None:
+    """A turn that has begun to answer."""
+    _rest(host)
+    host.say(session, _STALL)
+    listener = host.listen(session)
+    listener.until(lambda: listener.words)
+
+
+def _rest(host: Service) -> None:
+    """Wait until no worker starts or ends."""
+    until(lambda: {row["state"] for row in host.show("workers")} <= {"idle", "busy"})
 
 
 def _attempts(listener: Listener) -> int:

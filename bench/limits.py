@@ -1,8 +1,9 @@
 """The raw limits, each a process of its own: the same sockets and disk with nothing of ours in between.
 
 `python -m bench.limits accept DIR` and `… forward DIR` listen on two sockets in DIR; `… fork PATH` forks a
-child that connects to PATH whenever it reads a byte; `… echo PATH` sends back whatever arrives at PATH;
-`… victims` forks a child for every program it reads, a file's name a line, and says its pid.
+child that connects to PATH whenever it reads a byte; `… echo PATH` sends back whatever arrives at PATH, and
+`… commit PATH URL` does so when it has committed a row with it on a PostgreSQL server; `… victims` forks a
+child for every program it reads, a file's name a line, and says its pid.
 """
 
 import contextlib
@@ -41,10 +42,19 @@ def raw_limit(name: str, folder: Path) -> Iterator[tuple[str, str, int]]:
         process.wait(DEADLINE_SECONDS)
 
 
-@contextlib.contextmanager
-def echoing(path: Path) -> Iterator[str]:
+def echoing(path: Path) -> contextlib.AbstractContextManager[str]:
     """A warm process that only answers."""
-    process = subprocess.Popen([sys.executable, "-m", "bench.limits", "echo", str(path)])
+    return _listening(path, "echo", str(path))
+
+
+def committing(path: Path, url: str) -> contextlib.AbstractContextManager[str]:
+    """A process that answers when what arrived is durable on the server: a hop, a commit and a hop."""
+    return _listening(path, "commit", str(path), url)
+
+
+@contextlib.contextmanager
+def _listening(path: Path, *limit: str) -> Iterator[str]:
+    process = subprocess.Popen([sys.executable, "-m", "bench.limits", *limit])
     try:
         until(lambda: is_listening(str(path)))
         yield str(path)
@@ -58,6 +68,19 @@ def echo(path: Path) -> None:
     socket.bind(f"ipc://{path}")
     while True:
         socket.send_multipart(socket.recv_multipart())
+
+
+def commit(path: Path, url: str) -> None:
+    # Here, since no other limit needs it.
+    psycopg = importlib.import_module("psycopg")
+    server = psycopg.connect(url, autocommit=True)
+    server.execute("CREATE TABLE IF NOT EXISTS hop_message (id bigserial PRIMARY KEY, key text, text text)")
+    socket = zmq.Context().socket(zmq.ROUTER)
+    socket.bind(f"ipc://{path}")
+    while True:
+        identity, key, text = socket.recv_multipart()
+        server.execute("INSERT INTO hop_message (key, text) VALUES (%s, %s)", (key.decode(), text.decode()))
+        socket.send_multipart([identity, key])
 
 
 def accept(folder: Path) -> None:
@@ -151,7 +174,10 @@ def _routers(folder: Path) -> "tuple[zmq.Socket[bytes], zmq.Socket[bytes]]":
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "victims":
-        victims()
-    else:
-        {"accept": accept, "forward": forward, "fork": fork, "echo": echo}[sys.argv[1]](Path(sys.argv[2]))
+    match sys.argv[1:]:
+        case ["victims"]:
+            victims()
+        case ["commit", path, url]:
+            commit(Path(path), url)
+        case [name, path]:
+            {"accept": accept, "forward": forward, "fork": fork, "echo": echo}[name](Path(path))

@@ -73,10 +73,11 @@ class Care:
         self._stopping = threading.Event()
         self._at_once = 0
         self._pruning: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     def open(self) -> None:
         """Prune now and on schedule."""
-        self._loop.call_later(_PRUNE_SECONDS, self.open)
+        self._timer = self._loop.call_later(_PRUNE_SECONDS, self.open)
         self._start_pruning(
             Pruning(self._before(), self._live.settings.journal.bytes_max), lambda answer: None
         )
@@ -84,6 +85,8 @@ class Care:
     def close(self) -> None:
         """Cancel the work in progress as soon as it notices."""
         self._stopping.set()
+        if self._timer is not None:
+            self._timer.cancel()
         if self._pruning is not None:
             self._pruning.cancel()
 

@@ -44,7 +44,7 @@ from supervisor.core.records import Record
 from supervisor.core.state import State
 from supervisor.enrichment import Lookup
 from supervisor.event_queue import EventQueue, GiveAnswer
-from supervisor.lookahead import Wanted, wanted
+from supervisor.lookahead import NewSessions, Wanted, wanted
 
 # Events decided before their records are committed: bounds both a transaction and how long a first sender
 # waits.
@@ -118,6 +118,7 @@ class Decider:
         self._batch: Decided = []
         self._records: list[Record] = []
         self._ahead_max = batch_max  # events that the journal was asked about
+        self._new: NewSessions | None = None  # where the journal does not answer in place
         self._unassigned: set[int] = set()  # workers whose Assign waits for the commit under way
         self._rested_at = now()
         self._lost_seconds = 0.0
@@ -136,7 +137,8 @@ class Decider:
         happened = self._queue.peek(self._batch_max)
         self._ahead_max = len(happened)
         self.committing_since = self._now()
-        return wanted(happened, self.state)
+        self._new = self._new or NewSessions()
+        return wanted(happened, self.state, self._new)
 
     def unanswered(self, error: str, hint: str) -> None:
         """The journal was asked and did not answer; it may do so later."""
@@ -210,5 +212,7 @@ class Decider:
 
     def performed(self) -> None:
         self._lookup.settled(self._records)
+        if self._new is not None:
+            self._new.take(self._records, self.state)
         self._batch, self._records = [], []
         self._rested_at = self._now()

@@ -5,15 +5,22 @@ loop turns, and enrichment finds the answers here. Only the events that were loo
 that are posted meanwhile belong to the next batch. Between the question and the decision nothing else is
 decided, and nothing but decisions writes what is asked for, so the answers are as good as if they were given
 in place.
+
+A message is asked for by its id: its key may be known. Of a session that began here and is in memory since,
+all messages are known (`NewSessions`), and the next one costs no question.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from supervisor.core.events import BeginAsked, EventsSeen, Known, SessionsTaken, TextArrived, VoiceArrived
+from supervisor.core.records import MessageAccepted, Record
 from supervisor.core.state import Session, State
 from supervisor.enrichment import ABOUT_SESSIONS
 from supervisor.event_queue import Happened
+
+# Of one session; the key of a later message is asked for.
+_MESSAGES_MAX = 1000
 
 
 @dataclass(slots=True)
@@ -39,7 +46,42 @@ class LookedUp:
     begun: dict[str, str] = field(default_factory=dict)
 
 
-def wanted(happened: Iterable[Happened], state: State) -> Wanted:
+class NewSessions:
+    """The messages of sessions that began in this life and have been in memory since.
+
+    No other host writes to a session that is in memory here. One that has left memory is not new any more: it
+    may come back from another host.
+    """
+
+    def __init__(self) -> None:
+        self._messages: dict[str, set[str]] = {}
+
+    def lacks(self, session: str, message: str) -> bool:
+        """Whether the session is known not to have this message."""
+        return message not in self._messages.get(session, (message,))
+
+    def forget(self, session: str) -> None:
+        self._messages.pop(session, None)
+
+    def take(self, records: Iterable[Record], state: State) -> None:
+        """These records are committed, and sessions at rest have left memory."""
+        for record in records:
+            if record.session not in state.sessions:
+                self.forget(record.session)
+            elif isinstance(record, MessageAccepted):
+                if record.seq == 1:
+                    self._messages[record.session] = set()
+                self._add(record.session, record.message)
+
+    def _add(self, session: str, message: str) -> None:
+        known = self._messages.get(session)
+        if known is not None:
+            known.add(message)
+            if len(known) > _MESSAGES_MAX:
+                self.forget(session)
+
+
+def wanted(happened: Iterable[Happened], state: State, new: NewSessions) -> Wanted:
     """Return what enrichment will ask for these events."""
     found = Wanted()
     for event in happened:
@@ -51,9 +93,12 @@ def wanted(happened: Iterable[Happened], state: State) -> Wanted:
         elif isinstance(event, SessionsTaken):
             found.sessions.update(name for name in event.sessions if name not in state.sessions)
         if isinstance(event, TextArrived | VoiceArrived):
-            found.messages.add(event.message)
+            if event.session in found.sessions or not new.lacks(event.session, event.message):
+                found.messages.add(event.message)
         elif isinstance(event, BeginAsked):
             found.begun.add(event.session)
         elif isinstance(event, EventsSeen):
             found.cursors.add(event.session)
+    for session in found.sessions:
+        new.forget(session)
     return found

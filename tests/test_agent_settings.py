@@ -10,6 +10,8 @@ from supervisor.config.toml_file import SettingsError
 
 HERMES = "[agents.x]\nkind = 'hermes'\npython = 'venv/bin/python'\n"
 
+ACP = "[agents.x]\nkind = 'acp'\ncommand = ['a']\n"
+
 
 def load_text(folder: Path, text: str) -> Settings:
     file = folder / "hermes.toml"
@@ -30,6 +32,21 @@ def load_text(folder: Path, text: str) -> Settings:
         ("[agents.x]\nhome = '/'\n", 'is of no use with kind = "builtin"', 'kind = "hermes"'),
         (f"{HERMES}home = 'absent'\n", "is no folder", "create it"),
         (f"{HERMES}home = '.'\n", "holds the settings", "of its own"),
+        (f"{HERMES}home = '..'\n", "holds the settings", "of its own"),
+        (
+            f"{HERMES}home = '/usr'\nfallback = ['b']\n[models.b]\nbase_url = 'http://a/v1'\nname = 'm'\n",
+            "fallback is of no use with home",
+            "config.yaml",
+        ),
+        ("[agents.x]\noutput = 'a'\n", 'output is of no use with kind = "builtin"', 'kind = "python"'),
+        (
+            "[agents.x]\nkind = 'python'\nentry = 'a:b c'\n",
+            "names no function of a module",
+            "module:function",
+        ),
+        ("[agents.x]\nkind = 'python'\nentry = 'a:b'\npath = ['..']\n", "holds the settings", "of their own"),
+        ("[agents.x]\ncancel_grace = 1\n", 'is of no use with kind = "builtin"', "kills this agent at once"),
+        (f"{ACP}cancel_grace = '30.1s'\n", "cancel_grace is more than 30 s", "a duration of at most 30 s"),
     ],
 )
 def test_an_entry_that_cannot_be_used_is_refused_with_its_remedy(
@@ -51,6 +68,21 @@ def test_a_home_must_not_overlap_the_code_of_a_zygote(tmp_path: Path, python: st
         load_text(tmp_path, f"[agents.x]\nkind = 'hermes'\npython = '{python}'\nhome = '{home}'\n")
     assert "runs outside of their cells" in caught.value.fault
     assert "out of the home" in caught.value.hint
+
+
+def test_a_home_must_not_overlap_modules_that_a_zygote_imports_even_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "mine" / "modules").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("mine")
+    python = "[agents.y]\nkind = 'python'\nentry = 'a:b'\npath = 'link/modules'\n"
+    with pytest.raises(SettingsError, match="runs outside of their cells"):
+        load_text(tmp_path, f"{HERMES}home = 'mine'\n{python}")
+
+
+def test_an_acp_agent_may_take_half_a_minute_to_cancel_and_is_told_its_model(tmp_path: Path) -> None:
+    model = "model = 'b'\n[models.b]\nbase_url = 'http://a/v1'\nname = 'm'\n"
+    agent = load_text(tmp_path, f"{ACP}cancel_grace = 30\n{model}").agent("x")
+    assert agent is not None
+    assert (agent.options["cancel_grace_seconds"], agent.options["model"]) == (30, "b")
 
 
 def test_instructions_of_a_session_follow_those_of_its_agent(tmp_path: Path) -> None:
@@ -129,3 +161,8 @@ def test_a_session_that_tries_an_agent_has_that_agent_and_others_have_theirs(tmp
         "coder",
         "default",
     ]
+
+
+def test_a_text_with_a_character_that_ends_texts_of_the_kernel_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"\[agents.x\] command"):
+        load_text(tmp_path, "[agents.x]\nkind = 'acp'\ncommand = [\"a\\u0000b\"]\n")

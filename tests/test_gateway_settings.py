@@ -77,6 +77,7 @@ def test_f2_a_public_address_needs_tls_files_or_a_named_proxy(tmp_path: Path, ad
         ("tls_cert = 'cert.pem'\n", "tls_cert is given without tls_key"),
         ("tls_key = 'key.pem'\n", "tls_key is given without tls_cert"),
         ("tls_cert = 'no.pem'\ntls_key = 'no.pem'\n", "which cannot be read: No such file"),
+        ("tls_cert = '.'\ntls_key = 'key.pem'\n", "which cannot be read: Is a directory"),
         ("proxies = ['0.0.0.0/0']\n", "proxies ="),
         ("proxies = '127.0.0.1'\n", "proxies ="),
         ("hosts = ['https://a.example']\n", "hosts ="),
@@ -86,6 +87,7 @@ def test_f2_a_public_address_needs_tls_files_or_a_named_proxy(tmp_path: Path, ad
         ("origins = ['https://a.example/path']\n", "origins ="),
         ("origins = ['https://me@a.example']\n", "origins ="),
         ("origins = ['null']\n", "origins ="),
+        ("origins = ['https://a.example:0']\n", "origins ="),
         ("insecure = true\n", "insecure is not known"),
     ],
 )
@@ -110,6 +112,15 @@ def test_the_process_is_told_addresses_and_paths_and_no_secret(tmp_path: Path) -
         "tokens": str(tmp_path / "tokens.db"),
         "token": str(tmp_path / "token"),
     }
+
+
+def test_it_has_the_files_of_its_certificate_and_ends_with_its_version(tmp_path: Path) -> None:
+    for name in ("cert.pem", "key.pem"):
+        (tmp_path / name).touch()
+    made = spec(_load(tmp_path, "tls_cert = 'cert.pem'\ntls_key = 'key.pem'\n"), find_places(str(tmp_path)))
+    files = (made.options["tls_cert"], made.options["tls_key"])
+    assert files == (str(tmp_path / "cert.pem"), str(tmp_path / "key.pem"))
+    assert not made.outlives_version
 
 
 def test_it_can_be_switched_off(tmp_path: Path) -> None:

@@ -75,3 +75,13 @@ def test_a_password_that_every_user_can_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "password").chmod(0o644)
     (caution,) = cautions(settings)
     assert "chmod 600" in caution
+
+
+@pytest.mark.parametrize("query", ["?password=secret", "?host=/run/pg&password="])
+def test_a_password_in_the_query_of_an_address_is_refused_and_not_repeated(
+    tmp_path: Path, query: str
+) -> None:
+    with pytest.raises(SettingsError) as caught:
+        _load(tmp_path, f"[journal]\nurl = 'postgresql://db.example/hermes{query}'\n")
+    assert "[journal] url contains a password" in caught.value.fault
+    assert "secret" not in caught.value.fault + caught.value.hint

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from ipc.message_parts import ToolServer
 from supervisor.config.derived import has_setup, key_variables, runtimes
 from supervisor.config.endpoints import key_files
 from supervisor.config.live import Live
@@ -60,6 +61,8 @@ def test_the_usual_file_is_read_and_hidden_from_cells(tmp_path: Path) -> None:
     settings = read(tmp_path, "mcp_file = 'mcp.json'\n" + GOOD, json)
     assert sorted(settings.mcp) == ["git", "time", "web"]
     assert settings.mcp["git"].spec("git").command == ("mcp-server-git", "-v")
+    assert settings.mcp["git"].env == {"A": "b"}
+    assert settings.mcp["web"].headers == {"X-Api-Key": "k"}
     assert settings.mcp["time"].command == ("clock",)
     assert tmp_path / "mcp.json" in key_files(settings)
 
@@ -74,6 +77,11 @@ def test_the_usual_file_is_read_and_hidden_from_cells(tmp_path: Path) -> None:
         (
             MODEL + "[mcp.x]\nurl = 'http://h'\nheaders = { Authorization = 'k' }\n",
             "holds a key",
+            "headers_from",
+        ),
+        (
+            MODEL + "[mcp.x]\nurl = 'http://h'\nheaders = { X-API-Key = 'k' }\n",
+            "holds a key in X-API-Key",
             "headers_from",
         ),
         (MODEL + "[mcp.x]\ncommand = ['a']\nclass = { t = 'safe' }\n", "[mcp.x.class]", '"pure"'),
@@ -96,3 +104,27 @@ def test_bad_servers_are_refused_by_name(tmp_path: Path, text: str, fault: str, 
 def test_a_server_of_the_file_that_cannot_be_used_is_refused_by_name(tmp_path: Path, server: str) -> None:
     with pytest.raises(SettingsError, match=r"has a server '(a b|both|none)' that cannot be used"):
         read(tmp_path, "mcp_file = 'mcp.json'\n" + MODEL, f'{{"mcpServers": {{{server}}}}}')
+
+
+def test_a_file_of_servers_is_read_up_to_a_mebibyte(tmp_path: Path) -> None:
+    def file(size: int) -> str:
+        text = '{"mcpServers": {"t": {"command": "x"}}, "rest": "%s"}'
+        return text % ("r" * (size - len(text) + 2))
+
+    text = "mcp_file = 'mcp.json'\n" + MODEL
+    assert list(read(tmp_path, text, file(2**20)).mcp) == ["t"]
+    with pytest.raises(SettingsError, match="holds no mcpServers that can be used"):
+        read(tmp_path, text, file(2**20 + 2))
+
+
+def test_a_server_has_each_of_its_keys_and_of_secrets_the_names(tmp_path: Path) -> None:
+    program = "[mcp.a]\ncommand = ['a']\nargs = ['b']\nenv = { C = 'd' }\nenv_from = ['E']\n"
+    address = "[mcp.f]\nurl = 'http://h'\nheaders = { I = 'j' }\nheaders_from = { K = 'L' }\n"
+    settings = read(tmp_path, f"{MODEL}{program}{address}[mcp.f.class]\nt = 'pure'\n")
+    assert settings.mcp["a"].spec("a") == ToolServer(
+        name="a", command=("a", "b"), environment={"C": "d"}, environment_from=("E",)
+    )
+    assert settings.mcp["f"].spec("f") == ToolServer(
+        name="f", url="http://h", headers={"I": "j"}, headers_from={"K": "L"}, classes={"t": "pure"}
+    )
+    assert key_variables(settings) == {"E", "L"}

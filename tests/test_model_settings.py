@@ -8,7 +8,14 @@ import pytest
 from ipc.messages import ModelEndpoint
 from ipc.places import SYSTEM
 from supervisor.config.derived import key_variables, policy
-from supervisor.config.endpoints import _KEY_BYTES_MAX, model_endpoint, model_key_fault, named_endpoints
+from supervisor.config.endpoints import (
+    _KEY_BYTES_MAX,
+    cautions,
+    key_files,
+    model_endpoint,
+    model_key_fault,
+    named_endpoints,
+)
 from supervisor.config.live import Live
 from supervisor.config.settings import Settings, load
 from supervisor.config.toml_file import SettingsError
@@ -66,7 +73,8 @@ def test_a_setup_has_the_model_of_an_agent_that_prepares_for_it(tmp_path: Path) 
     (tmp_path / "theirs").mkdir()
     theirs = hermes.replace("model = 'big'", "home = 'theirs'")
     of_theirs = _load(tmp_path, MODEL + named + theirs)
-    assert SetupBuilder(Live(of_theirs), {}, lambda names: [])("x").model is None
+    endpoints = [ModelEndpoint("", "default")]
+    assert SetupBuilder(Live(of_theirs), {}, lambda names: endpoints)("x").model is None
 
 
 def _load(folder: Path, text: str) -> Settings:
@@ -127,3 +135,40 @@ def test_a_key_file_holds_one_line_with_a_key(tmp_path: Path, content: bytes, ke
         endpoint = model_endpoint(settings)
         assert endpoint is not None
         assert endpoint.api_key == key
+
+
+def test_the_key_file_of_a_further_model_is_hidden_from_cells_and_not_to_be_read_by_others(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "big.key").write_text("key")
+    big = "[models.big]\nbase_url = 'http://127.0.0.1:1/v1'\nname = 'm'\napi_key_file = 'big.key'\n"
+    settings = _load(tmp_path, big)
+    assert key_files(settings) == (tmp_path / "big.key",)
+    (tmp_path / "big.key").chmod(0o600)
+    assert cautions(settings) == ()
+    (tmp_path / "big.key").chmod(0o644)
+    (caution,) = cautions(settings)
+    assert f"chmod 600 {tmp_path / 'big.key'}" in caution
+
+
+def test_a_key_file_of_several_tables_is_named_once_and_that_of_speech_too(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("key")
+    (tmp_path / "key").chmod(0o644)
+    named = "base_url = 'http://127.0.0.1:1/v1'\napi_key_file = 'key'\n"
+    speech = f"[stt]\nengine = 'openai'\n{named}"
+    for text in (speech, f"{speech}[model]\nname = 'm'\n{named}"):
+        assert len(cautions(_load(tmp_path, text))) == 1
+
+
+def test_a_credential_of_systemd_is_no_file_to_hide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder is hidden whole; another process than the service does not know it."""
+    monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
+    key_file = "api_key_file = '$CREDENTIALS_DIRECTORY/key_openai'\n"
+    settings = _load(tmp_path, f"[model]\nbase_url = 'http://127.0.0.1:1/v1'\nname = 'm'\n{key_file}")
+    assert key_files(settings) == ()
+
+
+def test_of_a_long_value_that_cannot_be_used_the_beginning_is_shown(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as refused:
+        _load(tmp_path, f"[model]\nbase_url = '{'x' * 1000}'\nname = 'm'\n")
+    assert f'= "{"x" * 58}… cannot be used' in refused.value.fault

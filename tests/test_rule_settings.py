@@ -19,6 +19,7 @@ ACP = "kind = 'acp'\ncommand = ['x']\n"
         ("[agents.x]\ndeny = ['shel(rm *)']\n", 'deny names "shel", which is no tool', "shell, read"),
         ("[agents.x]\ndeny = ['tome__now']\n", 'names "tome__now", which is no tool', "SERVER__tool"),
         (f"[agents.x]\n{ACP}deny = ['shell']\n", 'names "shell", which is no tool', "execute"),
+        (f"[agents.x]\n{ACP}deny = ['time__now']\n", 'names "time__now", which is no tool', "execute"),
         ("[agents.x]\notherwise = 'maybe'\n", "[agents.x] otherwise", '"allow", "ask", "deny"'),
         ("[agents.x]\nkind='python'\nentry='a:b'\nask=['shell']\n", "is of no use", "context.approve"),
     ],

@@ -45,3 +45,10 @@ async def soon(condition: Callable[[], _Found], deadline_seconds: float = DEADLI
         pause_seconds = wait.pause_seconds()
         await asyncio.sleep(pause_seconds)
     return found
+
+
+async def nothing_follows() -> None:
+    """Let the loop turn: no task is left, and no timer of zero seconds begins another."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}

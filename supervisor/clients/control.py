@@ -152,8 +152,14 @@ class Control:
                 session,
                 name,
                 partial(self._subscribe_from, client, number, request, reply),
-                partial(_not_read, reply),
+                partial(self._not_subscribed, client, number, reply),
             )
+
+    def _not_subscribed(
+        self, client: Client, number: bytes, reply: Reply, error: JournalError | WireError
+    ) -> None:
+        self._subscribing.discard((client, number))
+        _not_read(reply, error)
 
     def _subscribe_from(
         self, client: Client, number: bytes, request: wire.Subscribe, reply: Reply, told: int, cursor: int

@@ -42,6 +42,7 @@ class Views:
         self._live = live
         self._asking = journal.asking
         self._wake_all = journal.wake_all
+        self._running = journal.running
         self._tables = journal.tables
         self._past = journal.read
         self._hosts = journal.hosts
@@ -62,9 +63,15 @@ class Views:
         if own is not None:
             give_page(own)
         elif request.what == "status":
-            ask(self._past.counts, lambda counts: give_page(self._status_row(counts, request)), failed)
+            ask(
+                self._past.counts,
+                lambda counts: give_page(self._status_row(request, counts)),
+                lambda error: give_page(self._status_row(request, None, f"{error.fault}; {error.hint}")),
+            )
         elif request.what == "sessions" and self._wake_all is not None:
             ask(lambda: self._read_sessions(request), lambda found: give_page(self._sessions(*found)), failed)
+        elif request.what == "turns" and self._running is not None:
+            ask(lambda: self._read_turns(request), lambda found: give_page(self._turns(*found)), failed)
         else:
             read = self._journal_rows
             ask(
@@ -78,6 +85,12 @@ class Views:
         assert self._wake_all is not None
         rows = list(self._asking.rows(self._journal_rows(request), request.limit))
         return rows, self._wake_all([row["name"] for row, _ in rows if row is not None])
+
+    def _read_turns(self, request: wire.Show) -> tuple[Sequence[Placed], Mapping[str, Row]]:
+        """Read a page of turns, and where those run that do, in a thread."""
+        assert self._running is not None
+        rows = list(self._asking.rows(self._journal_rows(request), request.limit))
+        return rows, self._running([row["id"] for row, _ in rows if row and row["state"] == "running"])
 
     def _own_rows(self, request: wire.Show) -> Iterator[Placed] | None:
         """Return the rows of a table that the journal has no part in."""
@@ -170,12 +183,15 @@ class Views:
             return {"models": names}
         return {"models": names, "fault": away[0].error, "hint": away[0].hint}
 
-    def _status(self, counts: Mapping[str, int]) -> Row:
+    def _status(self, counts: Mapping[str, int] | None, unread: str) -> Row:
+        """Return all that is known without the journal, too: `unread` says why that has no counts."""
         state, host = self._state, self._host
+        is_stuck = counts is None or host.trouble() is not None
+        hints = [] if not unread or host.trouble() is not None else [f"the journal cannot be read: {unread}"]
         return {
             "version": own_version(),
             "pid": os.getpid(),
-            "state": self._state_of_the_service(),
+            "state": "stuck" if is_stuck else _state_of_the_service(state),
             "epoch": state.epoch,
             "uptime_seconds": self._clock.now() - host.started_at,
             "home": host.home,
@@ -192,11 +208,11 @@ class Views:
             "drain_seconds": self._live.settings.turns.drain_seconds,
             "idle": len(state.idle),
             "busy": len(state.busy),
-            **{shown: counts.get(shown, 0) for shown in ("queued", "running", "asking")},
+            **{shown: _sum(counts, shown) for shown in ("queued", "running", "asking")},
             "questions": self._gauges.questions(),
             "waiting": state.waiting,
             "sessions_live": len(state.sessions),
-            "turns_ended": sum(counts.get(ending, 0) for ending in ("done", "failed", "interrupted")),
+            "turns_ended": _sum(counts, "done", "failed", "interrupted"),
             "memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             "waits_for": host.waits_for(),
             "totals": self._gauges.totals(),
@@ -204,7 +220,7 @@ class Views:
             "late": host.health.late(),
             "outages": outage_rows.rows(state, self._clock.now()),
             "reserve": host.has_reserve(),
-            "hints": host.hints(),
+            "hints": host.hints() + hints,
         }
 
     def _gateway(self) -> Row | None:
@@ -215,17 +231,13 @@ class Views:
                 return {"state": row["state"], "console": self._live.settings.gateway.console(address)}
         return None
 
-    def _status_row(self, counts: Mapping[str, int], request: wire.Show) -> Iterator[Placed]:
+    def _status_row(
+        self, request: wire.Show, counts: Mapping[str, int] | None, unread: str = ""
+    ) -> Iterator[Placed]:
         """Yield the status; of a session that is named also its default busy mode."""
         name = request.session
         mode = {} if name is None else {"busy_mode": self._live.settings.for_session(name).busy}
-        return listed([self._status(counts) | mode], request.after)
-
-    def _state_of_the_service(self) -> str:
-        if self._host.trouble() is not None:
-            return "stuck"
-        intake = self._state.intake
-        return "ready" if intake is Intake.OPEN else intake.value
+        return listed([self._status(counts, unread) | mode], request.after)
 
     def _sessions(
         self, found: Iterable[Placed], elsewhere: Mapping[str, Session] | None = None
@@ -244,20 +256,22 @@ class Views:
             session = self._state.sessions.get(row["name"]) or (elsewhere or {}).get(row["name"])
             yield shown | _liveness(session), behind
 
-    def _turns(self, found: Iterable[Placed]) -> Iterator[Placed]:
-        """Yield the turns of the journal, newest first; a running one has its seat."""
+    def _turns(self, found: Iterable[Placed], running: Mapping[str, Row] | None = None) -> Iterator[Placed]:
+        """Yield the turns of the journal, newest first; one that runs has its place (of several hosts)."""
         for row, behind in found:
             if row is None:
                 yield None, behind
                 return
             shown = {key: value for key, value in row.items() if key != "id"}
-            yield {"turn": row["id"]} | shown | self._place(row["session"], row["id"]), behind
+            place = {"worker": None, "pid": None} | (running or {}).get(row["id"], {})
+            yield {"turn": row["id"]} | shown | place | self._place(row["session"], row["id"]), behind
 
     def _place(self, session_name: str, turn_id: str) -> Row:
+        """Return the worker that runs a turn here."""
         session = self._state.sessions.get(session_name)
         turn = session.turn if session else None
         if turn is None or turn.id != turn_id or turn.attempt is None:
-            return {"worker": None, "pid": None}
+            return {}
         # Not the seat that the attempt was opened in: what an earlier life left has another one.
         worker = self._state.workers[self._state.seat_of[session_name]]
         return {"worker": worker.seat, "pid": worker.pid or None}
@@ -324,6 +338,14 @@ class Views:
             "loop": round(now - worker.loop_at, 1),
             "progress": round(now - attempt.progress_at, 1) if attempt else None,
         }
+
+
+def _state_of_the_service(state: State) -> str:
+    return "ready" if state.intake is Intake.OPEN else state.intake.value
+
+
+def _sum(counts: Mapping[str, int] | None, *states: str) -> int | None:
+    return None if counts is None else sum(counts.get(each, 0) for each in states)
 
 
 def _waiting(session: Session, seen: int) -> Iterator[Placed]:

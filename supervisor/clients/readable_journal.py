@@ -48,5 +48,9 @@ class ReadableJournal(Protocol):
         """Read the hosts that share it; None when it is a file, which has one."""
 
     @property
+    def running(self) -> Callable[[Sequence[str]], Mapping[str, Row]] | None:
+        """Read where turns run, at whichever host; None when there is one host."""
+
+    @property
     def wake_all(self) -> WakeAll | None:
         """None when no other host has sessions."""

@@ -149,17 +149,18 @@ class Subscriptions:
 
     def _not_begun(self, subscriber: _Subscriber, after: int | None, fault: str, hint: str) -> None:
         """The journal does not answer. What happens from now on needs none of it, if the session is live."""
+        if not self._is_subscribed(subscriber):
+            return
         session = subscriber.session
         live_seq = self._live_seq(session) if session is not None and after is None else 0
-        if live_seq and self._is_subscribed(subscriber):
+        if live_seq:
             # What is being committed now is still to be sent, whichever event that is.
             subscriber.seq, subscriber.is_level = _ANY_SEQ, True
             self._send(subscriber, encode(wire.Subscribed(live_seq, live_seq)))
             return
         self.unsubscribe(subscriber.client, subscriber.request)
         socket, identity = subscriber.client
-        refusal = wire.Refused(fault, hint, code="unavailable")
-        socket.send([identity, subscriber.request, encode(refusal)])
+        socket.send([identity, subscriber.request, encode(wire.Refused(fault, hint, code="unavailable"))])
 
     def _begin(self, subscriber: _Subscriber, after: int | None, last: int) -> None:
         """`last` is the session's last event, as the journal had it when it was asked."""
@@ -345,7 +346,7 @@ class Subscriptions:
         subscriber.is_asking = False
         if may_pass:
             self._loop.call_later(_ASK_AGAIN_SECONDS, self._ask_again, subscriber)
-        else:
+        elif self._is_subscribed(subscriber):
             self._cut(subscriber, fault)
 
     def _ask_again(self, subscriber: _Subscriber) -> None:

@@ -6,41 +6,40 @@ not known is ignored: it is of a later version.
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from supervisor.containment import Containment, Fault
-from supervisor.journal.errors import JournalError
+from supervisor.journal.asking import Failed
 
 # Lives that began or ended without a notice are found within this time.
 _LOOK_SECONDS = 2.0
 _HERE = "here"
 
-_Found = TypeVar("_Found")
 Notice = list[Any]
 
 
 class Notices(Protocol):
-    """The connection through which notices go, and its thread."""
+    """The connection through which notices go."""
 
     @property
     def life(self) -> int: ...
-    def open(self, received: Callable[[list[Notice]], None], connected: Callable[[], None]) -> None: ...
-    def tell(self, life: int | None, notice: Notice) -> None: ...
-    def living(self, connection: Any) -> Mapping[int, str]: ...
-    def run(
-        self,
-        do: Callable[[Any], _Found],
-        then: Callable[[_Found], None],
-        failed: Callable[[JournalError], None],
+    def open(
+        self, received: Callable[[int | None, list[Notice]], None], connected: Callable[[], None]
     ) -> None: ...
+    def tell(self, life: int | None, notice: Notice) -> None: ...
+    def living(self, then: Callable[[Mapping[int, str]], None], failed: Failed) -> None: ...
 
 
 class Peers:
-    """`others` are the other lives that are not gone, by number, with the names of their hosts."""
+    """`others` are the other lives that are not gone, by number, with the names of their hosts.
+
+    `sender` is the life whose notice is being handled; None if its version does not say so.
+    """
 
     def __init__(self, notices: Notices, contain: Containment) -> None:
         self._notices = notices
         self.others: Mapping[int, str] = {}
+        self.sender: int | None = None
         self.tell = notices.tell
         self._handlers: dict[str, Callable[..., None]] = {_HERE: self._begun}
         self._after_connect: list[Callable[[], None]] = []
@@ -64,7 +63,8 @@ class Peers:
         self._notices.open(self._received, self._connected)
         self._loop.call_later(_LOOK_SECONDS, self._look_again)
 
-    def _received(self, notices: list[Notice]) -> None:
+    def _received(self, sender: int | None, notices: list[Notice]) -> None:
+        self.sender = sender
         for notice in notices:
             self._handle(notice)
 
@@ -90,7 +90,7 @@ class Peers:
             call()
 
     def _look(self) -> None:
-        self._notices.run(self._notices.living, self._found, lambda error: None)
+        self._notices.living(self._found, lambda error: None)
 
     def _found(self, others: Mapping[int, str]) -> None:
         self.others = others

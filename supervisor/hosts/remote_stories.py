@@ -7,7 +7,7 @@ does not answer soon, the story is told without.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from ipc import messages as wire
 from ipc.errors import WireError
@@ -31,17 +31,9 @@ class Views(Protocol):
 
 
 class Owners(Protocol):
-    """Reads the life that has a session, 0 for none; called in the thread of the notices."""
+    """Looks up the life that has a session, 0 for none."""
 
-    def owner(self, connection: Any, session: str) -> int: ...
-
-
-class Notices(Protocol):
-    @property
-    def life(self) -> int: ...
-    def run(
-        self, do: Callable[[Any], int], then: Callable[[int], None], failed: Callable[[JournalError], None]
-    ) -> None: ...
+    def owner(self, session: str, then: Callable[[int], None], failed: Failed) -> None: ...
 
 
 class RemoteStories:
@@ -51,14 +43,14 @@ class RemoteStories:
         self,
         views: Views,
         requests: Requests,
-        notices: Notices,
+        life: int,
         rows: Owners,
         is_here: Callable[[str], bool],
     ) -> None:
         self.stand = views.stand
         self._views = views
         self._requests = requests
-        self._notices = notices
+        self._life = life
         self._rows = rows
         self._is_here = is_here
 
@@ -87,12 +79,10 @@ class RemoteStories:
             give(answer if isinstance(answer, wire.Table) else table)
 
         def found(life: int) -> None:
-            if life in (0, self._notices.life):
+            if life in (0, self._life):
                 give(table)
             else:
                 until = monotonic() + _PATIENCE_SECONDS
                 self._requests.ask(life, request, answered, partial(give, table), until)
 
-        self._notices.run(
-            lambda connection: self._rows.owner(connection, session), found, lambda error: give(table)
-        )
+        self._rows.owner(session, found, lambda error: give(table))

@@ -30,9 +30,11 @@ from typing import Any, Protocol
 import msgspec
 
 from ipc import messages as wire
+from ipc.errors import WireError
 from supervisor.clock import monotonic
 from supervisor.containment import Containment, Fault
 from supervisor.hosts.peers import Peers
+from supervisor.journal.asking import Failed
 from supervisor.journal.errors import JournalError
 
 # Less than a client waits for its answer (hermesctl/client.py).
@@ -72,14 +74,16 @@ class Stand(Protocol):
 
 
 class Rows(Protocol):
-    """The rows of requests; each method is called in the thread of the notices."""
+    """The rows of requests: what is looked up comes back in the loop."""
 
-    def ask(self, connection: Any, id: str, life: int, body: str) -> None: ...
-    def answer(self, connection: Any, id: str, life: int, answer: str) -> None: ...
-    def body(self, connection: Any, id: str) -> str | None: ...
-    def forget(self, connection: Any, ids: Collection[str]) -> None: ...
-    def unanswered(self, connection: Any) -> Sequence[Unanswered]: ...
-    def stands(self, connection: Any, ids: Collection[str]) -> Mapping[str, Stand]: ...
+    def ask(self, id: str, life: int, body: str, failed: Failed) -> None: ...
+    def answer(self, id: str, life: int, answer: str, failed: Failed) -> None: ...
+    def body(self, id: str, then: Callable[[str], None]) -> None: ...
+    def forget(self, ids: Collection[str]) -> None: ...
+    def unanswered(self, then: Callable[[Sequence[Unanswered]], None]) -> None: ...
+    def stands(
+        self, ids: Collection[str], then: Callable[[Mapping[str, Stand]], None], failed: Failed
+    ) -> None: ...
 
 
 class Notices(Protocol):
@@ -87,9 +91,6 @@ class Notices(Protocol):
     def life(self) -> int: ...
     @property
     def server_now(self) -> float | None: ...
-    def run(
-        self, do: Callable[[Any], Any], then: Callable[[Any], None], failed: Callable[[JournalError], None]
-    ) -> None: ...
 
 
 @dataclass(slots=True)
@@ -145,11 +146,7 @@ class Requests:
         asked = self._asked[id] = _Pending(life, reply, moved)
         asked.timer = self._loop.call_later(_LOOK_SECONDS, self._look, id, until)
         body = msgspec.json.encode(request).decode()
-        self._notices.run(
-            lambda connection: self._rows.ask(connection, id, life, body),
-            lambda done: None,
-            lambda error: self._unreachable([id], error),
-        )
+        self._rows.ask(id, life, body, lambda error: self._unreachable([id], error))
 
     def _was_answered(self, id: str, answer: Any) -> None:
         if answer is None:
@@ -180,11 +177,7 @@ class Requests:
         asked.reply(wire.Refused(error, hint, RETRY_SECONDS, "unavailable"))
 
     def _look_at(self, ids: Collection[str]) -> None:
-        self._notices.run(
-            lambda connection: self._rows.stands(connection, ids),
-            self._looked,
-            lambda error: self._unreachable(ids, error),
-        )
+        self._rows.stands(ids, self._looked, lambda error: self._unreachable(ids, error))
 
     def _looked(self, stands: Mapping[str, Stand]) -> None:
         for id, stand in stands.items():
@@ -193,7 +186,7 @@ class Requests:
             elif stand.is_gone and (asked := self._take(id)) is not None:
                 asked.moved()
 
-    def _unreachable(self, ids: Collection[str], error: JournalError) -> None:
+    def _unreachable(self, ids: Collection[str], error: JournalError | WireError) -> None:
         for asked in filter(None, map(self._take, ids)):
             asked.reply(wire.Refused(error.fault, error.hint, RETRY_SECONDS, "unavailable"))
 
@@ -212,22 +205,15 @@ class Requests:
     def _forget(self) -> None:
         self._forgetting = None
         over, self._over = self._over, []
-        self._notices.run(
-            lambda connection: self._rows.forget(connection, over), lambda done: None, lambda error: None
-        )
+        self._rows.forget(over)
 
     # --- the answerer -----------------------------------------------------------------------------------
 
     def _was_asked(self, at: float, id: str, life: int, body: Any) -> None:
         if body is not None:
             self._carry_out(at, id, life, body)
-            return
-
-        def found(body: str | None) -> None:
-            if body is not None:
-                self._carry_out(at, id, life, msgspec.json.decode(body))
-
-        self._notices.run(lambda connection: self._rows.body(connection, id), found, lambda error: None)
+        else:
+            self._rows.body(id, lambda body: self._carry_out(at, id, life, msgspec.json.decode(body)))
 
     def _connected(self) -> None:
         """Requests and answers may have been missed."""
@@ -236,7 +222,7 @@ class Requests:
         unsent, self._unsent = self._unsent, []
         for answer in unsent:
             self._answer(*answer)
-        self._notices.run(self._rows.unanswered, self._missed, lambda error: None)
+        self._rows.unanswered(self._missed)
 
     def _missed(self, found: Sequence[Unanswered]) -> None:
         for each in found:
@@ -262,11 +248,7 @@ class Requests:
 
     def _answer(self, id: str, life: int, answer: Any) -> None:
         body = msgspec.json.encode(answer).decode()
-        self._notices.run(
-            lambda connection: self._rows.answer(connection, id, life, body),
-            lambda done: None,
-            lambda error: self._unsent.append((id, life, answer)),
-        )
+        self._rows.answer(id, life, body, lambda error: self._unsent.append((id, life, answer)))
 
 
 def _not_served(fault: Fault, request: Any, reply: Reply, moved: Callable[[], None]) -> None:

@@ -4,6 +4,9 @@ Any host answers. The session is claimed first (supervisor/journal/ownership.py)
 it, the request is carried out here; else its owner is asked (requests.py). When the owner is gone meanwhile,
 or does not have the session any more, the claim is repeated: the key of a message makes that safe.
 
+A host that tells of the events of an open turn has its session. It is asked without a claim, which is a round
+trip less; if that is not true any more, it says so, and the session is claimed as any other.
+
 A message with a clip brings its clip along: it becomes a row before its session is asked for.
 
 A request that came from another host is not sent on: `moved` tells that host, which claims again. So a
@@ -27,6 +30,8 @@ from supervisor.journal.ownership import Found, Here, Ownership
 
 # Before a claim is repeated: the host that had the session may just be giving it away.
 _AGAIN_SECONDS = 0.05
+# Sessions that were last told to have an open turn elsewhere; any other is claimed.
+_ELSEWHERE_MAX = 10_000
 
 CarryOut = Callable[[Any, Reply], None]
 Moved = Callable[[], None] | None
@@ -41,7 +46,7 @@ class Clips(Protocol):
 
 
 class Routing:
-    """`others` are the other lives that are there."""
+    """`others` are the other lives that are there; `is_here` says whether a session is in memory."""
 
     def __init__(
         self,
@@ -53,6 +58,7 @@ class Routing:
         past: Past,
         asking: Asking,
         carry_out: CarryOut,
+        is_here: Callable[[str], bool],
     ) -> None:
         self._owners = owners
         self._requests = requests
@@ -61,7 +67,17 @@ class Routing:
         self._past = past
         self._asking = asking
         self._carry_out = carry_out
+        self._is_here = is_here
         self._loop = asyncio.get_running_loop()
+        self._elsewhere: dict[str, int] = {}
+
+    def told(self, session: str, life: int | None) -> None:
+        """Another life has told of events of a session; None when its turn has ended, or it is not known."""
+        self._elsewhere.pop(session, None)
+        if life is not None:
+            self._elsewhere[session] = life
+            if len(self._elsewhere) > _ELSEWHERE_MAX:
+                del self._elsewhere[next(iter(self._elsewhere))]
 
     def route(self, request: Any, reply: Reply, moved: Moved = None) -> None:
         """Have the request carried out where its session is."""
@@ -89,10 +105,23 @@ class Routing:
             at()
 
     def _at(self, session: str | None, request: Any, reply: Reply, moved: Moved) -> None:
+        until = monotonic() + LIMIT_SECONDS
         if session is None:
             self._carry_out(request, reply)
+        elif moved is None and (life := self._told_by(session)) is not None:
+            claim = partial(self._claim_after_all, session, request, reply, moved, until)
+            self._requests.ask(life, request, reply, claim, until)
         else:
-            self._claim(session, request, reply, moved, monotonic() + LIMIT_SECONDS)
+            self._claim(session, request, reply, moved, until)
+
+    def _told_by(self, session: str) -> int | None:
+        """Return the life that has the session, as far as this host was told."""
+        life = self._elsewhere.get(session)
+        return life if life in self._others() and not self._is_here(session) else None
+
+    def _claim_after_all(self, session: str, request: Any, reply: Reply, moved: Moved, until: float) -> None:
+        self._elsewhere.pop(session, None)
+        self._claim(session, request, reply, moved, until)
 
     def _claim(self, session: str, request: Any, reply: Reply, moved: Moved, until: float) -> None:
         def found(where: Found) -> None:

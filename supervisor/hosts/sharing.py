@@ -44,6 +44,7 @@ class Sharing:
         self._journal = journal
         self._state = state
         self._contain = contain
+        self._told: Callable[[str, int | None], None]
         self._remote = RemoteFeed(
             subscriptions=subscriptions,
             journal=journal.read,
@@ -51,7 +52,7 @@ class Sharing:
             asking=journal.asking,
             is_here=state.sessions.__contains__,
         )
-        self.peers.on(shared_feed.EVENTS, self._remote.events_told)
+        self.peers.on(shared_feed.EVENTS, self._events_told)
         self.peers.on(shared_feed.TEXT, self._remote.text_told)
         self.peers.on(shared_feed.NOTE, self._remote.note_told)
         self.peers.on_connected(self._remote.connected)
@@ -78,7 +79,7 @@ class Sharing:
             contain=self._contain,
         )
         is_here = self._state.sessions.__contains__
-        stories = RemoteStories(views, requests, journal.notices, journal.requests, is_here)
+        stories = RemoteStories(views, requests, journal.epoch, journal.requests, is_here)
         routing = Routing(
             owners=journal.owners,
             requests=requests,
@@ -87,9 +88,16 @@ class Sharing:
             past=journal.read,
             asking=journal.asking,
             carry_out=changes.carry_out,
+            is_here=is_here,
         )
+        self._told = routing.told
         changes.open(routing.route)
         return stories
+
+    def _events_told(self, session: str, first: int, last: int, has_ended: bool) -> None:
+        """Another host has committed events of a session: with an open turn, it has the session."""
+        self._told(session, None if has_ended else self.peers.sender)
+        self._remote.events_told(session, first, last, has_ended)
 
     def open(self) -> None:
         """Begin to tell and to be told."""

@@ -54,6 +54,7 @@ class Journal:
         self.notices = None
         self.owners = None
         self.hosts = None
+        self.running = None
         self.lease = None
         self.came_from = None
         self.wake_all = None

@@ -119,10 +119,11 @@ class ClipStore:
         self._contain = contain
         self._loop = asyncio.get_running_loop()
         self._pruning: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     def open(self) -> None:
         """Prune now and on schedule."""
-        self._loop.call_later(_PRUNE_SECONDS, self.open)
+        self._timer = self._loop.call_later(_PRUNE_SECONDS, self.open)
         self.prune()
 
     def prune(self) -> None:
@@ -130,6 +131,8 @@ class ClipStore:
             self._pruning = self._contain.task("schedule", self._prune(), nothing)
 
     def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         if self._pruning is not None:
             self._pruning.cancel()
 

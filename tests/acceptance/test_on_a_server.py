@@ -132,6 +132,9 @@ def test_h12_a_database_that_is_away_stops_no_interrupt_and_loses_nothing(
         assert done.returncode == 0, done.stderr
         assert '"all_dead": true' in done.stdout or '"all_dead":true' in done.stdout
         until(lambda: "does not answer" in service.hermesctl("send", "late", "hello").stderr)
+        # One sentence says that nothing is accepted, and why.
+        (hint,) = [each for each in service.status()["hints"] if "the database does not answer" in each]
+        assert hint.startswith("nothing is accepted for ")
         refused = service.hermesctl("send", "late", "hello")
         assert refused.returncode == 5
         assert "does not answer" in refused.stderr
@@ -142,6 +145,26 @@ def test_h12_a_database_that_is_away_stops_no_interrupt_and_loses_nothing(
     events = service.listen("demo")
     events.until(lambda: events.of_type("turn.interrupted"))
     assert events.types().count("turn.interrupted") == 1
+
+
+def test_e9_status_says_that_the_database_is_away_and_all_that_is_known_without_it(
+    make: Callable[[str], Service], cluster: Cluster, url: str
+) -> None:
+    service = make(f'url = "{url}"')
+    service.start()
+    assert (service.status()["state"], service.status()["turns_ended"]) == ("ready", 0)
+    cluster.stop("immediate")
+    try:
+        row = service.status()
+        assert (row["state"], row["turns_ended"], row["running"], row["seats"]) == ("stuck", None, None, 2)
+        (hint,) = [each for each in row["hints"] if "the database does not answer" in each]
+        assert hint.startswith("the journal cannot be read: ")
+        shown = service.hermesctl("status")
+        assert shown.returncode == 0, shown.stderr
+        assert "turns     – running · – queued · – ended" in shown.stdout
+    finally:
+        cluster.start()
+    until(lambda: service.status()["state"] == "ready")
 
 
 def test_a_start_waits_for_the_database_with_its_doors_closed(

@@ -170,3 +170,12 @@ def test_a_deadline_missed_by_more_is_a_stall() -> None:
     assert not any(isinstance(act, KillWorker) for act in world.acts)
     [stood_still] = [step.event for step in world.steps if isinstance(step.event, StoodStill)]
     assert round(stood_still.seconds, 6) == seconds, "since the last batch"
+
+
+def test_a_stall_counts_in_one_batch_and_not_in_those_after_it() -> None:
+    """Deadlines that are moved with every batch would never come."""
+    world = ready_world()
+    world.tell_while_the_disk_is_full(text("s", "k"), 40.0, meanwhile=[])
+    for number in range(3):
+        world.tell(text("s", f"l{number}"))
+    assert [step.event for step in world.steps if isinstance(step.event, StoodStill)] == [StoodStill(40.0)]

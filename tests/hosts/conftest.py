@@ -1,6 +1,6 @@
-"""Two supervisors on one PostgreSQL server, each with a home of its own."""
+"""Supervisors on one PostgreSQL server, each with a home of its own."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -8,10 +8,24 @@ import pytest
 from tests import postgres_cluster
 from tests.cutting_proxy import CuttingProxy
 from tests.fake_model import FakeModel
+from tests.hosts.several import Hosts
 from tests.postgres_cluster import Cluster
 from tests.service import Service, settings_for
 
 Make = Callable[..., Service]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failed test shows what its hosts and the server know: it may not fail again for a thousand runs."""
+    report = yield
+    if report.when == "call" and report.failed and isinstance(item, pytest.Function):
+        shared = item.funcargs.get("hosts")
+        if isinstance(shared, Hosts):
+            report.sections += shared.evidence()
+    return report
 
 
 @pytest.fixture(scope="session")
@@ -43,6 +57,14 @@ def proxy(cluster: Cluster) -> Iterator[CuttingProxy]:
     """Between one of the hosts and the server."""
     with CuttingProxy(cluster.port) as proxy:
         yield proxy
+
+
+@pytest.fixture
+def hosts(cluster: Cluster, schema: str, tmp_path: Path, model: FakeModel) -> Iterator[Hosts]:
+    """Hosts with a short lease."""
+    hosts = Hosts(tmp_path, model, cluster.url(schema))
+    yield hosts
+    hosts.close()
 
 
 @pytest.fixture

@@ -1,45 +1,11 @@
 """A host is cut off from the database while another is there: it ends its workers before the other acts."""
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
-
-from tests import postgres_cluster
 from tests.cutting_proxy import CuttingProxy
-from tests.fake_model import FakeModel
-from tests.hosts.several import LEASE_SECONDS, Hosts
-from tests.hosts.test_leases import running, runs
+from tests.hosts.several import HOLD, LEASE_SECONDS, ROUNDS, Hosts, running, runs
 from tests.postgres_cluster import Cluster
 from tests.waiting import DEADLINE_SECONDS, until
-
-HOLD = "[[silent]] hold"
-ROUNDS = 3
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with postgres_cluster.running() as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def schema(cluster: Cluster) -> str:
-    return cluster.new_schema()
-
-
-@pytest.fixture
-def hosts(cluster: Cluster, schema: str, tmp_path: Path, model: FakeModel) -> Iterator[Hosts]:
-    hosts = Hosts(tmp_path, model, cluster.url(schema))
-    yield hosts
-    hosts.close()
-
-
-@pytest.fixture
-def proxy(cluster: Cluster) -> Iterator[CuttingProxy]:
-    with CuttingProxy(cluster.port) as proxy:
-        yield proxy
 
 
 def test_a_host_that_is_cut_off_for_two_leases_runs_nothing_that_runs_elsewhere(

@@ -3,25 +3,18 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.fake_model import FakeModel
-from tests.hosts.several import LEASE_SECONDS, Hosts
+from tests.hosts.several import HOLD, LEASE_SECONDS, ROUNDS, Hosts, running, runs
 from tests.postgres_cluster import Cluster
 from tests.service import Service
 from tests.waiting import DEADLINE_SECONDS, until
 
-HOLD = "[[silent]] hold"
-
-
-@pytest.fixture
-def hosts(cluster: Cluster, tmp_path: Path, model: FakeModel) -> Iterator[Hosts]:
-    hosts = Hosts(tmp_path, model, cluster.url(cluster.new_schema()))
-    yield hosts
-    hosts.close()
+# That of the host that is stopped.
+LAST_LIFE = "SELECT batch, gone FROM lives WHERE name = 'alpha' ORDER BY epoch DESC LIMIT 1"
 
 
 def below(pid: int) -> list[int]:
@@ -33,60 +26,47 @@ def below(pid: int) -> list[int]:
     return found
 
 
-def runs(pid: int) -> bool:
-    """Whether the process is there, and is no zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
-
-
-def running(service: Service, session: str) -> int:
-    """The worker that runs the session's turn."""
-
-    def found() -> int:
-        rows = [row for row in service.show("workers") if row["session"] == session and row["turn"]]
-        return int(rows[0]["pid"]) if rows else 0
-
-    return until(found)
-
-
 def begun_again(service: Service, session: str) -> None:
     listener = service.listen(session)
     listener.until(lambda: len(listener.of_type("attempt.opened")) == 2)
 
 
 def send(number: signal.Signals, pids: list[int]) -> None:
+    """One that goes on may end others before it is their turn."""
     for pid in pids:
-        os.kill(pid, number)
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 @pytest.mark.parametrize("which", ["supervisor", "all"])
 def test_no_worker_of_a_stopped_host_runs_once_its_sessions_are_elsewhere(hosts: Hosts, which: str) -> None:
-    alpha, beta = hosts.start("alpha"), hosts.start("beta")
-    alpha.say("s", HOLD)
-    worker = running(alpha, "s")
-    assert alpha.process is not None
-    stopped = below(alpha.process.pid) if which == "all" else [alpha.process.pid]
-    assert which == "supervisor" or worker in stopped
-    before = time.monotonic()
-    send(signal.SIGSTOP, stopped)
-    until(lambda: hosts.owner("s") == "beta")
-    assert which == "all" or not runs(worker), "the guard has ended it before the lease was over"
-    assert time.monotonic() - before < 2 * LEASE_SECONDS + 1
-    batches = hosts.sql("SELECT batch FROM lives WHERE name = 'alpha'")
-    until(lambda: time.monotonic() - before > 2 * LEASE_SECONDS)
-    send(signal.SIGCONT, stopped)
-    until(lambda: not runs(worker), 1.0)
-    assert alpha.process.wait(DEADLINE_SECONDS) == 1
-    assert "another host took its sessions" in alpha.log()
-    listener = beta.listen("s")
-    listener.until(lambda: len(listener.of_type("attempt.opened")) == 2)
-    assert hosts.sql("SELECT batch, gone FROM lives WHERE name = 'alpha'") == [(*batches[0], True)]
-    beta.say("s", "never mind", busy="interrupt")
-    assert listener.ending("s/1").type == "turn.interrupted"
-    assert listener.ending("s/2").type == "turn.done"
-    assert [event.seq for event in listener.events] == list(range(1, len(listener.events) + 1))
+    alpha, beta = hosts.make("alpha"), hosts.start("beta")
+    for number in range(ROUNDS):
+        alpha.start()
+        session = f"s{number}"
+        alpha.say(session, HOLD)
+        worker = running(alpha, session)
+        assert alpha.process is not None
+        stopped = below(alpha.process.pid) if which == "all" else [alpha.process.pid]
+        assert which == "supervisor" or worker in stopped
+        before = time.monotonic()
+        send(signal.SIGSTOP, stopped)
+        until(lambda session=session: hosts.owner(session) == "beta")  # type: ignore[misc]
+        assert which == "all" or not runs(worker), "the guard has ended it before the lease was over"
+        assert time.monotonic() - before < 2 * LEASE_SECONDS + 1
+        batch = hosts.sql(LAST_LIFE)[0][0]
+        lapse(2 * LEASE_SECONDS - (time.monotonic() - before))
+        send(signal.SIGCONT, stopped)
+        until(lambda worker=worker: not runs(worker), 1.0)  # type: ignore[misc]
+        assert alpha.process.wait(DEADLINE_SECONDS) == 1
+        assert "another host took its sessions" in alpha.log()
+        begun_again(beta, session)
+        assert hosts.sql(LAST_LIFE) == [(batch, True)], "nothing that came late was written"
+        beta.say(session, "never mind", busy="interrupt")
+        listener = beta.listen(session)
+        assert listener.ending(f"{session}/1").type == "turn.interrupted"
+        assert listener.ending(f"{session}/2").type == "turn.done"
+        assert [event.seq for event in listener.events] == list(range(1, len(listener.events) + 1))
 
 
 def test_a_host_without_its_database_ends_its_workers_and_goes_on_when_it_is_back(

@@ -9,10 +9,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from supervisor.journal.errors import JournalError, JournalUnreachable
+from supervisor.journal.errors import JournalFenced, JournalUnreachable, JournalUnwritable
 from supervisor.journal.postgres import server_schema
-from supervisor.journal.postgres.connecting import Connection, connect
+from supervisor.journal.postgres.connecting import connect
 from supervisor.journal.postgres.notices import PAYLOAD_BYTES_MAX, Notices
+from supervisor.journal.postgres.read_threads import ReadThreads
 from tests.postgres_cluster import Cluster
 from tests.waiting import soon
 
@@ -23,13 +24,16 @@ class Host:
     def __init__(self, url: str, life: int) -> None:
         self._name = f"hermes test {life}"
         self._url = url
-        self.notices = Notices(partial(connect, url, self._name), life)
+        self.asking = ReadThreads(1)
+        self.notices = Notices(partial(connect, url, self._name), self.asking, life)
         self.received: list[list[Any]] = []
+        self.senders: set[int | None] = set()
         self.arrivals = 0
         self.connects = 0
 
     def open(self) -> None:
-        def received(notices: list[list[Any]]) -> None:
+        def received(sender: int | None, notices: list[list[Any]]) -> None:
+            self.senders.add(sender)
             self.received += notices
             self.arrivals += 1
 
@@ -67,11 +71,8 @@ async def hosts(*ends: tuple[str, int]) -> AsyncIterator[list[Host]]:
         yield opened
     finally:
         for host in opened:
-            await asyncio.to_thread(host.notices.close)
-
-
-def nothing(connection: Connection) -> None:
-    """Work without an effect."""
+            host.notices.close()
+            host.asking.close()
 
 
 def never(outcome: object) -> None:
@@ -94,6 +95,7 @@ def test_notices_arrive_in_order_and_share_what_the_server_takes(url: str) -> No
             assert [each for each in two.received if each[0] == "text"] == sent
             assert ["for two"] in two.received
             assert two.arrivals < 100, "they came together"
+            assert two.senders == {1}
             assert not one.received, "a host is not told its own"
 
     run(act)
@@ -145,8 +147,8 @@ def test_what_is_told_while_the_server_is_away_is_told_when_it_is_back(cluster: 
             cluster.stop("immediate")
             try:
                 one.notices.tell(None, ["late"])
-                refused: list[JournalError] = []
-                one.notices.run(nothing, never, refused.append)
+                refused = list[Any]()
+                one.notices.run(b"SELECT 1", (), never, refused.append)
                 await soon(lambda: refused)
                 assert isinstance(refused[0], JournalUnreachable)
             finally:
@@ -159,46 +161,77 @@ def test_what_is_told_while_the_server_is_away_is_told_when_it_is_back(cluster: 
     run(act)
 
 
-def test_work_that_was_cut_is_done_again_once(url: str) -> None:
+def test_a_statement_that_was_cut_is_carried_out_again_once(url: str) -> None:
     async def act() -> None:
         async with hosts((url, 1)) as (one,):
-            tries, done, failed = [], list[int](), list[JournalError]()
+            failed = list[Any]()
+            given_up_at = list[int]()
 
-            def work(connection: Connection) -> int:
-                tries.append(connection.info.backend_pid)
-                if len(tries) == 1:
-                    connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
-                return len(tries)
+            def give_up(error: object) -> None:
+                failed.append(error)
+                given_up_at.append(one.connects)
 
-            one.notices.run(work, done.append, failed.append)
-            await soon(lambda: done or failed)
-            assert (done, failed) == ([2], [])
-
-            def refused(connection: Connection) -> None:
-                connection.execute("SELECT 1 / 0")
-
-            one.notices.run(refused, never, failed.append)
+            ends_itself = b"SELECT pg_terminate_backend(pg_backend_pid())"
+            one.notices.run(ends_itself, (), never, give_up)
             await soon(lambda: failed)
-            assert one.connects == 2, "an error of a statement costs no connection"
+            assert isinstance(failed[0], JournalUnreachable)
+            assert given_up_at == [2], "a second time it is given up"
+            await soon(lambda: one.connects == 3)
+
+            one.notices.run(b"SELECT 1 / $1::int", (0,), never, failed.append)
+            one.notices.run(b"no statement", (), never, failed.append)
+            rows = list[Any]()
+            one.notices.run(b"SELECT 4 / $1::int, NULL, $2::text", (2, "a\0b"), rows.extend, never)
+            await soon(lambda: rows)
+            assert rows == [("2", None, "a\0b")]
+            assert [type(each) for each in failed[1:]] == [JournalFenced, JournalUnwritable]
+            assert one.connects == 3, "an error of a statement costs no connection"
 
     run(act)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_defect_costs_its_work_and_nothing_else(url: str) -> None:
     async def act() -> None:
         async with hosts((url, 1), (url, 2)) as (one, two):
             handled: list[dict[str, Any]] = []
             asyncio.get_running_loop().set_exception_handler(lambda loop, context: handled.append(context))
 
-            def broken(connection: Connection) -> None:
+            def broken(outcome: object) -> None:
                 raise KeyError
 
-            one.notices.run(broken, never, never)
-            await soon(lambda: handled)
-            assert isinstance(handled[0]["exception"], KeyError)
+            one.notices.run(b"SELECT 1", (), broken, never)
+            one.notices.run(b"SELECT 1 / 0", (), never, broken)
+            await soon(lambda: len(handled) == 2)
+            assert all(isinstance(each["exception"], KeyError) for each in handled)
             one.notices.tell(2, ["behind it"])
             await soon(lambda: two.received == [["behind it"]])
+
+    run(act)
+
+
+def test_a_notice_that_comes_with_a_result_is_heard_at_once(url: str) -> None:
+    """The server sends what was told during a statement between its result and its end."""
+
+    async def act() -> None:
+        async with hosts((url, 1), (url, 2)) as (one, two):
+            rows = list[Any]()
+            one.notices.run(b"SELECT 1 FROM pg_sleep(0.5)", (), rows.extend, never)
+            two.notices.tell(1, ["meanwhile"])
+            # Long before the clock is looked at.
+            await soon(lambda: one.received == [["meanwhile"]], 10)
+            await soon(lambda: rows)
+
+    run(act)
+
+
+def test_more_than_the_socket_takes_is_sent_when_it_has_room(url: str) -> None:
+    async def act() -> None:
+        async with hosts((url, 1)) as (one,):
+            rows = list[Any]()
+            for _ in range(2):
+                one.notices.run(b"SELECT length($1)", ("x" * 20_000_000,), rows.extend, never)
+            await soon(lambda: len(rows) == 2)
+            assert rows == [("20000000",)] * 2
 
     run(act)
 
@@ -206,9 +239,10 @@ def test_a_defect_costs_its_work_and_nothing_else(url: str) -> None:
 def test_close_sends_what_was_told(url: str) -> None:
     async def act() -> None:
         async with hosts((url, 1), (url, 2)) as (one, two):
-            one.notices.tell(2, ["last"])
-            await asyncio.to_thread(one.notices.close)
-            await soon(lambda: two.received == [["last"]])
+            for number in range(3):
+                one.notices.tell(2, ["last", number])
+            one.notices.close()
+            await soon(lambda: two.received == [["last", number] for number in range(3)])
 
     run(act)
 
@@ -217,10 +251,11 @@ def test_a_payload_of_another_program_is_ignored(url: str) -> None:
     async def act() -> None:
         async with hosts((url, 1)) as (one,):
             with psycopg.connect(url, autocommit=True) as stranger:
-                for payload in ("", "{}", "[1]", "nothing", '[["known"]]'):
+                for payload in ("", "{}", "[1]", "nothing", '[["from",7]]', '[["known"]]'):
                     stranger.execute("SELECT pg_notify(%s, %s)", (one.notices.channel(None), payload))
             await soon(lambda: one.received)
             assert one.received == [["known"]]
+            assert one.senders == {None}, "a version that does not say so"
 
     run(act)
 
@@ -230,13 +265,9 @@ def test_a_notice_waits_for_no_disk(url: str) -> None:
 
     async def act() -> None:
         async with hosts((url, 1)) as (one,):
-            told: list[str] = []
-            one.notices.run(
-                lambda connection: str(connection.execute("SHOW synchronous_commit").fetchall()[0][0]),
-                told.append,
-                never,
-            )
-            await soon(lambda: told == ["off"])
+            told = list[Any]()
+            one.notices.run(b"SHOW synchronous_commit", (), told.extend, never)
+            await soon(lambda: told == [("off",)])
 
     run(act)
 
@@ -244,13 +275,11 @@ def test_a_notice_waits_for_no_disk(url: str) -> None:
 def test_the_clock_is_that_of_the_server(url: str) -> None:
     async def act() -> None:
         async with hosts((url, 1)) as (one,):
-            now: list[float] = []
-            sql = "SELECT extract(epoch FROM clock_timestamp())::double precision AS now"
-            one.notices.run(
-                lambda connection: connection.execute(sql).fetchall()[0]["now"], now.append, never
-            )
+            now = list[Any]()
+            sql = b"SELECT extract(epoch FROM clock_timestamp())::double precision"
+            one.notices.run(sql, (), now.extend, never)
             await soon(lambda: now)
             assert one.notices.server_now is not None
-            assert abs(one.notices.server_now - now[0]) < 5
+            assert abs(one.notices.server_now - float(now[0][0])) < 5
 
     run(act)

@@ -1,32 +1,12 @@
 """Several hosts and one journal: each session has one owner, and goes on elsewhere when its host is gone."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from hermesctl.errors import CommandError
-from tests import postgres_cluster
 from tests.fake_model import FakeModel
-from tests.hosts.several import Hosts
-from tests.postgres_cluster import Cluster
+from tests.hosts.several import HOLD, Hosts
 from tests.service import Listener, Service
 from tests.waiting import until
-
-HOLD = "[[silent]] hold"
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with postgres_cluster.running() as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def hosts(cluster: Cluster, tmp_path: Path, model: FakeModel) -> Iterator[Hosts]:
-    hosts = Hosts(tmp_path, model, cluster.url(cluster.new_schema()))
-    yield hosts
-    hosts.close()
 
 
 def opened(listener: Listener, attempts: int = 1) -> None:

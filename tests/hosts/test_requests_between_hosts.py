@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -17,13 +17,15 @@ from supervisor.containment import Containment
 from supervisor.hosts.peers import Peers
 from supervisor.hosts.requests import LIMIT_SECONDS, Requests
 from supervisor.journal.postgres.connecting import connect
-from supervisor.journal.postgres.notices import Notices
-from supervisor.journal.postgres.request_rows import RequestRows
-from tests.hosts.test_notices import prepared
+from supervisor.journal.postgres.notices import PAYLOAD_BYTES_MAX, Notices
+from supervisor.journal.postgres.read_threads import ReadThreads
+from supervisor.journal.postgres.request_rows import RequestRows, Stand
+from tests.hosts.test_notices import never, prepared
 from tests.postgres_cluster import Cluster
 from tests.waiting import soon
 
 SUBMIT = Submit("demo", "hello", "key")
+EMPTY_BYTES = len(msgspec.json.encode(Submit("demo", "", "key")))
 ACCEPTED = Accepted("m_1", 7)
 
 
@@ -34,7 +36,8 @@ class Host:
         self._url = url
         self._name = f"hermes test {life}"
         self.life = life
-        self.notices = Notices(partial(connect, url, self._name), life)
+        self.asking = ReadThreads(1)
+        self.notices = Notices(partial(connect, url, self._name), self.asking, life)
         contain = Containment(self, lambda: 0.0, lambda place: None)
         self.peers = Peers(self.notices, contain)
         self.served: list[Any] = []
@@ -98,7 +101,8 @@ async def two_hosts(url: str) -> AsyncIterator[tuple[Host, Host]]:
         yield one, two
     finally:
         for host in hosts:
-            await asyncio.to_thread(host.notices.close)
+            host.notices.close()
+            host.asking.close()
 
 
 def play(url: str, act: Callable[[Host, Host], Coroutine[Any, Any, None]]) -> None:
@@ -116,7 +120,7 @@ def asked(life: int, id: str, to: Host, at: float | None, body: Any) -> str:
 
 def test_a_request_is_carried_out_and_its_answer_comes_back(url: str) -> None:
     async def act(one: Host, two: Host) -> None:
-        assert one.peers.others == {two.life: "two"}
+        await soon(lambda: one.peers.others == {two.life: "two"})
         told = one.ask(two)
         await soon(lambda: told)
         assert (told, two.served) == ([ACCEPTED], [SUBMIT])
@@ -136,6 +140,68 @@ def test_a_long_request_and_a_long_answer_are_read_from_their_row(url: str) -> N
             await soon(lambda told=told: told)  # type: ignore[misc]
             assert told == [table]
         assert two.served == [long, submit]
+
+    play(url, act)
+
+
+@pytest.mark.parametrize("text", ["x" * (PAYLOAD_BYTES_MAX - EMPTY_BYTES), "é" * (PAYLOAD_BYTES_MAX // 2)])
+def test_a_request_that_just_does_not_fit_a_notice_is_read_from_its_row(url: str, text: str) -> None:
+    """With what a notice has beside it; the server counts bytes."""
+
+    async def act(one: Host, two: Host) -> None:
+        told = one.ask(two, Submit("demo", text, "key"))
+        await soon(lambda: told)
+        assert (told, [each.text for each in two.served]) == ([ACCEPTED], [text])
+
+    play(url, act)
+
+
+def test_a_request_before_the_first_connect_is_told_with_its_time(url: str) -> None:
+    async def act(one: Host, two: Host) -> None:
+        (life,) = one.sql("INSERT INTO lives (host, name, secret) VALUES ('3', '3', 'x') RETURNING epoch")[0]
+        three = Host(url, life, "three")
+        told = three.ask(two)
+        three.peers.open()
+        await soon(lambda: told)
+        assert told == [ACCEPTED]
+        three.notices.close()
+        three.asking.close()
+
+    play(url, act)
+
+
+def test_rows_of_hosts_that_have_died_are_deleted_when_they_are_old(url: str) -> None:
+    async def act(one: Host, two: Host) -> None:
+        sql = """INSERT INTO requests (id, from_life, to_life, body, asked_at)
+                 VALUES (%s, 98, 99, '', clock_timestamp() - make_interval(secs => %s))"""
+        for id, age in (("old", 61), ("young", 50), ("answered", 1)):
+            one.sql(sql, id, age)
+        RequestRows(one.notices).forget(["answered"])
+        await soon(lambda: len(one.sql("SELECT id FROM requests")) < 3)
+        assert one.sql("SELECT id FROM requests") == [("young",)]
+
+    play(url, act)
+
+
+def test_what_is_looked_up_about_requests_and_sessions_knows_which_lives_are_gone(url: str) -> None:
+    async def act(one: Host, two: Host) -> None:
+        sql = "INSERT INTO requests (id, from_life, to_life, body, answer) VALUES (%s, %s, %s, '{}', %s)"
+        for id, to, answer in (("a", two.life, None), ("b", two.life, "{}"), ("c", 99, None)):
+            one.sql(sql, id, one.life, to, answer)
+        stands: list[Mapping[str, Stand]] = []
+        RequestRows(one.notices).stands(["a", "c"], stands.append, never)
+        missed: list[Any] = []
+        RequestRows(two.notices).unanswered(missed.extend)
+        await soon(lambda: stands and missed)
+        assert {id: each.is_gone for id, each in stands[0].items()} == {"a": False, "c": True}
+        assert [each.id for each in missed] == ["a"], "the next image of a host has not taken it"
+        one.sql("INSERT INTO owners VALUES ('s', %s, 0, true)", two.life)
+        lives: list[int] = []
+        for gone in (False, True):
+            one.sql("UPDATE lives SET gone = %s WHERE epoch = %s", gone, two.life)
+            RequestRows(one.notices).owner("s", lives.append, never)
+            await soon(lambda gone=gone: len(lives) == 1 + gone)  # type: ignore[misc]
+        assert lives == [two.life, 0]
 
     play(url, act)
 
@@ -174,8 +240,24 @@ def test_an_answer_whose_notice_was_lost_is_found(url: str) -> None:
         told = one.ask(two)
         await soon(lambda: two.served)
         answer = msgspec.json.encode(ACCEPTED).decode()
-        one.sql("UPDATE requests SET answer = %s", answer)
+        # The request is told before its row is written.
+        await soon(lambda: one.sql("UPDATE requests SET answer = %s RETURNING id", answer))
         await soon(lambda: told == [ACCEPTED])
+
+    play(url, act)
+
+
+def test_an_answer_that_is_written_before_its_request_is_found(url: str) -> None:
+    async def act(one: Host, two: Host) -> None:
+        RequestRows(two.notices).answer("1.1", one.life, json.dumps("moved"), never)
+        await soon(lambda: two.sql("SELECT answer FROM requests"))
+        rows, of_nobody = RequestRows(one.notices), 99
+        rows.ask("1.1", of_nobody, "{}", never)
+        found: list[Mapping[str, Stand]] = []
+        rows.stands(["1.1"], found.append, never)
+        await soon(lambda: found)
+        assert found[0]["1.1"].answer == json.dumps("moved")
+        assert two.sql("SELECT count(*) FROM requests") == [(1,)]
 
     play(url, act)
 

@@ -350,3 +350,26 @@ def test_a_delta_of_another_host_goes_on_as_it_would_here(tmp_path: Path) -> Non
         await soon(lambda: texts(reader.read()) == [(0, "one"), (3, "two")])
 
     play(tmp_path, act)
+
+
+def test_a_late_notice_of_an_earlier_event_does_not_hide_a_later_one(tmp_path: Path) -> None:
+    """Both come while an event before them is read."""
+    asking = HeldAsking()
+
+    async def act(stage: Stage) -> None:
+        reader = await stage.reader()
+        stage.subscriptions.subscribe(stage.client(), REQUEST, "s", 0)
+        asking.answer()
+        committed_elsewhere(stage, 1)
+        stage.subscriptions.told_elsewhere("s", 1)
+        await soon(lambda: asking.is_asked)
+        asking.read()
+        committed_elsewhere(stage, 2, 3)
+        stage.subscriptions.told_elsewhere("s", 3)
+        stage.subscriptions.told_elsewhere("s", 1)
+        asking.tell()
+        await soon(lambda: asking.is_asked)
+        asking.answer()
+        await soon(lambda: reader.seqs() == [1, 2, 3])
+
+    play(tmp_path, act, asking)

@@ -3,33 +3,13 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests import postgres_cluster
 from tests.fake_model import FakeModel
-from tests.hosts.several import LEASE_SECONDS, Hosts
-from tests.postgres_cluster import Cluster
+from tests.hosts.several import HOLD, LEASE_SECONDS, Hosts, running
 from tests.service import Service, settings_for
 from tests.waiting import until
-
-HOLD = "[[silent]] hold"
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with postgres_cluster.running() as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def hosts(cluster: Cluster, tmp_path: Path, model: FakeModel) -> Iterator[Hosts]:
-    hosts = Hosts(tmp_path, model, cluster.url(cluster.new_schema()))
-    yield hosts
-    hosts.close()
 
 
 def listed(service: Service) -> dict[str, dict[str, Any]]:
@@ -55,6 +35,23 @@ def test_each_host_lists_all_with_their_lease_seats_and_sessions(hosts: Hosts) -
     shown = alpha.hermesctl("hosts").stdout.splitlines()
     assert shown[0].split()[:4] == ["HOST", "VERSION", "STATE", "LEASE"]
     assert [line.split()[0] for line in shown[1:]] == ["alpha", "beta"]
+
+
+def test_a_turn_is_listed_with_its_host_wherever_it_runs(hosts: Hosts) -> None:
+    alpha, beta = hosts.start("alpha"), hosts.start("beta")
+    alpha.say("ended", "hello")
+    alpha.listen("ended").ending("ended/1")
+    alpha.say("s", HOLD)
+    pid = running(alpha, "s")
+    for service in (alpha, beta):
+        found = {row["turn"]: row for row in service.show("turns")}
+        assert {key: found["s/1"][key] for key in ("host", "pid")} == {"host": "alpha", "pid": pid}
+        assert found["s/1"]["worker"] is not None
+        assert "host" not in found["ended/1"]
+        shown = service.hermesctl("turns", "--state", "running").stdout.splitlines()
+        assert "HOST" in shown[0].split()
+        assert "alpha" in shown[1].split()
+    assert "HOST" not in beta.hermesctl("turns", "--session", "ended").stdout
 
 
 def test_a_host_that_stopped_is_not_listed(hosts: Hosts) -> None:

@@ -10,6 +10,8 @@ from supervisor.journal.journal import Journal
 from supervisor.journal.postgres.host_life import Host
 from supervisor.journal.postgres.server_journal import ServerJournal
 from tests import postgres_cluster
+from tests.cutting_proxy import CuttingProxy
+from tests.journal.server import Server, replica_comes
 from tests.memory_journal import MemoryJournal
 from tests.postgres_cluster import Cluster
 
@@ -82,3 +84,35 @@ def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shelf]:
 
 def open_in(folder: Path) -> Journal:
     return Journal.open(folder / "journal.db", folder / "supervisor.lock")
+
+
+@pytest.fixture
+def server(cluster: Cluster, tmp_path: Path) -> Iterator[Server]:
+    with CuttingProxy(cluster.port) as proxy:
+        server = Server(cluster, proxy, tmp_path)
+        yield server
+        server.close()
+
+
+@pytest.fixture(scope="module")
+def restless() -> Iterator[Cluster]:
+    """A server that tests stop and configure; what it acknowledges is on disk."""
+    with postgres_cluster.running(fsync="on") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def restless_server(restless: Cluster, tmp_path: Path) -> Iterator[Server]:
+    with CuttingProxy(restless.port) as proxy:
+        server = Server(restless, proxy, tmp_path)
+        yield server
+        server.close()
+
+
+@pytest.fixture
+def absent_replica(restless_server: Server) -> Iterator[Server]:
+    """Every commit waits for a synchronous replica that is not there, until the setting is reset."""
+    server = restless_server
+    server.sql("ALTER SYSTEM SET synchronous_standby_names = 'absent'")
+    yield server
+    replica_comes(server)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ipc.errors import BadPlace, WireError
 from supervisor.journal.asking import Asking, InPlace
 from supervisor.journal.errors import JournalError
 from supervisor.journal.postgres.read_threads import ReadThreads
@@ -27,7 +28,7 @@ def broken() -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("outcome", [7, FAULT])
+@pytest.mark.parametrize("outcome", [7, FAULT, BadPlace()])
 def test_each_question_is_answered_once(kind: str, outcome: object) -> None:
     async def act() -> None:
         asking: Asking = KINDS[kind]()
@@ -75,3 +76,12 @@ def test_threads_that_are_closed_are_not_waited_for() -> None:
         assert not handled
 
     asyncio.run(act())
+
+
+def test_a_place_that_no_page_has_given_is_told_in_place_too() -> None:
+    def read() -> object:
+        raise BadPlace
+
+    told: list[JournalError | WireError] = []
+    InPlace().ask(read, lambda found: pytest.fail("there is none"), told.append)
+    assert [type(each) for each in told] == [BadPlace]

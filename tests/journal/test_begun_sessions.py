@@ -95,6 +95,14 @@ def test_a_history_goes_with_the_last_event_of_its_session(journal: Journal) -> 
     assert journal.read.begun_by("s") is None
 
 
+def test_a_history_that_no_message_has_followed_yet_stays_while_it_is_young(journal: Journal) -> None:
+    life = Life(journal)
+    life.tell(begun(journal, Begin("unused", "k", (Exchange("a", "b"),))))
+    prune(journal, life.now - 1)
+    assert texts(journal, "unused") == ["a"]
+    assert journal.read.begun_by("unused") == "k"
+
+
 def prune(journal: Journal, before: float) -> None:
     pruning = Pruning(before)
     asyncio.run(journal.prune(pruning))

@@ -12,16 +12,18 @@ from pathlib import Path
 
 import pytest
 
+from ipc.errors import BadPlace
 from ipc.messages import Table
 from supervisor.core.policy import Policy
-from supervisor.core.records import MessageDropped
-from supervisor.journal import maintenance
+from supervisor.core.records import CursorMoved, MessageDropped
+from supervisor.journal import maintenance, prune
 from supervisor.journal.errors import JournalError
 from supervisor.journal.file_store import FileStore
 from supervisor.journal.journal import Journal
 from supervisor.journal.prune import Pruning
 from tests.journal.conftest import every_journal, open_in
 from tests.journal.lives import Life, accepted
+from tests.journal.test_fences import DYING
 from tests.journal.test_opening import ended
 
 
@@ -246,3 +248,74 @@ def test_a_backup_is_of_one_moment_private_and_one_file_without_free_pages(
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
     with pytest.raises(JournalError, match="cannot be written"):
         maintenance.backup(tmp_path / "journal.db", tmp_path / "absent" / "copy.db", lambda: False)
+
+
+@pytest.mark.parametrize("after", ["life:", "absent:", 'sessions:["s0",1]'])
+def test_a_place_that_no_page_has_given_is_refused(journal: Journal, tmp_path: Path, after: str) -> None:
+    fill(journal, 1, 1)
+    with pytest.raises(BadPlace):
+        maintenance.export_page(tmp_path / "journal.db", None, after)
+
+
+def test_a_slice_of_a_pruning_is_short(journal: Journal) -> None:
+    """A commit waits for it."""
+    assert (prune._TURNS_A_SLICE, prune._EVENTS_A_SLICE, prune._LOOKED_AT_A_SLICE) == (20, 500, 500)
+    fill(journal, 1, 30)
+    pruning = Pruning(before=inf)
+    pruning.slice(FileStore(journal._writing))
+    assert (pruning.removed["turns"], pruning.removed["messages"], pruning.removed["events"]) == (20, 20, 0)
+    pruning.slice(FileStore(journal._writing))
+    assert pruning.removed["events"] == 60
+
+
+def test_turns_that_arrive_during_a_pruning_are_left_to_the_next(journal: Journal) -> None:
+    fill(journal, 1, 25)
+    pruning, store = Pruning(before=inf), FileStore(journal._writing)
+    pruning.slice(store)
+    journal.commit_now(ended("s0", 26))
+    while pruning.slice(store):
+        pass
+    assert pruning.removed["turns"] == 25
+    assert seqs(journal, "s0") == [76, 77, 78]
+
+
+def test_a_journal_that_is_as_large_as_it_may_be_loses_nothing_young(journal: Journal) -> None:
+    fill(journal, 1, 3)
+    pruning = Pruning(before=0.0, keep_bytes=FileStore(journal._writing).used_bytes())
+    asyncio.run(journal.prune(pruning))
+    assert not +pruning.removed
+
+
+@every_journal
+def test_cursors_go_with_the_last_event_of_their_session(journal: Journal) -> None:
+    fill(journal, 1, 2)
+    journal.commit_now([CursorMoved(session="s0", at=2.0, seq=0, cursor="phone", before=0, seen=3)])
+    asyncio.run(journal.prune(Pruning(before=2.0)))
+    assert journal.read.cursors("s0") == {"phone": 3}
+    asyncio.run(journal.prune(Pruning(before=inf)))
+    assert journal.read.cursors("s0") == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "finding"),
+    [
+        ("DELETE FROM events WHERE seq = 2", "1 sessions have a gap in their events"),
+        ("UPDATE turns SET state = 'running' WHERE number = 2", "1 turns run without an attempt"),
+    ],
+)
+def test_a_gap_and_a_turn_that_nobody_runs_are_found(journal: Journal, change: str, finding: str) -> None:
+    fill(journal, 1, 3)
+    assert journal.check() == ()
+    journal._writing.execute(change)
+    assert journal.check() == (finding,)
+
+
+def test_a_gap_that_a_repair_has_told_and_a_turn_that_is_being_stopped_are_no_findings(
+    journal: Journal,
+) -> None:
+    journal.commit_now(DYING)
+    fill(journal, 1, 3)
+    journal._writing.execute("DELETE FROM events WHERE session = 's0' AND seq = 2")
+    told = "UPDATE events SET type = 'journal.repaired' WHERE session = 's0' AND seq = 9"
+    journal._writing.execute(told)
+    assert journal.check() == ()

@@ -7,7 +7,7 @@ import pytest
 
 from supervisor.core.events import Known
 from supervisor.core.policy import Policy
-from supervisor.core.records import CursorMoved, Record
+from supervisor.core.records import CursorMoved, MessageDropped, Record
 from supervisor.journal.errors import JournalError, JournalFenced
 from supervisor.journal.snapshot import durable
 from tests.journal.conftest import Shelf
@@ -82,6 +82,52 @@ def test_a_message_that_begins_at_once_is_the_same_in_one_commit_or_in_three(
     assert (session.turn.attempts, session.turn.attempt.opened_at, list(session.waiting)) == (1, 3.0, [])
     assert [message.id for message in session.turn.messages] == ["m_s_1"]
     journal.commit_now([SPOKE, LOST, SECOND])
+
+
+@pytest.mark.parametrize("together", ["one commit", "many"])
+def test_messages_of_many_sessions_are_the_same_in_one_commit_or_in_many(shelf: Shelf, together: str) -> None:
+    journal = shelf.open()
+    names = ["c", "a", "b"]
+    for name in ("b", "c", "a"):  # the first of each waits no more, and says nothing of the order
+        gone = MessageDropped(session=name, at=1.0, seq=2, message=f"m_{name}_1", by="someone")
+        journal.commit_now([accepted(1, session=name), gone])
+    text = 'a "quoted" \\ line\nU+0000 \0, DLE \x10@, é'
+    second = [accepted(3, session=name, text=f"{text} {name}") for name in names]
+    second[1] = replace(second[1], kind="voice", clip="clip", text="", at=2.5)
+    second[2] = replace(second[2], by="someone", agent="other", instructions=text, key="\x10\0")
+    # Another one of a session that is in the batch already.
+    third = accepted(4, session="c")
+    batches = [[*second, third]] if together == "one commit" else [[each] for each in (*second, third)]
+    for batch in batches:
+        journal.commit_now(batch)
+    reopened = shelf.open()
+    state = reopened.load(Policy())
+    assert list(state.sessions) == names
+    expected = {"c": [second[0], third], "a": [second[1]], "b": [second[2]]}
+    for name, messages in expected.items():
+        session = state.sessions[name]
+        assert session.seq == 2 + len(messages)
+        assert [
+            (each.id, each.text, each.clip, each.seq, each.at, each.by, each.agent, each.instructions)
+            for each in session.waiting
+        ] == [
+            (each.message, each.text, each.clip, each.seq, each.at, each.by, each.agent, each.instructions)
+            for each in messages
+        ]
+        told = reopened.read.events_after(name, 2, 10)
+        assert [(each.seq, each.at, each.type, each.fields) for each in told] == [
+            (each.seq, each.at, each.type, each.fields()) for each in messages
+        ]
+
+
+def test_one_session_that_is_elsewhere_refuses_the_messages_of_all(shelf: Shelf) -> None:
+    journal = shelf.open()
+    journal.commit_now([accepted(1, session=name) for name in ("a", "b", "c")])
+    with pytest.raises(JournalFenced):
+        journal.commit_now([accepted(2, session="a"), accepted(3, session="b"), accepted(2, session="c")])
+    for name in ("a", "b", "c"):
+        assert journal.read.session_seq(name) == len(journal.read.events_after(name, 0, 10)) == 1
+        assert journal.known(f"m_{name}_2") is None
 
 
 def test_what_joins_a_turn_is_answered_by_it_in_order(shelf: Shelf) -> None:

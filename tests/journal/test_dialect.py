@@ -82,7 +82,8 @@ def test_neither_an_error_nor_the_servers_log_quotes_a_person(cluster: Cluster, 
         replace(accepted(1, text=said), seq=2),  # a message twice
         accepted(3, text=said),  # a gap
         accepted(2, text=said + "\ud800"),
-        replace(accepted(2, text=said), busy=2**70),  # type: ignore[arg-type]
+        accepted(2, text=said, seq=2**70),
+        replace(accepted(1, session="t", text=said), busy=2**70),  # type: ignore[arg-type]
     ]
     for record in refused:
         with pytest.raises(JournalError) as refusal:

@@ -152,6 +152,10 @@ REFUSED: dict[str, tuple[tuple[Record, ...], Record]] = {
     "a message that joins and does not wait": (QUEUED, renumbered(JOINED, 3)),
     "a message that joins twice": ((*QUEUED, accepted(3), JOINED), renumbered(JOINED, 5)),
     "a steer by a message that does not wait": (RUNNING, STEERED),
+    "a steer by a message of another session": (
+        (*RUNNING, accepted(1, session="t")),
+        replace(STEERED, message="m_t_1"),
+    ),
     "a steer of a stopped attempt": (
         (*RUNNING, accepted(4), STOPPED),
         TurnSteered(session="s", at=5.0, seq=5, turn="s/1", attempt=1, message="m_s_4"),

@@ -2,78 +2,19 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from pathlib import Path
-from typing import Any
 
-import psycopg
 import pytest
 
 from supervisor.core.policy import Policy
 from supervisor.core.records import Record
 from supervisor.journal.errors import JournalEnded, JournalError, JournalUnfit, JournalUnreachable
-from supervisor.journal.postgres.host_life import Host
 from supervisor.journal.postgres.server_journal import ServerJournal
-from tests import postgres_cluster
-from tests.cutting_proxy import Cut, CuttingProxy
+from tests.cutting_proxy import Cut
 from tests.journal.lives import accepted
-from tests.postgres_cluster import Cluster
+from tests.journal.server import Server, replica_comes, waiting_for_replica
 from tests.waiting import until
-
-
-class Server:
-    """A schema of a cluster, a proxy before it, and the journals opened through that."""
-
-    def __init__(self, cluster: Cluster, proxy: CuttingProxy, folder: Path) -> None:
-        self.cluster = cluster
-        self.proxy = proxy
-        self._folder = folder
-        self._schema = cluster.new_schema()
-        self._opened: list[ServerJournal] = []
-
-    def open(self, host: str = "alpha", place: str = "", lease_seconds: float = 3600.0) -> ServerJournal:
-        """With a lease that needs no renewal after the first, so that the proxy cuts batches only."""
-        url = self.cluster.url(self._schema, self.proxy.port)
-        described = Host(host, place or host, lease_seconds)
-        journal = ServerJournal.open(url, described, self._folder / f"{place or host}.lock")
-        self._opened.append(journal)
-        until(lambda: journal._keeper._renew_at)
-        return journal
-
-    def sql(self, statement: str) -> list[tuple[Any, ...]]:
-        """Past the proxy and past the journal."""
-        with psycopg.connect(self.cluster.url(self._schema), autocommit=True) as connection:
-            cursor = connection.execute(statement.encode())
-            return cursor.fetchall() if cursor.description else []
-
-    def close(self) -> None:
-        self.proxy.close()
-        for each in self._opened:
-            each.close()
-
-
-@pytest.fixture
-def server(cluster: Cluster, tmp_path: Path) -> Iterator[Server]:
-    with CuttingProxy(cluster.port) as proxy:
-        server = Server(cluster, proxy, tmp_path)
-        yield server
-        server.close()
-
-
-@pytest.fixture(scope="module")
-def restless() -> Iterator[Cluster]:
-    """A server that tests stop and configure; what it acknowledges is on disk."""
-    with postgres_cluster.running(fsync="on") as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def restless_server(restless: Cluster, tmp_path: Path) -> Iterator[Server]:
-    with CuttingProxy(restless.port) as proxy:
-        server = Server(restless, proxy, tmp_path)
-        yield server
-        server.close()
 
 
 def commit_stubbornly(journal: ServerJournal, records: list[Record]) -> int:
@@ -94,13 +35,16 @@ def commit_stubbornly(journal: ServerJournal, records: list[Record]) -> int:
 
 
 @pytest.mark.parametrize("how", ["before", "halfway", "sent", "answer"])
-def test_a_batch_whose_answer_is_lost_is_written_once(server: Server, how: Cut) -> None:
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_batch_whose_answer_is_lost_is_written_once(server: Server, how: Cut, size: int) -> None:
+    """One message is a statement by itself, two of a session are a pipeline."""
     journal = server.open()
-    for number in range(1, 26):
+    for number in range(25):
         server.proxy.cut(how)
-        assert commit_stubbornly(journal, [accepted(number)]) >= 1
+        batch: list[Record] = [accepted(number * size + each) for each in range(1, size + 1)]
+        assert commit_stubbornly(journal, batch) >= 1
     assert server.proxy.cuts == 25
-    assert [each.seq for each in journal.read.events_after("s", 0, 100)] == list(range(1, 26))
+    assert [each.seq for each in journal.read.events_after("s", 0, 100)] == list(range(1, 25 * size + 1))
     assert server.sql("SELECT batch FROM lives") == [(25,)]
     assert journal.transactions == 25
 
@@ -323,25 +267,6 @@ def _later(work: Callable[[], object]) -> "Future[object]":
     return done
 
 
-def _waiting_for_replica(server: Server) -> list[int]:
-    found = server.sql("SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' ORDER BY backend_start")
-    return [row[0] for row in found]
-
-
-@pytest.fixture
-def absent_replica(restless_server: Server) -> Iterator[Server]:
-    """Every commit waits for a synchronous replica that is not there, until the setting is reset."""
-    server = restless_server
-    server.sql("ALTER SYSTEM SET synchronous_standby_names = 'absent'")
-    yield server
-    replica_comes(server)
-
-
-def replica_comes(server: Server) -> None:
-    server.sql("ALTER SYSTEM RESET synchronous_standby_names")
-    server.sql("SELECT pg_reload_conf()")
-
-
 @pytest.mark.parametrize("by", ["pg_terminate_backend", "pg_cancel_backend"])
 def test_a_commit_that_gave_up_waiting_for_its_replica_is_not_acknowledged(
     absent_replica: Server, by: str
@@ -352,11 +277,11 @@ def test_a_commit_that_gave_up_waiting_for_its_replica_is_not_acknowledged(
     server.sql("SELECT pg_reload_conf()")
     until(lambda: server.sql("SHOW synchronous_standby_names") == [("absent",)])
     written = _later(lambda: commit_stubbornly(journal, [accepted(1)]))
-    (first,) = until(lambda: _waiting_for_replica(server))
+    (first,) = until(lambda: waiting_for_replica(server))
     server.sql(f"SELECT {by}({first})")
     until(lambda: server.sql("SELECT batch FROM lives") == [(1,)])
     # It is visible, and waited for once more.
-    until(lambda: _waiting_for_replica(server))
+    until(lambda: waiting_for_replica(server))
     assert not written.done()
     replica_comes(server)
     written.result(60)
@@ -374,10 +299,10 @@ def test_a_commit_found_after_a_cut_is_not_acknowledged_before_its_replica_has_i
     until(lambda: server.sql("SHOW synchronous_standby_names") == [("absent",)])
     server.proxy.cut("sent")
     written = _later(lambda: commit_stubbornly(journal, [accepted(1)]))
-    (first,) = until(lambda: _waiting_for_replica(server))
+    (first,) = until(lambda: waiting_for_replica(server))
     until(lambda: server.sql("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"))
     server.sql(f"SELECT pg_terminate_backend({first})")
-    until(lambda: first not in _waiting_for_replica(server) and _waiting_for_replica(server))
+    until(lambda: first not in waiting_for_replica(server) and waiting_for_replica(server))
     assert server.sql("SELECT batch FROM lives") == [(1,)]
     assert not written.done()
     replica_comes(server)

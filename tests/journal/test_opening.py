@@ -1,5 +1,6 @@
 """Opening: a new life each time, a newer shape refused, damage named, history not paid for."""
 
+import os
 import shutil
 import sqlite3
 import stat
@@ -9,7 +10,7 @@ import pytest
 
 from supervisor.core.policy import Policy
 from supervisor.core.records import Record, TurnFailed, TurnOpened
-from supervisor.journal import load, reader, session_search, tables, turn_rows
+from supervisor.journal import load, lock, reader, session_search, tables, turn_rows
 from supervisor.journal.errors import (
     JournalDamaged,
     JournalError,
@@ -203,3 +204,37 @@ def test_loading_reads_as_many_pages_after_a_long_history(tmp_path: Path) -> Non
         steps_taken.append(count)
         journal.close()
     assert steps_taken[0] == steps_taken[1]
+
+
+def test_a_turn_of_a_version_that_recorded_no_agent_has_that_of_the_settings(journal: Journal) -> None:
+    opened = TurnOpened(session="s", at=1.0, seq=2, turn="s/1", number=1, messages=("m_s_1",), agent="")
+    journal.commit_now([accepted(1), opened])
+    turn = journal.load(Policy(agent_of=lambda session: f"that of {session}")).sessions["s"].turn
+    assert turn is not None
+    assert turn.agent == "that of s"
+
+
+def test_a_turn_that_has_lost_a_message_is_loaded_with_the_others(journal: Journal) -> None:
+    opened = TurnOpened(session="s", at=1.0, seq=3, turn="s/1", number=1, messages=("m_s_1", "m_s_2"))
+    journal.commit_now([accepted(1), accepted(2), opened])
+    journal._writing.execute("DELETE FROM messages WHERE id = 'm_s_1'")
+    turn = journal.load(Policy()).sessions["s"].turn
+    assert turn is not None
+    assert [message.id for message in turn.messages] == ["m_s_2"]
+
+
+def test_a_lock_that_another_process_has_leaves_no_descriptor_open(tmp_path: Path) -> None:
+    held = lock.take(tmp_path / "lock")
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(JournalLocked):
+        lock.take(tmp_path / "lock")
+    assert len(os.listdir("/proc/self/fd")) == before
+    os.close(held)
+
+
+def test_a_close_gives_up_soon_on_a_reader_that_is_still_there(journal: Journal, tmp_path: Path) -> None:
+    journal.commit_now([accepted(1)])
+    steps: list[str] = []
+    journal._writing.set_trace_callback(steps.append)
+    journal.close()
+    assert steps == ["PRAGMA busy_timeout = 200", "PRAGMA wal_checkpoint(TRUNCATE)"]

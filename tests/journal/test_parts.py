@@ -108,6 +108,7 @@ def _sqlite_error(name: str) -> sqlite3.Error:
     ("error", "kind", "fault"),
     [
         (_sqlite_error("SQLITE_FULL"), JournalUnwritable, "no space left for the journal j.db"),
+        (_sqlite_error("SQLITE_NOTADB"), JournalDamaged, "the journal j.db is damaged (table turns)"),
         (_sqlite_error("SQLITE_CORRUPT_VTAB"), JournalDamaged, "the journal j.db is damaged (table turns)"),
         (
             _sqlite_error("SQLITE_CONSTRAINT_UNIQUE"),

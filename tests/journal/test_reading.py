@@ -1,13 +1,19 @@
 """What doors read: feeds in order, histories with their cuts, tables and stories within bounds."""
 
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
 import pytest
 
 from ipc.messages import TurnState
 from supervisor.core.events import Finished, TextStreamed
-from supervisor.journal.history import AttemptPast, ToolPast
+from supervisor.journal.history import AttemptPast, ToolPast, answers
 from supervisor.journal.journal import Journal
+from supervisor.journal.rows import Rows
 from tests.journal.conftest import every_journal
 from tests.journal.lives import Life, accepted, listed
+from tests.journal.test_fences import DONE, FAILED, LOST, OPENED, RUNNING, SECOND, SPOKE
 from tests.journal.test_round_trip import live_through_everything
 
 OPEN: tuple[TurnState, ...] = ("queued", "running")
@@ -149,3 +155,56 @@ def test_clips_are_known_by_their_messages(journal: Journal) -> None:
     live_through_everything(journal)
     assert journal.read.clips_known(["clip one", "clip two", "clip three"]) == {"clip one", "clip two"}
     assert journal.read.clip_of("m8") == ("s", "failed", "clip two")
+
+
+def test_history_has_how_the_turn_ended_and_no_attempt_that_did_nothing(journal: Journal) -> None:
+    done = replace(DONE, seq=6, attempt=2, text="the answer")
+    journal.commit_now((*RUNNING, LOST, SECOND, done))
+    (turn,) = journal.read.history("s", 99, 10, 1024)
+    assert turn.attempts == (AttemptPast("the answer", (), ""),)
+
+
+def test_history_tells_a_failed_turn_as_failed_though_its_attempt_was_lost_before(journal: Journal) -> None:
+    journal.commit_now((*RUNNING, SPOKE, LOST, replace(FAILED, seq=5)))
+    (turn,) = journal.read.history("s", 99, 10, 1024)
+    assert turn.attempts == (AttemptPast("abc", (), "failed"),)
+
+
+class _Answer(dict[str, Any]):
+    """A row, whose iteration gives its values."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.values())
+
+
+class _Answers:
+    """Rows with three answers of a hundred characters, newest first."""
+
+    def some(self, sql: str, values: Sequence[Any], enough: Callable[[Any], bool]) -> list[_Answer]:
+        found = [
+            _Answer(kind="clarify", text=str(number) * 100, answer="x", call="", attempt=1)
+            for number in (3, 2, 1)
+        ]
+        for at, row in enumerate(found):
+            if enough(row):
+                return found[: at + 1]
+        return found
+
+
+@pytest.mark.parametrize(("bytes_max", "told"), [(10_000, "123"), (500, "23"), (100, "")])
+def test_answers_are_told_whole_the_newest_first_of_all(bytes_max: int, told: str) -> None:
+    found = answers(cast("Rows", _Answers()), "s/1", bytes_max)
+    assert "".join(each.text[0] for each in found) == told
+
+
+def test_what_a_turn_is_asked_has_the_first_agent_and_the_last_instructions(journal: Journal) -> None:
+    wishes = (("", "one"), ("coder", "two"), ("other", ""))
+    messages = [
+        replace(accepted(number), agent=agent, instructions=instructions)
+        for number, (agent, instructions) in enumerate(wishes, 1)
+    ]
+    opened = replace(OPENED, seq=4, messages=tuple(each.message for each in messages))
+    journal.commit_now([*messages, opened])
+    asked = journal.read.asked_of("s/1")
+    assert asked is not None
+    assert (asked.agent, asked.instructions) == ("coder", "two")

@@ -8,7 +8,8 @@ import pytest
 
 from supervisor.journal.errors import JournalUnfit
 from supervisor.journal.migrate import steps_in
-from supervisor.journal.postgres import server_schema
+from supervisor.journal.postgres import host_life, server_schema
+from supervisor.journal.postgres.connecting import connect
 from supervisor.journal.postgres.host_life import Host
 from supervisor.journal.postgres.server_journal import ServerJournal
 from tests.journal.lives import accepted
@@ -91,3 +92,35 @@ def test_a_migration_that_excludes_a_running_host_is_refused(
     old.close()
     open_at(url, tmp_path, "new").close()
     assert marks(url) == (newer, newer)
+
+
+def test_a_migration_excludes_a_host_whose_lease_is_over(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has died, and no start would ever be allowed."""
+    old = open_at(url, tmp_path, "old")
+    old._keeper.close()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("UPDATE lives SET until = clock_timestamp() - interval '1 s'")
+    newer = server_schema.newest() + 1
+    steps = shutil.copytree(str(server_schema._STEPS), tmp_path / "steps")
+    (steps / f"{newer:04}_step.sql").write_text(f"UPDATE journal_schema SET oldest = {newer};")
+    monkeypatch.setattr(server_schema, "_STEPS", steps)
+    open_at(url, tmp_path, "new").close()
+    assert marks(url) == (newer, newer)
+    old.close()
+
+
+def test_a_schema_that_was_migrated_since_it_was_looked_at_is_refused(url: str, tmp_path: Path) -> None:
+    """By a newer program, before this one has begun its life."""
+    open_at(url, tmp_path).close()
+    mark(url, oldest=server_schema.newest() + 1)
+    with connect(url, "test") as connection, pytest.raises(JournalUnfit, match="needs a program for schema"):
+        host_life.begin(connection, Host("here", "here"))
+
+
+def test_a_database_that_cannot_hold_every_text_is_refused(cluster: Cluster, tmp_path: Path) -> None:
+    with psycopg.connect(cluster.url(), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0")
+    with pytest.raises(JournalUnfit, match="encoding SQL_ASCII"):
+        open_at(cluster.url().replace("/postgres?", "/ascii?"), tmp_path)

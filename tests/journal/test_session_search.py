@@ -119,3 +119,10 @@ def test_the_place_within_a_session_where_a_search_paused_counts_for_that_sessio
 def test_a_place_that_no_page_gave_is_refused(full: Journal, place: str) -> None:
     with pytest.raises(BadPlace):
         page(full.tables.found("a", "", place))
+
+
+def test_words_behind_the_eighth_count_as_one(journal: Journal) -> None:
+    journal.commit_now([accepted(1, "s", "a b c d e f g h i")])
+    assert found(journal, words="i h g f e d c b") == ["s"]
+    assert found(journal, words="a b c d e f g h i") == ["s"]
+    assert found(journal, words="a b c d e f g h missing") == []

@@ -13,9 +13,11 @@ from supervisor.core.events import (
     ToolFinished,
     ToolStarted,
 )
+from supervisor.core.records import TurnFailed
 from supervisor.journal.journal import Journal
 from tests.journal.conftest import every_journal
 from tests.journal.lives import Life, listed
+from tests.journal.test_fences import RUNNING
 from tests.journal.test_round_trip import live_through_everything
 
 
@@ -159,3 +161,9 @@ def test_turns_and_questions_are_listed_by_the_beginning_of_their_session(journa
     life.tell(Asked(life.who(0), "anna:a/1", 1, "c1", "clarify", "Which?", ()))
     assert listed(tables.questions("", 9, "anna:"), "question") == ["anna:a/1#1"]
     assert listed(tables.questions("", 9, "bert:"), "question") == []
+
+
+def test_a_turn_that_cost_too_many_workers_is_shown_as_poison(journal: Journal) -> None:
+    failed = TurnFailed(session="s", at=5.0, seq=4, turn="s/1", attempt=1, error="e", hint="h", poison=True)
+    journal.commit_now((*RUNNING, failed))
+    assert [row["state"] for row in rows(journal, "s")] == ["poison"]

@@ -106,3 +106,24 @@ def test_where_the_kernel_ends_all_nothing_is_adopted_and_nothing_is_proved(tmp_
         assert not (tmp_path / "processes").exists()
 
     play(act())
+
+
+def test_what_was_ended_is_reaped_afterwards(tmp_path: Path) -> None:
+    async def act(adoption: Adoption, mine: set[int]) -> None:
+        adopted = await orphans(mine)
+        await adoption.end_all(Record(tmp_path / "processes"), "")
+        adoption._look()
+        assert children_here() >= adopted
+        adoption._look()
+        assert not children_here() & adopted
+
+    adopting(act)
+
+
+def test_a_closed_adoption_looks_no_more() -> None:
+    async def act(adoption: Adoption, mine: set[int]) -> None:
+        adoption.close()
+        assert adoption._timer is not None
+        assert adoption._timer.cancelled()
+
+    adopting(act)

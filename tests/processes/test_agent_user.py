@@ -107,3 +107,7 @@ def test_no_process_of_a_cell_is_root_outside_of_it(tmp_path: Path, kind: str) -
             assert (await stage.kill(started.incarnation)).proof.all_dead
 
     play(act())
+
+
+def test_no_range_contains_root_whatever_root_has_been_given() -> None:
+    assert not any(0 in found for found in ranges(_HOST, [range(65536)]))

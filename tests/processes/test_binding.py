@@ -4,11 +4,16 @@ import asyncio
 import os
 import signal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from supervisor.handoff.carried_workers import HandedProcesses
 from supervisor.processes import procfs
-from supervisor.processes.worker_process import Worker
+from supervisor.processes.orphans import Record
+from supervisor.processes.worker_process import Phase, Worker
+from supervisor.processes.workspace_binding import Bindings
 from tests.processes.stage import Stage, play, script, until
 
 # Says what it finds in its home once there is something, and adds to it.
@@ -93,7 +98,9 @@ def test_whoever_waits_is_told_when_the_zygote_ends_before_it_answers(tmp_path: 
     play(act())
 
 
-def test_the_next_image_knows_a_worker_with_its_workspace(tmp_path: Path) -> None:
+def test_the_next_image_knows_a_worker_with_its_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of what outlives a later crash the record says whose it is, after a restart in place too."""
 
     async def act() -> None:
@@ -105,8 +112,24 @@ def test_the_next_image_knows_a_worker_with_its_workspace(tmp_path: Path) -> Non
             assert handed is not None
             assert (handed.pid, handed.workspace) == (started.pid, "one")
             assert Worker.take_over(handed, worker.spawner).hand_over() == handed
+            assert worker.held is not None
+            record = stage.processes._record
+            record.remove(worker.held.keeper)
+            by_guard = {worker.spawner.guard: worker.spawner}
+            monkeypatch.setattr(stage.processes._runtimes, "take_over", lambda zygotes: by_guard)
+            stage.processes._take_over(HandedProcesses(workers=(handed,)))
+            assert record._processes[worker.held.keeper] == "one"
 
     play(act())
+
+
+def test_a_worker_that_is_being_ended_gets_no_workspace(tmp_path: Path) -> None:
+    held = SimpleNamespace(keeper=procfs.NO_PROCESS)
+    worker = SimpleNamespace(phase=Phase.ENDING, held=held, workspace="", spawner=None)
+    record, told = Record(tmp_path / "processes"), list[str]()
+    Bindings({1: cast("Worker", worker)}, record).bind(1, tmp_path / "one", told.append)
+    assert (told, worker.workspace) == (["it has ended"], "")
+    assert not record.file.exists()
 
 
 @pytest.mark.parametrize("kind", ["cgroup", "sweep"])

@@ -3,10 +3,12 @@
 import os
 import signal
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from supervisor.core.events import WorkerDied
+from supervisor.processes.worker_processes import Processes
 from tests.processes.stage import KINDS, Stage, play, script, until
 
 # The first ones make what is made once: a thread, the sockets of the next link.
@@ -42,6 +44,9 @@ def test_ended_workers_leave_no_descriptor_open(tmp_path: Path, kind: str) -> No
             before = min(counts)
             await _start_and_end(stage, _FURTHER)
             await until(lambda: _open_descriptors() <= before, f"{before} open descriptors again")
+            zygote = stage.processes._spawner.zygote
+            assert zygote is not None
+            assert set(stage.processes._record._processes) == {zygote.process}
 
     play(act())
 
@@ -55,3 +60,9 @@ def test_a_closed_host_of_workers_leaves_no_descriptor_open(tmp_path: Path) -> N
         await until(lambda: _open_descriptors() <= before, f"{before} open descriptors again")
 
     play(act())
+
+
+def test_a_frame_about_a_worker_that_has_ended_leaves_no_descriptor_open() -> None:
+    before = _open_descriptors()
+    Processes._running(cast("Processes", None), None, os.pidfd_open(os.getpid()))
+    assert _open_descriptors() == before

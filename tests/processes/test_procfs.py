@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from supervisor.processes import procfs
 from supervisor.processes.exit_reason import exited, how_it_ended, last_line, size
 from supervisor.processes.memory import memory_bytes
@@ -168,9 +170,10 @@ def test_the_memory_of_a_tree_is_read_again_when_its_processes_have_done_somethi
         holder.stdin.flush()
         holder.stdout.readline()
         until(lambda: members(1)[0].state == "S")
-        assert read_bytes() >= before + (64 << 20)
+        # Of its own few pages the kernel may have taken some back.
+        assert read_bytes() >= 64 << 20
         os.ftruncate(file, 0)
-        assert read_bytes() >= before + (64 << 20)
+        assert read_bytes() >= 64 << 20
         # After a time it is read in any case.
         meter._last[7] = replace(meter._last[7], memory_at=0.0)
         assert read_bytes() < before + (32 << 20)
@@ -245,3 +248,24 @@ def test_the_first_three_stuck_processes_are_named_and_the_others_counted() -> N
     assert named([waiting]).startswith(f"{name} (pid {os.getpid()}) waits in the kernel")
     gone = procfs.Status(procfs.Process(2**22 + 1, 1), "D", 1, 1, 0)
     assert named([gone]) == f"? (pid {2**22 + 1}) waits in the kernel"
+
+
+def test_a_process_whose_first_thread_has_ended_is_alive_and_can_be_killed() -> None:
+    program = (
+        "import ctypes, sys, threading; threading.Thread(target=sys.stdin.read).start();"
+        "ctypes.CDLL(None).pthread_exit(None)"
+    )
+    with subprocess.Popen([sys.executable, "-I", "-S", "-c", program], stdin=subprocess.PIPE) as made:
+        process = process_of(made.pid)
+        until(lambda: (now := procfs.status(made.pid)) is not None and now.state == "Z")
+        assert procfs.living(process) is not None
+        assert procfs.kill(process)
+        assert made.wait() == -signal.SIGKILL
+        assert procfs.living(process) is None
+
+
+def test_a_pid_that_another_process_has_got_since_it_was_listed_is_no_descendant(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(procfs, "children", lambda parent: [os.getppid()])
+    assert list(procfs.descendants(process_of(os.getpid()), 10)) == []

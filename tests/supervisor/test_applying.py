@@ -34,11 +34,12 @@ class Desk:
         self.services: list[tuple[str, ServiceSpec | None]] = []
         self.limits: list[Limits] = []
         self.expected_ends = 0
+        self.told: list[str] = []
         self.agents_changed = 0
         reading = self._read(before)
         self._live = Live(reading.settings)
         self.state = State(policy(reading.settings))
-        model = ModelSource(reading.endpoint, reading.named, self._places.models, self.post, "", "")
+        model = ModelSource(reading.endpoint, reading.named, self._places.models, self.post)
         self._applying = Applying(
             live=self._live,
             engine=self,
@@ -56,9 +57,11 @@ class Desk:
 
     def change(self, name: str, spec: ServiceSpec | None) -> None:
         self.services.append((name, spec))
+        self.told.append(f"change {name}")
 
     def expect_end(self) -> None:
         self.expected_ends += 1
+        self.told.append("expect end")
 
     def _change_agents(self) -> None:
         self.agents_changed += 1
@@ -150,3 +153,20 @@ def test_a_service_is_changed_once_for_each_change(tmp_path: Path, name: str, te
     for _ in range(2):
         desk.reload(changed)
         assert [each for each, _ in desk.services] == [name]
+
+
+def test_the_end_of_the_stt_service_is_expected_before_it_comes(tmp_path: Path) -> None:
+    """Else the clip in work would pay for it."""
+    desk = Desk(tmp_path, PLAIN)
+    desk.reload(MODEL + STT)
+    assert desk.told == ["expect end", "change stt"]
+
+
+def test_the_service_of_the_embedded_model_runs_while_there_is_no_other(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, PLAIN)
+    desk.reload(STT_OFF + AGENTS)
+    [(name, spec)] = desk.services
+    assert name == "model"
+    assert spec is not None
+    desk.reload(PLAIN)
+    assert desk.services[1:] == [("model", None)]

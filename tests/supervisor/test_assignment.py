@@ -10,7 +10,11 @@ import msgspec
 import pytest
 
 from ipc import messages as wire
+from ipc.codec import FRAME_BYTES_MAX
 from ipc.errors import PlaceError
+from ipc.isolation import KIND, SESSIONS
+from supervisor.config.agent_settings import Agent
+from supervisor.config.budget_settings import Budget
 from supervisor.config.live import Live
 from supervisor.config.settings import Settings
 from supervisor.containment import Containment
@@ -285,3 +289,88 @@ def test_an_assign_waits_for_a_journal_that_does_not_answer(monkeypatch: pytest.
         assert past.asked == [("s", 3), ("s", 2), ("s/2", 2)], "each is read once"
 
     play(act)
+
+
+def test_an_assign_tells_how_each_call_and_each_attempt_has_ended() -> None:
+    """A call that failed, and an attempt that was cut, are not shown to the agent as done."""
+    past = Past()
+    [tried] = builder(past)(SECOND).tried
+    assert (tried.text, tried.cut) == ("so far", "lost")
+    assert [(call.call, call.name, call.ok, call.offset) for call in tried.tools] == [
+        ("pure", "shell", False, 0),
+        ("of tomorrow", "shell", False, 0),
+    ]
+
+
+def test_an_assign_goes_on_where_the_text_of_earlier_attempts_ended() -> None:
+    assert builder(Past())(replace(SECOND, offset=12)).offset == 12
+
+
+def test_an_assign_has_all_messages_in_their_order() -> None:
+    assert [each.text for each in builder(Past())(SECOND).messages] == ["one", "two"]
+
+
+def test_the_first_model_that_can_be_asked_comes_first_and_the_others_are_its_fallback() -> None:
+    found = tuple(wire.ModelEndpoint(f"http://127.0.0.1:{n}/v1", "m", id=str(n)) for n in (7, 8, 9))
+    made = AssignBuilder(Past(), Live(Settings()), lambda names: found)(replace(SECOND, away=("7",)))
+    assert (made.model, made.fallback) == (found[1], found[2:])
+
+
+def test_the_agent_of_a_session_that_has_moved_is_told_from_where() -> None:
+    asked = list[tuple[str, str]]()
+
+    def came_from(session: str, turn: str) -> str:
+        asked.append((session, turn))
+        return "east"
+
+    made = AssignBuilder(Past(), Live(Settings()), lambda names: (), came_from=came_from)(SECOND)
+    instructions = made.agent.options["instructions"]
+    assert asked == [("s", "s/2")]
+    assert "new\n\nThis session has moved from the host east" in instructions
+    assert "moved" not in builder(Past())(SECOND).agent.options["instructions"]
+
+
+def test_a_session_that_tries_the_isolation_gets_that_agent_instead_of_its_own() -> None:
+    made = builder(Past())(replace(ASSIGN, session=f"{SESSIONS}default"))
+    assert made.agent.kind == KIND
+
+
+def test_an_assign_has_the_secrets_of_its_agent_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN_OF_MAIL", "m-1")
+    monkeypatch.setenv("TOKEN_OF_WIKI", "w-1")
+    agents = {"default": Agent(env_from=("TOKEN_OF_MAIL",)), "other": Agent(env_from=("TOKEN_OF_WIKI",))}
+    made = AssignBuilder(Past(), Live(Settings(agents=agents)), lambda names: ())(ASSIGN)
+    assert made.secrets == {"TOKEN_OF_MAIL": "m-1"}
+
+
+class Spent(Past):
+    """A journal whose turns have used tokens."""
+
+    def used(self, session: str, turn: str) -> Used:
+        return Used("2026-01-01", {"turn": {"tokens": 5, "cost": 0}, "session": {"tokens": 2, "cost": 0}})
+
+
+def test_an_assign_has_the_limits_of_its_budgets() -> None:
+    settings = Settings(budgets={"session": Budget(tokens_max=100)})
+    made = AssignBuilder(Spent(), Live(settings), lambda names: ())(ASSIGN)
+    assert [(each.scope, each.what, each.most, each.used) for each in made.limits] == [
+        ("session", "tokens", 100, 7)
+    ]
+
+
+def test_the_past_of_a_turn_that_was_not_sent_is_not_kept() -> None:
+    """A turn that ended while its past was read would hold a megabyte for ever."""
+    asking = HeldAsking()
+    build = builder(Past(), asking)
+    for turn in ("s/2", "s/3"):
+        build.prepare(replace(SECOND, turn=turn), lambda: None)
+        asking.answer()
+    assert list(build._prepared) == [("s/3", 2)]
+
+
+def test_the_past_that_an_assign_has_is_long_and_bounded() -> None:
+    assert assignment.HISTORY_TURNS_MAX == 200
+    parts = (assignment.SAY_BYTES_MAX, assignment.TRIED_BYTES_MAX, assignment.HISTORY_BYTES_MAX)
+    rest = FRAME_BYTES_MAX - sum(parts) - assignment.ANSWERS_BYTES_MAX
+    assert assignment.ANSWERS_BYTES_MAX == 256 * 1024
+    assert rest >= 512 * 1024, "names and options of the agent have room in the frame"

@@ -83,6 +83,7 @@ def test_without_budgets_there_are_no_limits(journal: Journal, tmp_path: Path) -
     [
         ("tokens_max = 10\n", {"tokens": 10}),
         ("cost_max = 0.5\n", {"cost": 500_000}),
+        ("cost_max = 0.0000001\n", {"cost": 1}),
         ("tokens_max = 10\ncost_max = 2\n", {"tokens": 10, "cost": 2_000_000}),
         ("", {}),
     ],

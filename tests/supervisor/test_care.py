@@ -12,10 +12,15 @@ import pytest
 
 from ipc.errors import PlaceError
 from ipc.messages import Answer, Care, Refused, Table
+from ipc.paging import Row
 from supervisor import care
 from supervisor.config.live import Live
 from supervisor.config.settings import Keeping, Settings
+from supervisor.containment import Containment
 from supervisor.journal import journal as file_journal
+from supervisor.journal import maintenance
+from supervisor.journal.asking import InPlace
+from supervisor.journal.errors import JournalUnwritable
 from supervisor.telemetry.log import Log
 from tests.journal.conftest import open_in
 from tests.journal.lives import accepted
@@ -23,11 +28,23 @@ from tests.journal.test_care import fill, seqs
 from tests.journal.test_opening import ended
 from tests.no_containment import uncontained
 from tests.supervisor.fixed_clock import NOW, FixedClock
-from tests.waiting import soon
+from tests.waiting import nothing_follows, soon
 
 # All turns of these tests ended in the first minute of the clock.
 OLD = f"{NOW - 60:.0f}s"
 SMALL_BYTES = 1
+
+
+class PretendServer:
+    """A journal on a server, with a finding."""
+
+    asking = InPlace()
+
+    def check(self) -> tuple[str, ...]:
+        return ("a gap",)
+
+    def stats(self) -> Row:
+        return {"turns": 3}
 
 
 class Desk:
@@ -39,6 +56,7 @@ class Desk:
         fill(self.journal, sessions=1, turns=3)
         self.live = Live(Settings())
         self.replies: list[Answer] = []
+        self.server: PretendServer | None = None
         self.prunings = 0
         self.fault: PlaceError | None = None
         self.may_begin = threading.Event()
@@ -56,6 +74,7 @@ class Desk:
                 log=log,
                 pruned=self._pruned,
                 contain=uncontained(),
+                server=self.server,
             )
             try:
                 await story(made)
@@ -197,7 +216,7 @@ def test_a_request_is_pruned_by_its_own_limits_or_by_the_settings(
 
 
 def test_it_is_pruned_at_the_start_and_again_on_schedule(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(care, "_PRUNE_SECONDS", 0.01)
+    monkeypatch.setattr(care, "_PRUNE_SECONDS", 0.0)
     desk.keep(NOW, SMALL_BYTES)
 
     async def story(care: care.Care) -> None:
@@ -207,6 +226,7 @@ def test_it_is_pruned_at_the_start_and_again_on_schedule(desk: Desk, monkeypatch
         assert desk.turns == 1
         await soon(lambda: not desk.turns)
         care.close()
+        await nothing_follows()
 
     desk.run(story)
 
@@ -226,3 +246,84 @@ def test_a_pruning_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
 
     desk.run(story)
     desk.journal.close()
+
+
+@pytest.mark.parametrize(
+    "file", [None, "copy.db", "/", "/tmp/a\0b"], ids=["none", "relative", "root", "zero"]
+)
+def test_a_backup_needs_the_whole_path_of_its_file(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str | None
+) -> None:
+    """A relative one would lie in the folder of the service, and not in that of who asks."""
+    monkeypatch.chdir(tmp_path)
+
+    async def story(care: care.Care) -> None:
+        refused = await desk.asked(care, Care("backup", file=file))
+        assert isinstance(refused, Refused)
+        assert (refused.error, refused.code) == ("a backup needs the whole path of its file", "invalid")
+
+    desk.run(story)
+    assert not (tmp_path / "copy.db").exists()
+
+
+@pytest.mark.parametrize("request_", [Care("prune", older="soon"), Care("prune", keep="much")])
+def test_a_limit_that_cannot_be_read_prunes_nothing(desk: Desk, request_: Care) -> None:
+    desk.keep(60, SMALL_BYTES)
+
+    async def story(care: care.Care) -> None:
+        refused = await desk.asked(care, request_)
+        assert isinstance(refused, Refused)
+        assert (refused.error, refused.code) == (
+            f"{request_.older or request_.keep} cannot be used",
+            "invalid",
+        )
+
+    desk.run(story)
+    assert desk.turns == 3
+
+
+def test_a_journal_on_a_server_is_asked_there_and_not_copied(desk: Desk, tmp_path: Path) -> None:
+    desk.server = PretendServer()
+
+    async def story(care: care.Care) -> None:
+        damaged = {"file": "", "ok": False, "findings": ("a gap",)}
+        assert await desk.asked(care, Care("check")) == Table((damaged,))
+        assert await desk.asked(care, Care("stats")) == Table(({"turns": 3},))
+        refused = await desk.asked(care, Care("backup", file=str(tmp_path / "copy.db")))
+        assert isinstance(refused, Refused)
+        assert (refused.hint, refused.code) == ("use pg_dump", "invalid")
+
+    desk.run(story)
+    assert not (tmp_path / "copy.db").exists()
+
+
+def test_a_server_that_does_not_answer_is_told(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.server = PretendServer()
+
+    def fail() -> Row:
+        raise JournalUnwritable("no answer", "start it")
+
+    monkeypatch.setattr(desk.server, "stats", fail)
+
+    async def story(care: care.Care) -> None:
+        refused = await desk.asked(care, Care("stats"))
+        assert refused == Refused("no answer", "start it", code="unavailable")
+
+    desk.run(story)
+
+
+def test_requests_that_break_take_no_place_of_later_ones(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(path: Path) -> Row:
+        raise LookupError("not foreseen")
+
+    async def story(care: care.Care) -> None:
+        care._contain = Containment(Log(FixedClock(), io.StringIO()), lambda: 0.0, lambda place: None)
+        with monkeypatch.context() as patch:
+            patch.setattr(maintenance, "stats", broken)
+            for _ in range(5):
+                refused = await desk.asked(care, Care("stats"))
+                assert isinstance(refused, Refused)
+                assert refused.code == "internal"
+        assert isinstance(await desk.asked(care, Care("stats")), Table)
+
+    desk.run(story)

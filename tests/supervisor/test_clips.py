@@ -3,6 +3,7 @@
 import asyncio
 import io
 import os
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,15 @@ from ipc.errors import PlaceError
 from supervisor.clock import Clock
 from supervisor.config.live import Live
 from supervisor.config.settings import Settings
+from supervisor.core.policy import Policy
 from supervisor.core.records import MessageAccepted
+from supervisor.core.state import BusyMode, Message, Session, State
 from supervisor.journal.journal import Journal
 from supervisor.stt import clip_store
-from supervisor.stt.clip_store import CLIP_BYTES_MAX, ClipStore, Stored, fault, superfluous
+from supervisor.stt.clip_store import CLIP_BYTES_MAX, ClipStore, Stored, clips_in_use, fault, superfluous
 from supervisor.telemetry.log import Log
 from tests.no_containment import uncontained
-from tests.waiting import soon
+from tests.waiting import nothing_follows, soon
 
 DAY = 86400.0
 
@@ -123,16 +126,17 @@ class Desk:
         os.utime(path, (at, at))
         return path
 
-    def store(self) -> ClipStore:
+    def store(self, in_use: Callable[[], set[str]] = set, shared: "SharedRows | None" = None) -> ClipStore:
         return ClipStore(
             folder=self.folder,
             check=self._check,
             live=Live(Settings()),
             known=self.journal.read,
-            in_use=set,
+            in_use=in_use,
             clock=self.clock,
             log=Log(self.clock, self.written),
             contain=uncontained(),
+            shared=shared,
         )
 
     def _check(self, folder: Path) -> None:
@@ -160,7 +164,7 @@ def test_nothing_is_removed_from_a_folder_that_was_replaced(tmp_path: Path, look
 def test_clips_are_pruned_again_on_schedule_and_once_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clip_store, "_PRUNE_SECONDS", 0.01)
+    monkeypatch.setattr(clip_store, "_PRUNE_SECONDS", 0.0)
     desk = Desk(tmp_path)
 
     async def story() -> None:
@@ -174,6 +178,92 @@ def test_clips_are_pruned_again_on_schedule_and_once_at_a_time(
         second = desk.add("second")
         await soon(lambda: not second.exists())
         store.close()
+        await nothing_follows()
 
     asyncio.run(story())
     desk.journal.close()
+
+
+class SharedRows:
+    """The rows of clips of several hosts: what is removed is noted."""
+
+    def __init__(self) -> None:
+        self.removed: set[str] = set()
+        self.pruned: list[tuple[float, float]] = []
+
+    def remove(self, names: Collection[str]) -> None:
+        self.removed |= set(names)
+
+    def prune(self, keep_seconds: float, stray_seconds: float) -> None:
+        """Rows without a file here are the business of the journal."""
+        self.pruned.append((keep_seconds, stray_seconds))
+
+
+@pytest.mark.parametrize("is_known", [False, True], ids=["stray", "too old"])
+def test_more_clips_than_are_removed_at_once_all_go_but_the_one_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_known: bool
+) -> None:
+    """With their rows, where several hosts have the journal: another may have to transcribe that one."""
+    monkeypatch.setattr(clip_store, "_AT_ONCE", 2)
+    desk, shared = Desk(tmp_path), SharedRows()
+    names = ["a", "b", "c", "d", "busy"]
+    for seq, name in enumerate(names, 1):
+        path = desk.add(name)
+        if is_known:
+            desk.journal.commit_now([spoken(name, seq)])
+            at = desk.clock.now() - 9 * DAY
+            os.utime(path, (at, at))
+
+    async def story() -> None:
+        store = desk.store(in_use=lambda: {"busy"}, shared=shared)
+        store.prune()
+        await soon(lambda: "clips.pruned" in desk.written.getvalue())
+
+    asyncio.run(story())
+    desk.journal.close()
+    assert [path.name for path in desk.folder.iterdir()] == ["busy"]
+    assert shared.removed == {"a", "b", "c", "d"}
+
+
+def test_a_clip_at_a_limit_is_within_it(tmp_path: Path) -> None:
+    longest = "x" * 64
+    with (tmp_path / longest).open("wb") as clip:
+        clip.truncate(CLIP_BYTES_MAX)
+    assert fault(tmp_path, longest) is None
+    assert superfluous([Stored("a", 1.0, 10), Stored("b", 2.0, 10)], 3.0, 2.0, 20) == []
+
+
+def test_rows_of_clips_are_pruned_with_the_times_of_their_files(tmp_path: Path) -> None:
+    desk, shared = Desk(tmp_path), SharedRows()
+
+    async def story() -> None:
+        desk.store(shared=shared).prune()
+        await soon(lambda: shared.pruned)
+
+    asyncio.run(story())
+    desk.journal.close()
+    assert shared.pruned == [(Settings().stt.clips_seconds, 3600.0)]
+
+
+def test_only_clips_that_were_removed_are_counted(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.add("clip")
+    desk.add("folder").unlink()
+    (desk.folder / "folder").mkdir()
+    os.utime(desk.folder / "folder", (1.0, 1.0))
+
+    async def story() -> None:
+        desk.store().prune()
+        await soon(desk.written.getvalue)
+
+    asyncio.run(story())
+    desk.journal.close()
+    assert desk.written.getvalue().endswith("clips.pruned clips=1\n")
+
+
+def test_a_clip_is_in_use_until_its_transcript_is_there() -> None:
+    state, session = State(Policy()), Session("s")
+    state.sessions["s"] = session
+    for clip, text in (("coming", ""), ("there", "words")):
+        session.waiting.append(Message(f"m_{clip}", text, BusyMode.QUEUE, 1.0, clip))
+    assert clips_in_use(state) == {"coming"}

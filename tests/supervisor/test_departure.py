@@ -16,6 +16,7 @@ from ipc.sockets import Wire
 from supervisor.core import effects, events
 from supervisor.core.policy import Policy
 from supervisor.core.state import Attempt, Kept, Session, State, Turn, Who, Worker, WorkerState
+from supervisor.handoff.carried_services import HandedService
 from supervisor.handoff.carried_workers import HandedProcesses, HandedZygote
 from supervisor.handoff.departure import Departure
 from supervisor.host.folder_identity import Identity
@@ -202,6 +203,24 @@ def test_running_turns_are_gathered_and_a_worker_that_hung_up_does_not_stay(tmp_
         for channel in (found.lines[CONNECTED.incarnation].frames, found.lines[CONNECTED.incarnation].pulse):
             assert os.get_inheritable(channel.descriptor)
             os.close(channel.descriptor)
+        stage.close()
+
+    asyncio.run(act())
+
+
+def test_the_model_and_the_gateway_go_on_and_no_other_service(tmp_path: Path) -> None:
+    class Handing:
+        """Services that are all ready."""
+
+        def hand_over(self, name: str) -> HandedService:
+            return HandedService(name, {}, 1, "identity", 900, 0, 1.0, "ready", "address")
+
+    async def act() -> None:
+        stage = Stage(tmp_path)
+        stage.departure._services = cast("Services", Handing())
+        found = await stage.departure.gather(DEADLINE_SECONDS)
+        assert found.model is not None
+        assert [each.name for each in (found.model, *found.services)] == ["model", "gateway"]
         stage.close()
 
     asyncio.run(act())

@@ -5,6 +5,7 @@ import io
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +22,7 @@ from supervisor.host.folder_identity import Folders
 from supervisor.journal.errors import JournalUnwritable
 from supervisor.telemetry.log import Log
 from tests.no_containment import uncontained
-from tests.waiting import soon
+from tests.waiting import DEADLINE_SECONDS, soon
 
 
 @pytest.fixture
@@ -210,5 +211,74 @@ def test_a_state_folder_that_was_replaced_is_a_trouble_until_it_is_back(places: 
         away.rename(places.state)
         await look(space)
         assert space.trouble() is None
+
+    asyncio.run(act())
+
+
+def test_a_disk_that_does_not_answer_is_looked_at_by_one_thread(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[bool] = []
+    answering = threading.Event()
+
+    def keep(reserve: Path, is_stuck: bool) -> bool:
+        looks.append(is_stuck)
+        return answering.wait(DEADLINE_SECONDS)
+
+    monkeypatch.setattr(disk_space_module, "keep", keep)
+
+    async def act() -> None:
+        space, _, _, _ = disk_space(places)
+        for _ in range(3):
+            space._look(is_stuck=False)
+        await soon(lambda: looks)
+        # Behind whatever else was begun.
+        await asyncio.to_thread(lambda: None)
+        answering.set()
+        await soon(lambda: not space._is_looking)
+        assert looks == [False]
+
+    asyncio.run(act())
+
+
+def test_a_state_folder_that_is_replaced_during_a_look_is_no_full_disk(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def keep(reserve: Path, is_stuck: bool) -> bool:
+        places.state.rename(places.state.with_name("away"))
+        places.state.mkdir(mode=0o700)
+        return False
+
+    monkeypatch.setattr(disk_space_module, "keep", keep)
+
+    async def act() -> None:
+        space, _, _, _ = disk_space(places)
+        space._look(is_stuck=False)
+        await soon(lambda: not space._is_looking)
+        found = space.trouble()
+        assert found is not None
+        assert "is another folder than at the start" in found.error
+        assert space.has_reserve
+
+    asyncio.run(act())
+
+
+def test_with_the_journal_on_a_server_no_reserve_is_kept_and_the_server_is_named(places: Places) -> None:
+    async def act() -> None:
+        log = Log(Clock(), io.StringIO())
+        folders = Folders(places, log)
+        folders.take()
+        space = DiskSpace(places, folders, Clock(), log, uncontained(), lambda: None, on_server=True)
+        engine: Any = SimpleNamespace(trouble=None, committing_since=1.0, commit_seconds=7.0)
+        space.engine = engine
+        space._look(is_stuck=False)
+        await soon(lambda: not space._is_looking)
+        assert space.has_reserve
+        assert not is_there(places.reserve)
+        assert space.trouble() == Trouble(
+            "a commit to the journal's database does not come back",
+            "look at the server and at the network to it",
+            1.0,
+        )
 
     asyncio.run(act())

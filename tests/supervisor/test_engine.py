@@ -13,7 +13,7 @@ from supervisor.core import effects, events
 from supervisor.core.policy import Policy
 from supervisor.core.reasons import EndReason
 from supervisor.core.records import Record
-from supervisor.core.state import BusyMode, ModelState, Who
+from supervisor.core.state import BusyMode, ModelState, Proof, Who
 from supervisor.decider import Decided
 from supervisor.engine import Engine
 from supervisor.event_queue import EventQueue
@@ -350,3 +350,20 @@ def test_what_the_journal_could_not_hold_ends_its_worker_or_is_refused(tmp_path:
         assert stage.logged == ["contained", "contained"]
 
     play(tmp_path, act)
+
+
+def test_a_deadline_is_met_after_an_earlier_one_was(tmp_path: Path) -> None:
+    """Nothing but the clock says that the second worker does not start either."""
+
+    async def act(stage: Stage) -> None:
+        def killed() -> list[effects.KillWorker]:
+            return [each for each in stage.done.acts if isinstance(each, effects.KillWorker)]
+
+        stage.engine.post(events.PolicyChanged(Policy(busy_seats=1, spares=0, start_seconds=0.02)))
+        for number in (1, 2):
+            await soon(lambda count=number: len(killed()) >= count)  # type: ignore[misc]
+            last = killed()[-1]
+            proof = Proof(1, True, 1.0, "pidns")
+            stage.engine.post(events.WorkerDied(last.seat, last.incarnation, proof, last.why))
+
+    play(tmp_path, act, Policy(busy_seats=1, spares=0, start_seconds=0.02))

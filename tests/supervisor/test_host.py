@@ -116,6 +116,26 @@ def test_the_next_image_compares_with_what_the_first_has_taken(places: Places) -
     taken(places)
 
 
+@pytest.mark.parametrize("is_there", [True, False], ids=["there", "made"])
+def test_the_folder_of_the_settings_is_one_that_is_compared(tmp_path: Path, is_there: bool) -> None:
+    config = tmp_path / "above" / "config"
+    if is_there:
+        config.mkdir(parents=True, mode=0o700)
+    folders, _ = taken(Places(config, tmp_path / "state", tmp_path / "run"))
+    config.rename(tmp_path / "away")
+    config.mkdir(mode=0o700)
+    with pytest.raises(FolderReplaced, match="is another folder"):
+        folders.check(config)
+
+
+def test_a_folder_of_settings_that_cannot_be_made_is_logged_and_missing_is_its_state(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    config = tmp_path / "file" / "config"
+    folders, written = taken(Places(config, tmp_path / "state", tmp_path / "run"))
+    assert written.getvalue().endswith(f" settings.no_folder path={config}\n")
+    folders.check_all()
+
+
 # --- the end
 
 

@@ -1,5 +1,6 @@
 """Interrupts while the journal does not answer: the worker is killed at once, and the record follows."""
 
+import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, contextmanager
@@ -12,11 +13,12 @@ from ipc.message_parts import Killed
 from ipc.messages import Accepted, Done, Interrupt, Refused, Show, Submit
 from supervisor.clients import interrupts as interrupts_module
 from supervisor.clients.interrupts import Interrupts, Outcome
-from supervisor.core.effects import AssignTurn
-from supervisor.core.events import Finished, InterruptAsked, WorkerDied, WorkerReady, WorkerStarted
+from supervisor.core import effects
+from supervisor.core.events import Event, Finished, InterruptAsked, WorkerDied, WorkerReady, WorkerStarted
 from supervisor.core.policy import Policy
 from supervisor.core.reasons import EndReason, Reason
-from supervisor.core.state import Proof, Who
+from supervisor.core.state import Attempt, Proof, Session, State, Turn, Who
+from supervisor.decider import Trouble
 from supervisor.journal import journal
 from tests.supervisor import test_engine
 from tests.supervisor.puppet_service import PuppetService
@@ -147,7 +149,7 @@ class Desk:
         stage.engine.post(WorkerStarted(WHO.seat, WHO.incarnation, 17))
         stage.engine.post(WorkerReady(WHO))
         stage.engine.post(test_engine.text("s"))
-        await soon(lambda: any(isinstance(act, AssignTurn) for act in stage.done.acts))
+        await soon(lambda: any(isinstance(act, effects.AssignTurn) for act in stage.done.acts))
 
     def ask(self) -> None:
         self.interrupts.ask(InterruptAsked("s", "me"), self.told.append)
@@ -258,3 +260,105 @@ def test_a_process_of_an_earlier_life_is_not_taken_for_one_of_this(tmp_path: Pat
             turn.attempt.who = WHO
 
     play(tmp_path, act)
+
+
+class Stalled:
+    """An engine whose journal cannot be written: turn s/1 runs, and what is posted waits."""
+
+    commit_seconds = 0.0
+
+    def __init__(self) -> None:
+        self.trouble: Trouble | None = Trouble("the disk is full", "make room", 0.0)
+        self.state = State(Policy(), epoch=WHO.epoch)
+        self.posted: list[Callable[[], Event]] = []
+        self.run("s/1")
+
+    def run(self, turn: str) -> None:
+        running = Turn(turn, "s", (), 0.0, attempt=Attempt(1, WHO, 0.0))
+        self.state.sessions["s"] = Session("s", turn=running)
+
+    def post(
+        self, event: Callable[[], Event], answer: Callable[[effects.Answer], None] | None = None
+    ) -> None:
+        self.posted.append(event)
+
+    def has_its_turn(self, incarnation: int) -> bool:
+        return True
+
+    def write(self, verb: str, **fields: object) -> None:
+        """The log."""
+
+
+class StalledDesk:
+    """Interrupts of a stalled engine; what they have killed and told to whom."""
+
+    def __init__(self) -> None:
+        self.engine = Stalled()
+        self.killed: list[int] = []
+        self.told: list[tuple[str, Outcome]] = []
+        self.interrupts = Interrupts(self.engine, self.killed.append, self.engine)
+
+    def ask(self, by: str, drop: bool = False) -> None:
+        request = InterruptAsked("s", by, drop=drop)
+        self.interrupts.ask(request, lambda outcome: self.told.append((by, outcome)))
+
+
+def play_stalled(act: Callable[[StalledDesk], Awaitable[None]]) -> None:
+    async def begin() -> None:
+        await act(StalledDesk())
+
+    asyncio.run(begin())
+
+
+def test_a_repeated_interrupt_is_answered_with_the_first_and_kills_once() -> None:
+    async def act(desk: StalledDesk) -> None:
+        desk.ask("one")
+        desk.ask("two")
+        assert (desk.killed, desk.told) == ([1], [])
+        desk.interrupts.worker_died(DEATH)
+        desk.ask("three")
+        assert [by for by, _ in desk.told] == ["one", "two", "three"]
+        assert {outcome.unwritten for _, outcome in desk.told} == {"the disk is full"}
+        assert desk.killed == [1]
+        assert len(desk.engine.posted) == 1, "recorded once"
+
+    play_stalled(act)
+
+
+def test_an_interrupt_that_drops_is_recorded_beside_one_that_does_not() -> None:
+    async def act(desk: StalledDesk) -> None:
+        desk.ask("one")
+        desk.ask("two", drop=True)
+        desk.interrupts.worker_died(DEATH)
+        assert [by for by, _ in desk.told] == ["one", "two"]
+        posted = [event() for event in desk.engine.posted]
+        assert posted == [InterruptAsked("s", "one", "s/1"), InterruptAsked("s", "two", "s/1", drop=True)]
+
+    play_stalled(act)
+
+
+def test_a_process_that_has_begun_the_next_turn_is_not_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The turn that was meant ended by itself before the interrupt was overdue."""
+    monkeypatch.setattr(interrupts_module, "_PATIENCE_SECONDS", 0.0)
+
+    async def act(desk: StalledDesk) -> None:
+        trouble, desk.engine.trouble = desk.engine.trouble, None
+        desk.ask("me")
+        desk.engine.trouble = trouble
+        desk.engine.run("s/2")
+        [(_, outcome)] = await soon(lambda: desk.told)
+        assert outcome == Outcome(effects.Done(("s/1",)), unwritten="the disk is full")
+        assert not desk.killed
+
+    play_stalled(act)
+
+
+def test_a_commit_is_waited_for_less_than_half_a_second() -> None:
+    async def act(desk: StalledDesk) -> None:
+        desk.engine.trouble = None
+        desk.ask("me")
+        [asked] = desk.interrupts._unrecorded["s"]
+        assert asked.timer is not None
+        assert asked.timer.when() - asyncio.get_running_loop().time() < 0.5
+
+    play_stalled(act)

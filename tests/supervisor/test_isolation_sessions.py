@@ -16,6 +16,8 @@ api_key_env = "A_KEY"
 [workers]
 cell = "{cell}"
 memory_max = "256MB"
+processes_max = 77
+files_max = 88
 [agents.coder]
 [agents.coder.sandbox]
 network = "none"
@@ -28,6 +30,7 @@ def test_the_worker_of_a_trial_is_told_where_keys_are_and_no_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cell: str, tried: str
 ) -> None:
     monkeypatch.setenv("A_KEY", "the value of the key")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", "/run/credentials/hermes")
     (tmp_path / "hermes.toml").write_text(SETTINGS.format(cell=cell))
     settings = load(tmp_path / "hermes.toml")
     found = spec(settings, "isolation:coder")
@@ -38,6 +41,8 @@ def test_the_worker_of_a_trial_is_told_where_keys_are_and_no_key(
     assert {"coder", "reader"} <= set(found.options["agents"])
     assert "A_KEY" in found.options["variables"]
     assert found.options["memory_bytes_max"] == 256_000_000
+    assert (found.options["processes_max"], found.options["files_max"]) == (77, 88)
+    assert found.options["keys"] == ["/run/credentials/hermes"]
     assert "the value of the key" not in repr(found)
 
 

@@ -5,6 +5,8 @@ import signal
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from supervisor.clock import time_of_day
 from supervisor.core import events
 from supervisor.core.policy import DEFAULT_AGENT, Policy
@@ -24,6 +26,7 @@ from supervisor.core.state import (
     WorkerState,
 )
 from supervisor.decider import Trouble
+from supervisor.telemetry import lag as lag_module
 from supervisor.telemetry import outage_rows
 from supervisor.telemetry.health import Health
 from supervisor.telemetry.lag import Lag
@@ -168,3 +171,33 @@ def test_an_outage_says_since_when_how_many_wait_and_when_it_is_tried_next() -> 
     assert outage_rows.of_turn(state, free, NOW) == ""
     found = [(row["endpoint"], row["turns"], row["next_try_seconds"]) for row in outage_rows.rows(state, NOW)]
     assert found == [(endpoint, 2, 3.0), ("another", 0, 0.0)]
+
+
+def test_of_many_workers_that_are_stuck_the_first_twenty_are_named() -> None:
+    state = State(Policy())
+    for seat in range(23):
+        state.workers[seat] = Worker(seat, stuck_since=NOW - 100 + seat, words="D")
+        state.stuck[seat] = None
+    assert [what for what, *_ in late(state)] == [f"worker {seat}" for seat in range(20)]
+
+
+def test_a_stall_is_forgotten_when_enough_was_measured_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lag_module, "_KEPT", 2)
+
+    async def act() -> None:
+        lag = Lag(FixedClock(), lambda seconds: None)
+        lag.open()
+        lag._due_at -= 100.0
+        lag._measure()
+        assert lag.worst()[1] > 90.0
+        for _ in range(2):
+            lag._measure()
+        assert lag.worst()[1] < 90.0
+
+    asyncio.run(act())
+
+
+def test_the_lag_that_is_shown_is_the_one_that_only_a_hundredth_exceeds() -> None:
+    lag = Lag(FixedClock(), lambda seconds: None)
+    lag._delays.extend((NOW, number / 1000) for number in reversed(range(200)))
+    assert lag.p99_seconds() == 0.198

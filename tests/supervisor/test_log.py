@@ -165,3 +165,19 @@ def test_a_stream_that_takes_nothing_does_not_stop_the_service() -> None:
     log.wrote = lambda: writes.append(None)
     log.write("session.held")
     assert writes == []
+
+
+def test_an_empty_value_is_written_as_one() -> None:
+    written = io.StringIO()
+    Log(Clock(), written).write("session.held", session="", waiting=1)
+    assert written.getvalue().endswith(' session.held session="" waiting=1\n')
+
+
+def test_lines_of_json_for_journald_have_no_time_and_any_value_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (tmp_path / "stream").open("w") as stream:
+        found = os.fstat(stream.fileno())
+        monkeypatch.setenv("JOURNAL_STREAM", f"{found.st_dev}:{found.st_ino}")
+        Log(Clock(), stream, lambda: "json").write("folder.back", path=Path("/a"))
+    assert (tmp_path / "stream").read_text() == '<6>{"event": "folder.back", "path": "/a"}\n'

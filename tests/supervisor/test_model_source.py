@@ -7,7 +7,7 @@ import pytest
 from ipc.messages import ModelEndpoint
 from supervisor.core.events import Event, ModelChanged
 from supervisor.core.state import ModelState
-from supervisor.llm.embedded import MODEL_NAME, embedded_model
+from supervisor.llm.embedded import MODEL_NAME, WEIGHTS, embedded_model
 from supervisor.llm.model_source import ModelSource
 from supervisor.services.service import ServiceChanged
 
@@ -83,3 +83,41 @@ def test_the_key_is_new_every_time_and_never_shown(tmp_path: Path) -> None:
     assert first.api_key not in repr(first)
     assert MODEL_NAME in repr(first)
     assert embedded_model(tmp_path, "given").api_key == "given"
+
+
+def test_further_models_are_those_of_the_settings_of_now() -> None:
+    source, _ = made(ENDPOINT)
+    big = ModelEndpoint("http://127.0.0.1:8/v1", "big", "key")
+    source.change(ENDPOINT, {"big": big})
+    assert source.of(["big", "default", "unknown"]) == (big, ENDPOINT)
+    source.change(ENDPOINT, {})
+    assert source.of(["big", "default"]) == (ENDPOINT,)
+
+
+def test_further_models_change_while_the_embedded_one_is_the_default() -> None:
+    """A turn that names one uses the address and the key of the last reload."""
+    source, told = made(None)
+    before, now = (ModelEndpoint(f"http://127.0.0.1:{port}/v1", "big", "key") for port in (8, 9))
+    for endpoint in (before, now):
+        source.change(None, {"big": endpoint})
+        assert source.of(["big"]) == (endpoint,)
+    source.change(None, {})
+    assert source.of(["big"]) == ()
+    assert told == []
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_the_service_of_the_embedded_model_is_told_of_the_weights_that_the_settings_name(name: str) -> None:
+    spec = ModelSource(None, {}, Path("/models"), lambda event: None, "key", name).spec
+    assert spec is not None
+    file, size_bytes = WEIGHTS[name]
+    assert spec.options == {
+        "model_path": f"/models/{name}/{file}",
+        "model_bytes": size_bytes,
+        "alias": name,
+        "api_key": "key",
+        # That of the smallest weights is ours: their own one is not used.
+        "own_template": name != "smollm2-135m",
+        "context_tokens": 4096,
+    }
+    assert [path for needed in spec.needed for path in needed.files] == [Path(f"/models/{name}/{file}")]

@@ -352,6 +352,22 @@ def test_the_subscriptions_of_one_client_are_bounded(tmp_path: Path, monkeypatch
     play(tmp_path, act)
 
 
+def test_a_single_event_that_was_not_published_leaves_no_gap(tmp_path: Path) -> None:
+    """Another host has committed it, and the notice of that is still on its way."""
+
+    async def act(stage: Stage) -> None:
+        reader = await stage.reader()
+        stage.happens(1)
+        stage.subscriptions.subscribe(stage.client(), REQUEST, "s", 0)
+        await soon(lambda: reader.seqs() == [1])
+        stage.journal.commit_now([accepted(2)])
+        stage.happens(3)
+        await soon(lambda: 3 in reader.seqs())
+        assert reader.seqs() == [1, 2, 3]
+
+    play(tmp_path, act)
+
+
 def test_an_event_that_is_too_long_for_a_frame_is_cut(tmp_path: Path) -> None:
     async def act(stage: Stage) -> None:
         reader = await stage.reader()

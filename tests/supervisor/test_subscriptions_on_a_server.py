@@ -218,3 +218,55 @@ def test_a_client_gets_no_more_subscriptions_than_its_share(
         assert refused.code == "full"
 
     play(tmp_path, act, asking)
+
+
+def test_one_that_leaves_takes_no_subscription_of_another_client_along(tmp_path: Path) -> None:
+    asking = HeldAsking()
+
+    async def act(stage: Stage) -> None:
+        reader = await stage.reader(b"other")
+        stage.happens(1)
+        made = _control(stage, asking)
+        for name in (b"one", b"other"):
+            made.request_arrived([name, REQUEST, encode(Subscribe("s", after=1))])
+        made.client_left(b"one")
+        asking.answer()
+        asking.answer()
+        asking.answer()
+        await soon(lambda: reader.read() == [Subscribed(1, 1)])
+        assert stage.subscriptions.count == 1
+        assert not made._subscribing
+
+    play(tmp_path, act, asking)
+
+
+def test_one_whose_place_cannot_be_read_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    asking = HeldAsking()
+
+    async def act(stage: Stage) -> None:
+        reader = await stage.reader()
+        made = _control(stage, asking)
+        made.request_arrived([b"one", REQUEST, encode(Subscribe("s", after=1))])
+        asking.fail(AWAY)
+        await soon(lambda: reader.read() == [Refused(AWAY.fault, AWAY.hint, code="unavailable")])
+        assert stage.is_empty
+        assert not made._subscribing
+
+    play(tmp_path, act, asking)
+
+
+def test_a_client_that_ends_one_of_its_subscriptions_keeps_the_others(tmp_path: Path) -> None:
+    asking = HeldAsking()
+
+    async def act(stage: Stage) -> None:
+        reader = await stage.reader()
+        made = _control(stage, asking)
+        for number in (1, 2):
+            made.request_arrived([b"one", number.to_bytes(8), encode(Subscribe(None))])
+        made.request_arrived([b"one", (3).to_bytes(8), encode(Unsubscribe(1))])
+        stage.happens(1)
+        await soon(lambda: reader.seqs())
+        assert reader.seen[-1][0] == (2).to_bytes(8)
+        assert reader.seqs() == [1]
+
+    play(tmp_path, act, asking)

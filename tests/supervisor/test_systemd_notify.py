@@ -3,13 +3,15 @@
 import asyncio
 import os
 import socket
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
 from supervisor.telemetry.systemd_notify import Notifier, Watch, waiting
-from tests.waiting import soon
+from tests.waiting import DEADLINE_SECONDS, soon
 
 
 @pytest.fixture(params=["path", "abstract"])
@@ -123,3 +125,25 @@ def test_a_start_that_waits_asks_for_time_and_leaves_the_notifier_of_the_service
     notifier = Notifier()
     assert notifier.is_heard
     assert notifier.watchdog_seconds == 9.0
+
+
+def test_a_systemd_that_reads_nothing_holds_nobody_up(manager: socket.socket) -> None:
+    with ExitStack() as filling:
+        while _fills(filling, manager):
+            pass
+        telling = threading.Thread(target=Notifier().ready, daemon=True)
+        telling.start()
+        telling.join(DEADLINE_SECONDS)
+        assert not telling.is_alive()
+
+
+def _fills(filling: ExitStack, manager: socket.socket) -> bool:
+    """Send from another socket, as long as the kernel takes it; return whether it took anything."""
+    link = filling.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+    link.setblocking(False)
+    link.connect(manager.getsockname())
+    sent = 0
+    with suppress(BlockingIOError):
+        while True:
+            sent += link.send(b"x")
+    return sent > 0

@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 
 from supervisor.core import effects, events, records
-from supervisor.core.policy import Policy
+from supervisor.core.policy import DEFAULT_AGENT, Policy
 from supervisor.core.reasons import EndReason, Reason
 from supervisor.core.state import (
+    BusyMode,
+    Message,
     Model,
     ModelState,
     Outage,
+    Place,
     Proof,
     Question,
     Session,
@@ -24,6 +27,7 @@ from supervisor.core.state import (
     Worker,
     WorkerState,
 )
+from supervisor.core.timers import RetryDue
 from supervisor.telemetry import metrics as limits
 from supervisor.telemetry.gauges import Gauges
 from supervisor.telemetry.metrics import Metrics
@@ -258,6 +262,18 @@ def test_a_frame_without_effect_is_stale_and_another_event_is_not() -> None:
     assert counting.values("hermes_commit_records")["_sum"] == 3.0
 
 
+def test_nothing_is_remembered_of_what_has_ended() -> None:
+    counting = Counting()
+    counting.record(records.TurnOpened, 1.0, turn="s/1", number=1, messages=("m_1",))
+    counting.effect(_assign("s/1"))
+    _interrupt(counting)
+    clip: dict[str, Any] = {"key": "", "text": "", "busy": "queue", "kind": "voice", "clip": "c"}
+    counting.record(records.MessageAccepted, 10.0, message="m_3", **clip)
+    counting.record(records.TranscriptReady, 13.0, message="m_3", text="words")
+    metrics = counting.metrics
+    assert (metrics._turns, metrics._stopped, metrics._models, metrics._clips) == ({}, {}, {}, {})
+
+
 # --- what is measured on request
 
 
@@ -314,3 +330,46 @@ def test_gauges_are_read_from_state_files_and_services(tmp_path: Path) -> None:
         turn = Turn(f"s{number}/1", f"s{number}", (), at, question=asked)
         state.sessions[turn.session] = Session(turn.session, turn=turn)
     assert gauges.questions() == {"open": 3, "oldest_seconds": 9.0}
+
+
+def test_an_interrupt_is_over_for_the_session_whose_next_turn_is_another_one() -> None:
+    counting = Counting()
+    _interrupt(counting)
+    counting.record(records.TurnOpened, NOW - 7.0, turn="s/2", number=2, messages=("m_9",))
+    assert counting.metrics._awaited == {}
+
+
+def test_gauges_count_turns_messages_and_deadlines() -> None:
+    state = State(Policy(busy_seats=6, spares=1))
+    metrics = Counting().metrics
+    metrics.stale_frames = 2
+    gauges = Gauges(
+        metrics=metrics,
+        state=state,
+        clock=FixedClock(),
+        journal=Path("/nowhere/journal"),
+        services=list,
+        stale_frames=lambda: 5,
+        links=lambda: 0,
+        subscriptions=lambda: 0,
+        trouble=lambda: None,
+    )
+    for name in ("queued", "resting", "asks"):
+        asked = Question("q", "clarify", "which one?", (), at=NOW) if name == "asks" else None
+        turn = Turn(f"{name}/1", name, (), NOW, question=asked)
+        state.sessions[name] = Session(name, turn=turn)
+    waiting = state.sessions["queued"].waiting
+    waiting.extend(Message(f"m{number}", "x", BusyMode.QUEUE, NOW) for number in range(4))
+    state.queued["queued"], state.resting["resting"] = Place(0, NOW), None
+    (endpoint,) = state.policy.endpoints_of(DEFAULT_AGENT)
+    state.outages[endpoint] = Outage(NOW, "gone", "wait", NOW, NOW)
+    state.deadlines.extend((NOW, number, RetryDue("s", "s/1", 1)) for number in range(5))
+    found = {
+        ",".join([sample["name"].removeprefix("hermes_"), *sample["labels"].values()]): sample["value"]
+        for row in gauges.rows()
+        for sample in row["samples"]
+    }
+    assert (found["turns_open,queued"], found["turns_open,running"], found["turns_open,asking"]) == (2, 0, 1)
+    assert (found["messages_waiting"], found["sessions_live"], found["timers"]) == (4, 3, 5)
+    assert (found["seats_busy_max"], found["turns_waiting_for_model"]) == (6, 2)
+    assert (found["frames_stale_total"], found["journal_bytes"]) == (7, 0)

@@ -97,6 +97,21 @@ def test_folders_of_an_earlier_user_are_given_to_the_agents_and_no_link_is(tmp_p
     assert given == ["demo"]
 
 
+def test_a_folder_that_cannot_be_given_keeps_no_other_from_the_agents(tmp_path: Path) -> None:
+    """The service starts, and the session that needs it is told."""
+    given: list[str] = []
+
+    class Recipient(AgentUser):
+        def give(self, folder: Path) -> None:
+            given.append(folder.name)
+            raise PermissionError
+
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    Workspaces(tmp_path, check=lambda path: None, user=Recipient()).take_over()
+    assert sorted(given) == ["one", "two"]
+
+
 @pytest.mark.parametrize("kind", ["link", "file"])
 def test_what_is_no_folder_is_refused_and_not_followed(tmp_path: Path, kind: str) -> None:
     (tmp_path / "elsewhere").mkdir()
@@ -154,4 +169,19 @@ def test_a_measurement_leaves_no_descriptor_open(tmp_path: Path) -> None:
         (tmp_path / path).mkdir(parents=True)
     before = len(os.listdir("/proc/self/fd"))
     size_of(tmp_path)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_workspace_that_is_there_is_given_to_the_agents_and_leaves_no_descriptor(tmp_path: Path) -> None:
+    given: list[str] = []
+
+    class Recipient(AgentUser):
+        def give(self, folder: Path) -> None:
+            given.append(folder.name)
+
+    workspaces = Workspaces(tmp_path, check=lambda path: None, user=Recipient())
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        workspaces.make("demo")
+    assert given == ["demo"] * 3
     assert len(os.listdir("/proc/self/fd")) == before

@@ -1,12 +1,13 @@
-"""Writes batches to the server: one pipeline each, from BEGIN to COMMIT, applied exactly once.
+"""Writes batches to the server: each is one transaction, sent whole and applied exactly once.
 
 Problem: a commit whose answer is lost may have been made or not. Written again it would be made twice; taken
 for made, an accepted message would be lost.
 
 Method: a batch has a number, and its first statement counts the row of the life from the number before
-(host_life.py). All statements are sent without waiting for a result; a write that does not find its row
-raises in the server, so that nothing behind it is carried out. When the connection is cut, the batch is in
-doubt: nothing else is written until it is not.
+(host_life.py). All statements are sent as one pipeline, from BEGIN to COMMIT, without waiting for a result; a
+write that does not find its row raises in the server, so that nothing behind it is carried out. Messages that
+wait are one statement with the count of the row in it, and a transaction without BEGIN (message_rows.py).
+When the connection is cut, the batch is in doubt: nothing else is written until it is not.
 
     in doubt ── the row has the number ──────► it was committed: an empty durable commit, then it is settled
         ├────── the row has the one before ──► it is sent again, by the same number
@@ -27,7 +28,7 @@ told of an error are remembered by identity until the caller repeats them.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -40,10 +41,11 @@ from supervisor.host.lease import Lease
 from supervisor.journal import fused_insert
 from supervisor.journal.errors import JournalEnded, JournalError, JournalUnreachable
 from supervisor.journal.fused_insert import BEGUN, EVENTS_BEGUN, FIRST_BEGUN, NEXT_BEGUN, Begun, folded
-from supervisor.journal.postgres import host_life
-from supervisor.journal.postgres.connecting import BROKEN, FENCED, LIFE, Connection, named
+from supervisor.journal.postgres import host_life, message_rows
+from supervisor.journal.postgres.connecting import BROKEN, FENCED, LIFE, Connection, by_index, named
 from supervisor.journal.postgres.dialect import translated
 from supervisor.journal.postgres.host_life import Life
+from supervisor.journal.postgres.message_rows import Messages, gathered
 from supervisor.journal.postgres.own_statements import OF_HOSTS, own
 from supervisor.journal.postgres.server_store import ServerStore
 from supervisor.journal.prune import Store
@@ -60,10 +62,12 @@ from supervisor.journal.statements import (
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _FENCED = "WITH done AS ({} RETURNING 1) SELECT fence(count(*), {}, '{}', :fenced) FROM done"
+_FENCE_OF_LIFE = f"fence({{}}, 1, '{LIFE}', 'its row')"
 _COUNT_BATCH = (
-    f"WITH done AS ({host_life.COUNT_BATCH} RETURNING 1) "
-    f"SELECT fence(count(*), 1, '{LIFE}', 'its row') FROM done"
+    f"WITH counted AS ({host_life.COUNT_BATCH} RETURNING 1) "
+    f"SELECT {_FENCE_OF_LIFE.format('count(*)')} FROM counted"
 ).encode()
+BATCH_OF_MESSAGES = message_rows.batch_of(host_life.COUNT_BATCH, _FENCE_OF_LIFE)
 
 # Mostly there is nothing to change: the session was here before.
 _HOMES = b"""
@@ -101,6 +105,7 @@ class BatchWriter:
         self._doubt: Sequence[Record] | None = None
         self._settled: list[Record] = []
         self._was_warned = False
+        self._sent_at = 0.0
         self.transactions = 0
         # The server carries its own log over.
         self.pages = 0
@@ -110,6 +115,29 @@ class BatchWriter:
         self._settle()
         if not self._take_settled(records):
             self._write(records)
+
+    def begin(self, records: Sequence[Record]) -> tuple[Connection, dict[str, Any]] | None:
+        """Return where a batch is sent and with which parameters, if it is one statement: BATCH_OF_MESSAGES.
+
+        The caller sends it (loop_commit.py). It is in doubt until it is called `taken`.
+        """
+        if self._doubt is not None or self._settled or self._connection.closed:
+            return None
+        messages = message_rows.together(records)
+        if messages is None:
+            return None
+        self._was_warned = False
+        self._sent_at = boottime()
+        self._doubt = records
+        return self._connection, messages.values() | self._counted()
+
+    def taken(self) -> bool:
+        """The batch that was begun is in the database; False when it is in doubt because of a warning."""
+        if self._was_warned:
+            return False
+        self._committed(self._connection)
+        self._renewed(self._sent_at)
+        return True
 
     def run(self, chore: Callable[[Store], bool]) -> bool:
         """Run a chore in a transaction of its own, which has no number: it may be repeated or lost."""
@@ -238,19 +266,34 @@ class BatchWriter:
     def _send(self, connection: Connection, records: Sequence[Record]) -> None:
         """Send the batch whole, then wait for all its results."""
         self._was_warned = False
-        sent_at = boottime()
+        self._sent_at = boottime()
+        written = list(gathered(folded(records)))
+        if len(written) == 1 and isinstance(written[0], Messages):
+            connection.execute(BATCH_OF_MESSAGES, written[0].values() | self._counted())
+        else:
+            self._send_pipeline(connection, written, _begun_in(records) if self._home else {})
+        self._renewed(self._sent_at)
+
+    def _send_pipeline(
+        self,
+        connection: Connection,
+        written: Iterable[Record | Begun | Messages],
+        begun: dict[str, str],
+    ) -> None:
         run = connection.execute
         with connection.pipeline():
             run(b"BEGIN")
-            run(_COUNT_BATCH, self._life.key | {"batch": self._number + 1})
-            for sql, values in _batch(records, self._life.epoch):
+            run(_COUNT_BATCH, self._counted())
+            for sql, values in _batch(written, self._life.epoch):
                 run(sql, values)
-            if self._home and (begun := _begun_in(records)):
+            if begun:
                 run(_HOMES, (self._home, list(begun), list(begun.values())))
             commit = run(b"COMMIT")
         if commit.statusmessage != "COMMIT":
             raise psycopg.ProgrammingError("the server answered a commit with a rollback")
-        self._renewed(sent_at)
+
+    def _counted(self) -> dict[str, Any]:
+        return self._life.key | {"batch": self._number + 1}
 
     def _open(self) -> Connection:
         if self._connection.closed:
@@ -259,7 +302,7 @@ class BatchWriter:
 
     def _watched(self, connection: Connection) -> Connection:
         connection.add_notice_handler(self._noticed)
-        return connection
+        return by_index(connection)
 
     def _noticed(self, notice: psycopg.errors.Diagnostic) -> None:
         self._was_warned = self._was_warned or notice.severity_nonlocalized == "WARNING"
@@ -289,11 +332,13 @@ def _unreachable(error: Exception) -> JournalError:
     return JournalUnreachable(fault.fault, fault.hint)
 
 
-def _batch(records: Sequence[Record], life: int) -> Iterator[Sent]:
+def _batch(written: Iterable[Record | Begun | Messages], life: int) -> Iterator[Sent]:
     """Yield the statements of a batch with their values."""
-    for record in folded(records):
+    for record in written:
         if isinstance(record, Begun):
             yield from _begun(record, life)
+        elif isinstance(record, Messages):
+            yield message_rows.WRITTEN, record.values()
         else:
             yield from _one(record, life)
 

@@ -33,6 +33,7 @@ _PAIR_TEXT = re.compile(r"(\w+)\.value ->> 0")
 _PAIR_NUMBER = re.compile(r"(\w+)\.value ->> 1")
 _ABSENT = re.compile(r"(\?\d) IS NULL")
 _NUMBERED = re.compile(r"\?(\d)")
+_PARAMETER = re.compile(r"%\((\w+)\)s")
 _NAMED = re.compile(r"(?<!:):([a-z]\w*)")
 
 
@@ -51,6 +52,18 @@ def translated(sql: str) -> bytes:
 def _elements(found: re.Match[str]) -> str:
     name = found[2] or "listed"
     return f"json_array_elements_text({found[1]}::json) WITH ORDINALITY AS {name}(value, key)"
+
+
+def numbered(sql: bytes) -> tuple[bytes, list[str]]:
+    """Return a statement as libpq has it, with `$1` for `%(name)s`, and the names in their order."""
+    names: list[str] = []
+
+    def number(found: re.Match[str]) -> str:
+        if found[1] not in names:
+            names.append(found[1])
+        return f"${names.index(found[1]) + 1}"
+
+    return _PARAMETER.sub(number, sql.decode()).replace("%%", "%").encode(), names
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Notices between hosts: LISTEN and NOTIFY by one thread with one connection.
+"""Notices between hosts: LISTEN and NOTIFY by one connection, which the event loop drives.
 
 Hosts do not connect to each other. What one has to tell another is a notice: a JSON list whose first entry
 says its kind. It goes through the database to the channel of one life, or to the channel that all lives
@@ -18,7 +18,8 @@ Problem: a notice is lost when the receiver is not connected, and when the sende
 - So a notice says that there is something to look at, or is worth nothing later.
 
 Notices that gather while the connection is busy share a NOTIFY, in their order, up to the size that the
-server takes. Work by the same connection (`run`) comes behind the notices that were given before it.
+server takes; before them stands which life has told them (`from`, which versions before ignore). Statements
+by the same connection (`run`) come behind the notices that were given before them.
 
 The age of a notice: an entry of kind `ask` contains the time of the server's clock at which it was made. Its
 receiver may have been stopped meanwhile. `server_now` is that clock as this process knows it, which counts
@@ -26,26 +27,25 @@ time in which the machine slept.
 """
 
 import asyncio
-import select
-import socket
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import psycopg
 
-from supervisor.clock import boottime
-from supervisor.host import threads
+from ipc.errors import WireError
+from supervisor.clock import boottime, monotonic
+from supervisor.journal.asking import Failed
 from supervisor.journal.errors import JournalError
-from supervisor.journal.postgres.connecting import Connection, named
+from supervisor.journal.postgres.connecting import Connection, by_index, named
+from supervisor.journal.postgres.loop_connection import Done, LoopConnection, Row, Value
+from supervisor.journal.postgres.read_threads import ReadThreads
 
 # The server takes payloads of less than 8,000 bytes.
 PAYLOAD_BYTES_MAX = 7_900
-# A server that is away is tried again after this.
+# A server that is away is tried again after this; a last notice waits as long for its answer.
 _AGAIN_SECONDS = 0.5
 # The clocks of two machines differ by less than this after that time, and a connection is found dead.
 _PROBE_SECONDS = 20.0
@@ -54,78 +54,87 @@ _WAITING_MAX = 5_000
 
 _OWN_CHANNELS = "SELECT 'lives'::regclass::oid::bigint AS number"
 _NO_FLUSH = "SELECT set_config('synchronous_commit', 'off', false)"
-_LIVING = "SELECT epoch, name FROM lives WHERE NOT gone AND epoch <> %s"
+_LIVING = b"SELECT epoch, name FROM lives WHERE NOT gone AND epoch <> $1"
 _CLOCK = "SELECT extract(epoch FROM clock_timestamp())::double precision AS now"
-_NOTIFY = """
-    SELECT pg_notify(channel, payload)
-    FROM unnest(%s::text[], %s::text[]) WITH ORDINALITY AS told (channel, payload, place) ORDER BY place"""
+_NOTIFY = b"SELECT pg_notify($1, $2)"
+_FROM = "from"
 
-_Found = TypeVar("_Found")
 Notice = list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Connected:
+    """What a thread has found out by a new connection."""
+
+    connection: Connection
+    channels: str
+    clock_offset: float
 
 
 @dataclass(slots=True)
 class _Work:
-    """Something to be done by the connection; it is done again when the connection was cut meanwhile."""
+    """A statement; it is carried out again when the connection was cut meanwhile, once."""
 
-    do: Callable[[Connection], Any]
-    then: Callable[[Any], None]
-    failed: Callable[[JournalError], None]
+    sql: bytes
+    values: Sequence[Value]
+    then: Done
+    failed: Failed
     was_cut: bool = False
 
 
 class Notices:
-    """Nothing is sent and nothing arrives before `open`. `tell` and `run` may be called by any thread."""
+    """Nothing is sent and nothing arrives before `open`. All of it is in the thread of the loop."""
 
-    def __init__(self, connect: Callable[[], Connection], life: int) -> None:
+    def __init__(self, connect: Callable[[], Connection], asking: ReadThreads, life: int) -> None:
+        """`asking` has the thread that connects."""
         self.life = life
         self._connect = connect
-        self._lock = Lock()
+        self._asking = asking
         self._telling: deque[tuple[int | None, bytes]] = deque(maxlen=_WAITING_MAX)
-        self._sending: deque[tuple[int | None, bytes]] = deque(maxlen=_WAITING_MAX)
+        self._sending: deque[tuple[int | None, str]] = deque()
         self._working: deque[_Work] = deque()
-        self._awake: socket.socket
-        self._wake: socket.socket | None = None
+        self._under_way: _Work | None = None
+        self._line: LoopConnection | None = None
+        # Written by the thread that connects, before it looks whether this is closing.
+        self._new: Connection | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._is_closing = False
         self._channels = ""
         self._clock_offset: float | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._received: Callable[[list[Notice]], None]
+        self._received: Callable[[int | None, list[Notice]], None]
         self._connected: Callable[[], None]
 
-    def open(self, received: Callable[[list[Notice]], None], connected: Callable[[], None]) -> None:
-        """Begin; both are called in the loop of the caller."""
+    def open(
+        self, received: Callable[[int | None, list[Notice]], None], connected: Callable[[], None]
+    ) -> None:
+        """`received` gets what another life has told, and its number, if its version says so."""
         self._loop = asyncio.get_running_loop()
         self._received = received
         self._connected = connected
-        self._awake, self._wake = socket.socketpair()
-        self._wake.setblocking(False)
-        self._thread = threads.start(self._run, "hosts")
+        self._connect_again()
 
     def tell(self, life: int | None, notice: Notice) -> None:
         """Send a notice to one life, or to all others."""
-        with self._lock:
-            self._telling.append((life, msgspec.json.encode(notice)))
-        self._nudge()
+        self._telling.append((life, msgspec.json.encode(notice)))
+        self._go_on()
 
-    def run(
-        self,
-        do: Callable[[Connection], _Found],
-        then: Callable[[_Found], None],
-        failed: Callable[[JournalError], None],
-    ) -> None:
-        """Call `do` with the connection, in its thread; the outcome comes to the loop."""
-        with self._lock:
-            self._working.append(_Work(do, then, failed))
-        self._nudge()
+    def run(self, sql: bytes, values: Sequence[Value], then: Done, failed: Failed) -> None:
+        """Carry out a statement with parameters $1, $2, …, by the same connection."""
+        self._working.append(_Work(sql, values, then, failed))
+        self._go_on()
 
     def channel(self, life: int | None) -> str:
         """Known after the first connect."""
         return self._channels if life is None else f"{self._channels}_{life}"
 
-    def living(self, connection: Connection) -> Mapping[int, str]:
-        """Return the other lives that are not gone, with the names of their hosts; called by `run`."""
-        return {row["epoch"]: row["name"] for row in connection.execute(_LIVING, (self.life,))}
+    def living(self, then: Callable[[Mapping[int, str]], None], failed: Failed) -> None:
+        """Look up the other lives that are not gone, with the names of their hosts."""
+
+        def found(rows: list[Row]) -> None:
+            then({int(epoch): name for epoch, name in rows})
+
+        self.run(_LIVING, (self.life,), found, failed)
 
     @property
     def server_now(self) -> float | None:
@@ -134,173 +143,167 @@ class Notices:
 
     def close(self) -> None:
         """What was told and is not sent yet is sent, if the server answers."""
-        if self._wake is None or self._is_closing:
-            return
         self._is_closing = True
-        self._nudge()
-        self._thread.join(_AGAIN_SECONDS)
-        if not self._thread.is_alive():
-            self._wake.close()
-            self._awake.close()
+        if self._timer is not None:
+            self._timer.cancel()
+        # No caller waits any more.
+        self._working.clear()
+        until = monotonic() + _AGAIN_SECONDS
+        while self._line is not None and (self._telling or self._sending or not self._line.is_resting):
+            if not self._line.wait(max(0.0, until - monotonic())):
+                break
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+        if self._new is not None:
+            self._new.close()
 
-    # --- the thread -------------------------------------------------------------------------------------
+    # --- the connection ---------------------------------------------------------------------------------
 
-    def _nudge(self) -> None:
-        # Full: the thread has been woken and has not looked yet. Closed: no thread sends any more.
-        if self._wake is not None:
-            with suppress(OSError):
-                self._wake.send(b"\0")
+    def _connect_again(self) -> None:
+        self._asking.ask(self._open_connection, self._opened, self._not_opened)
 
-    def _run(self) -> None:
-        try:
-            self._keep_serving()
-        except BaseException as error:
-            self._deliver(self._broke, error)
-            # Without a trace on standard error, which could quote a person: the loop's handler logs it.
-            raise SystemExit from error
-
-    def _broke(self, error: BaseException) -> None:
-        """A defect ended the thread; what it was doing is lost, as with a cut connection."""
-        self._thread = threads.start(self._run, "hosts")
-        raise error
-
-    def _keep_serving(self) -> None:
-        while True:
-            try:
-                self._serve()
-                return
-            except JournalError as error:
-                self._refuse(error)
-                if self._is_closing:
-                    return
-                self._sleep(None, _AGAIN_SECONDS)
-            except psycopg.Error:
-                # The connection was cut: an error of a statement went to who asked for it.
-                if self._is_closing:
-                    return
-
-    def _serve(self) -> None:
-        """Serve by one connection, until it is cut or this is closed."""
-        connection = self._connect()
-        try:
-            self._listen(connection)
-            while not self._is_closing:
-                self._turn(connection)
-            self._send(connection)
-        finally:
+    def _open_connection(self) -> _Connected:
+        """In a thread."""
+        connection = self._new = by_index(self._connect())
+        if self._is_closing:
             connection.close()
-
-    def _listen(self, connection: Connection) -> None:
         try:
             found = connection.execute(_OWN_CHANNELS).fetchone()
             assert found is not None
-            self._channels = f"hermes_{found['number']}"
+            channels = _channels(found["number"])
             connection.execute(_NO_FLUSH)
-            for channel in (self.channel(None), self.channel(self.life)):
+            for channel in (channels, f"{channels}_{self.life}"):
                 connection.execute(f"LISTEN {channel}".encode())
-            self._look_at_clock(connection)
+            before = boottime()
+            clock = connection.execute(_CLOCK).fetchone()
+            assert clock is not None
         except psycopg.Error as error:
+            connection.close()
             raise named(error) from error
-        self._deliver(self._connected)
+        return _Connected(connection, channels, clock["now"] - before)
 
-    def _look_at_clock(self, connection: Connection) -> None:
+    def _opened(self, found: _Connected) -> None:
+        if self._is_closing:
+            return
+        self._new = None
+        self._channels, self._clock_offset = found.channels, found.clock_offset
+        self._line = LoopConnection(
+            found.connection, rested=self._go_on, heard=self._heard, cut=self._was_cut
+        )
+        self._probe_later()
+        self._connected()
+        self._go_on()
+
+    def _not_opened(self, error: JournalError | WireError) -> None:
+        """The server is away: nothing waits for it."""
+        refused, self._working = self._working, deque()
+        if not self._is_closing:
+            assert self._loop is not None
+            self._timer = self._loop.call_later(_AGAIN_SECONDS, self._connect_again)
+        for work in refused:
+            work.failed(error)
+
+    def _was_cut(self, error: psycopg.Error) -> None:
+        """What was under way is done again by the next connection; a statement once only."""
+        self._line = None
+        if self._timer is not None:
+            self._timer.cancel()
+        work, self._under_way = self._under_way, None
+        if not self._is_closing:
+            self._connect_again()
+        if work is not None and work.was_cut:
+            work.failed(named(error))
+        elif work is not None:
+            work.was_cut = True
+            self._working.appendleft(work)
+
+    def _probe_later(self) -> None:
+        assert self._loop is not None
+        self._timer = self._loop.call_later(_PROBE_SECONDS, self._probe)
+
+    def _probe(self) -> None:
+        """Look at the clock of the server, unless the connection is busy."""
         before = boottime()
-        found = connection.execute(_CLOCK).fetchone()
-        assert found is not None
-        self._clock_offset = found["now"] - before
 
-    def _turn(self, connection: Connection) -> None:
-        """Send what waits, then pass on what has arrived; wait when there is neither."""
-        self._send(connection)
-        self._work(connection)
-        notices = [
-            notice
-            for told in connection.notifies(timeout=0)
-            if told.pid != connection.info.backend_pid
-            for notice in _notices(told.payload)
-        ]
-        if notices:
-            self._deliver(self._received, notices)
-        elif not self._waits and not self._sleep(connection, _PROBE_SECONDS):
-            self._look_at_clock(connection)
+        def looked(rows: list[Row]) -> None:
+            self._clock_offset = float(rows[0][0]) - before
 
-    @property
-    def _waits(self) -> bool:
-        return bool(self._telling or self._working) or self._is_closing
+        if self._line is not None and self._line.is_resting:
+            self.run(_CLOCK.encode(), (), looked, lambda error: None)
+        self._probe_later()
 
-    def _sleep(self, connection: Connection | None, seconds: float) -> bool:
-        """Wait until something arrives or is to be sent; False when the time has passed."""
-        sources = [self._awake.fileno()]
-        if connection is not None:
-            sources.append(connection.fileno())
-        ready, _, _ = select.select(sources, [], [], seconds)
-        if sources[0] in ready:
-            self._awake.recv(4096)
-        return bool(ready)
+    # --- in and out -------------------------------------------------------------------------------------
 
-    def _send(self, connection: Connection) -> None:
-        """Send the notices that have gathered; they are forgotten when the server has taken them."""
-        with self._lock:
-            self._sending.extend(self._telling)
+    def _heard(self, payloads: list[bytes]) -> None:
+        for payload in payloads:
+            sender, notices = _notices(payload)
+            if notices:
+                self._received(sender, notices)
+
+    def _go_on(self) -> None:
+        """Send what waits: first notices, then the next statement."""
+        if self._line is None or not self._line.is_resting:
+            return
+        if self._telling and not self._sending:
+            self._sending.extend(_packed(self._telling, self.life))
             self._telling.clear()
         if self._sending:
-            packed = [(self.channel(life), payload) for life, payload in _packed(self._sending)]
-            connection.execute(_NOTIFY, ([channel for channel, _ in packed], [each for _, each in packed]))
-            self._sending.clear()
+            life, payload = self._sending[0]
+            self._line.run(_NOTIFY, (self.channel(life), payload), self._sent, self._not_sent)
+        elif self._working:
+            work = self._under_way = self._working.popleft()
+            self._line.run(work.sql, work.values, self._done, self._failed)
 
-    def _work(self, connection: Connection) -> None:
-        while self._working:
-            with self._lock:
-                work = self._working.popleft()
-            try:
-                found = work.do(connection)
-            except psycopg.Error as error:
-                if not connection.closed or work.was_cut:
-                    self._deliver(work.failed, named(error))
-                else:
-                    work.was_cut = True
-                    with self._lock:
-                        self._working.appendleft(work)
-                if connection.closed:
-                    raise
-            else:
-                self._deliver(work.then, found)
+    def _sent(self, rows: list[Row]) -> None:
+        self._sending.popleft()
 
-    def _refuse(self, error: JournalError) -> None:
-        """The server is away: nothing waits for it."""
-        with self._lock:
-            refused, self._working = list(self._working), deque()
-        for work in refused:
-            self._deliver(work.failed, error)
+    def _not_sent(self, error: psycopg.Error) -> None:
+        """The server refuses it, and would again: it is lost, as any notice may be."""
+        self._sending.popleft()
 
-    def _deliver(self, call: Callable[..., None], *arguments: Any) -> None:
-        assert self._loop is not None
-        with suppress(RuntimeError):  # the loop is closed: no caller waits
-            self._loop.call_soon_threadsafe(call, *arguments)
+    def _done(self, rows: list[Row]) -> None:
+        work, self._under_way = self._under_way, None
+        assert work is not None
+        work.then(rows)
+
+    def _failed(self, error: psycopg.Error) -> None:
+        work, self._under_way = self._under_way, None
+        assert work is not None
+        work.failed(named(error))
 
 
-def _packed(told: Iterable[tuple[int | None, bytes]]) -> Iterator[tuple[int | None, str]]:
+def _channels(number: int) -> str:
+    return f"hermes_{number}"
+
+
+def _packed(told: Iterable[tuple[int | None, bytes]], sender: int) -> Iterator[tuple[int | None, str]]:
     """Put the notices of each channel together, in order, into payloads that the server takes."""
     gathered: dict[int | None, list[bytes]] = {}
     sizes: dict[int | None, int] = {}
     for life, notice in told:
         if sizes.get(life, 0) + len(notice) + 1 > PAYLOAD_BYTES_MAX and life in gathered:
-            yield life, _payload(gathered.pop(life))
+            yield life, _payload(gathered.pop(life), sender)
             sizes[life] = 0
         if len(notice) + 2 <= PAYLOAD_BYTES_MAX:
             gathered.setdefault(life, []).append(notice)
             sizes[life] = sizes.get(life, 2) + len(notice) + 1
     for life, notices in gathered.items():
-        yield life, _payload(notices)
+        yield life, _payload(notices, sender)
 
 
-def _payload(notices: list[bytes]) -> str:
-    return (b"[" + b",".join(notices) + b"]").decode()
+def _payload(notices: list[bytes], sender: int) -> str:
+    """The server takes a little more than PAYLOAD_BYTES_MAX: who has told them fits, too."""
+    return (b"[" + b",".join((msgspec.json.encode([_FROM, sender]), *notices)) + b"]").decode()
 
 
-def _notices(payload: str) -> list[Notice]:
+def _notices(payload: bytes) -> tuple[int | None, list[Notice]]:
     """Of a program of another version, or of none of ours, there may be others: they are ignored."""
     try:
-        return msgspec.json.decode(payload, type=list[Notice])
+        notices = msgspec.json.decode(payload, type=list[Notice])
     except msgspec.MsgspecError:
-        return []
+        return None, []
+    match notices:
+        case [[kind, int(sender)], *others] if kind == _FROM:
+            return sender, others
+    return None, notices

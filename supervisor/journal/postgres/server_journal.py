@@ -18,16 +18,16 @@ from supervisor.core.policy import Policy
 from supervisor.core.state import State
 from supervisor.host.lease import Lease
 from supervisor.journal import lock as locking
-from supervisor.journal.group_commit import GroupCommit
 from supervisor.journal.integrity import DISAGREEMENTS
 from supervisor.journal.load import load, wake, wake_all
 from supervisor.journal.postgres import host_life, server_schema
 from supervisor.journal.postgres.batch_writer import BatchWriter
 from supervisor.journal.postgres.clip_rows import ClipRows
-from supervisor.journal.postgres.connecting import Connection, connect
+from supervisor.journal.postgres.connecting import Connection, by_index, connect
 from supervisor.journal.postgres.host_life import Host, Life
-from supervisor.journal.postgres.host_list import hosts
+from supervisor.journal.postgres.host_list import hosts, running
 from supervisor.journal.postgres.lease_keeper import LeaseKeeper
+from supervisor.journal.postgres.loop_commit import LoopCommit
 from supervisor.journal.postgres.notices import Notices
 from supervisor.journal.postgres.owners import Owners
 from supervisor.journal.postgres.read_threads import ReadThreads
@@ -82,16 +82,18 @@ class ServerJournal:
         self.read = Reads(self._rows)
         self.asking = ReadThreads()
         self._engine_thread = ReadThreads(1)
-        self.ahead = ServerLookahead(self._rows, self._engine_thread)
+        self._engine_rows = ServerRows(lambda: by_index(open_another()))
+        self.ahead = ServerLookahead(self._engine_rows, self._engine_thread)
         self.tables = Tables(self._rows, self.read)
-        self.notices = Notices(open_another, life.epoch)
+        self.notices = Notices(open_another, self.asking, life.epoch)
         self.requests = RequestRows(self.notices)
         self.clips = ClipRows(self._rows)
-        self._group_commit = GroupCommit(self._writer)
+        self._group_commit = LoopCommit(self._writer)
         self.owners = Owners(self._keeper, self._rows, self.asking, self.epoch, host)
         # Nothing is added to them here: called without a step in between.
         self.wake = partial(wake, self._rows)
         self.hosts = partial(hosts, self._rows, self.epoch)
+        self.running = partial(running, self._rows)
         self.wake_all = partial(wake_all, self._rows)
         self.commit = self._group_commit.commit
         self.commit_now = self._group_commit.commit_now
@@ -175,7 +177,7 @@ class ServerJournal:
 
     def refuse_loop(self) -> None:
         """From now on a read in the thread of an event loop is a defect, and raises."""
-        self._rows.refuses_loop = True
+        self._rows.refuses_loop = self._engine_rows.refuses_loop = True
 
     def stats(self) -> dict[str, Any]:
         """Return the size of the journal and its counts, as those of a file."""
@@ -189,4 +191,5 @@ class ServerJournal:
         self._keeper.close()
         self.asking.close()
         self._engine_thread.close()
+        self._engine_rows.close()
         self._rows.close()
