@@ -223,6 +223,8 @@ def test_a_hang_up_reloads_and_the_log_changes_its_form(service: Service, model:
     service.process.send_signal(signal.SIGHUP)
     until(lambda: '"settings.read"' in service.log())
     assert service.hermesctl("send", "demo", "the-secret-text-of-a-person").returncode == 0
+    # Clients are told of a turn's end before it is logged.
+    until(lambda: '"turn.done"' in service.log())
     lines = service.log().splitlines()
     after = lines[next(number for number, line in enumerate(lines) if '"settings.' in line) :]
     events = [json.loads(line)["event"] for line in after]
