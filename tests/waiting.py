@@ -18,8 +18,9 @@ _Found = TypeVar("_Found")
 class _Wait:
     """The looks of one wait."""
 
-    def __init__(self, deadline_seconds: float) -> None:
+    def __init__(self, deadline_seconds: float, pause_seconds_min: float) -> None:
         self._deadline_seconds = deadline_seconds
+        self._pause_seconds_min = pause_seconds_min
         self._began = time.monotonic()
 
     def pause_seconds(self) -> float:
@@ -27,12 +28,16 @@ class _Wait:
         waited = time.monotonic() - self._began
         if waited > self._deadline_seconds:
             raise AssertionError(f"did not come true within {self._deadline_seconds:g} s")
-        return min(max(waited * _PAUSE_SHARE, _PAUSE_SECONDS_MIN), _PAUSE_SECONDS_MAX)
+        return min(max(waited * _PAUSE_SHARE, self._pause_seconds_min), _PAUSE_SECONDS_MAX)
 
 
-def until(condition: Callable[[], _Found], deadline_seconds: float = DEADLINE_SECONDS) -> _Found:
-    """The first true value of the condition."""
-    wait = _Wait(deadline_seconds)
+def until(
+    condition: Callable[[], _Found],
+    deadline_seconds: float = DEADLINE_SECONDS,
+    pause_seconds_min: float = _PAUSE_SECONDS_MIN,
+) -> _Found:
+    """The first true value of the condition. A look that is dear is worth a longer pause before the next."""
+    wait = _Wait(deadline_seconds, pause_seconds_min)
     while not (found := condition()):
         time.sleep(wait.pause_seconds())
     return found
@@ -40,7 +45,7 @@ def until(condition: Callable[[], _Found], deadline_seconds: float = DEADLINE_SE
 
 async def soon(condition: Callable[[], _Found], deadline_seconds: float = DEADLINE_SECONDS) -> _Found:
     """The same while the event loop turns."""
-    wait = _Wait(deadline_seconds)
+    wait = _Wait(deadline_seconds, _PAUSE_SECONDS_MIN)
     while not (found := condition()):
         pause_seconds = wait.pause_seconds()
         await asyncio.sleep(pause_seconds)

@@ -9,18 +9,6 @@ from tests.fake_model import FakeModel
 from tests.service import Service, settings_for
 
 
-@pytest.fixture(scope="session")
-def model_server() -> Iterator[FakeModel]:
-    with FakeModel() as fake:
-        yield fake
-
-
-@pytest.fixture
-def model(model_server: FakeModel) -> FakeModel:
-    model_server.reset()
-    return model_server
-
-
 @pytest.fixture
 def make_service(tmp_path: Path, model: FakeModel) -> Iterator[Callable[..., Service]]:
     """Starts a service; keyword arguments add lines to tables of its hermes.toml."""

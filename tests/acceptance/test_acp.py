@@ -21,7 +21,7 @@ def said(service: Service, turn: str, text: str) -> str:
 
 
 @pytest.fixture
-def graceful(tmp_path: Path) -> Iterator[Service]:
+def graceful(tmp_path: Path, model: FakeModel) -> Iterator[Service]:
     """Agents that have a grace before the kill; those of the sessions `deaf` and `patient` do not use it."""
     program = f'"{sys.executable}", "-E", "-s", "{AGENT}"'
     tables = {
@@ -32,7 +32,7 @@ def graceful(tmp_path: Path) -> Iterator[Service]:
         "sessions.deaf": 'agent = "deaf"',
         "sessions.patient": 'agent = "patient"',
     }
-    with FakeModel() as model, Service(tmp_path / "home", settings_for(model, **tables)) as running:
+    with Service(tmp_path / "home", settings_for(model, **tables)) as running:
         yield running
 
 

@@ -31,9 +31,8 @@ KEY = "sk-of-the-substitute"
 
 
 @pytest.fixture
-def second() -> Iterator[FakeModel]:
-    with FakeModel() as fake:
-        yield fake
+def second(second_model: FakeModel) -> FakeModel:
+    return second_model
 
 
 @pytest.fixture

@@ -51,12 +51,6 @@ def speaking_browser(
     browser.close()
 
 
-@pytest.fixture(scope="session")
-def model_server() -> Iterator[FakeModel]:
-    with FakeModel() as fake:
-        yield fake
-
-
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory, model_server: FakeModel) -> Iterator[Service]:
     # Commands that begin with `push` need the approval of a person.

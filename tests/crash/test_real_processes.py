@@ -46,12 +46,6 @@ SPOKEN = [
 ]
 
 
-@pytest.fixture(scope="module")
-def model_server() -> Iterator[FakeModel]:
-    with FakeModel() as fake:
-        yield fake
-
-
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     home = tmp_path / "home"

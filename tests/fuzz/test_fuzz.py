@@ -31,11 +31,10 @@ ALWAYS_THE_SAME = settings(
 
 
 @pytest.fixture(scope="module")
-def storm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storm]:
+def storm(tmp_path_factory: pytest.TempPathFactory, model_server: FakeModel) -> Iterator[Storm]:
     home = tmp_path_factory.mktemp("fuzz") / "home"
     with (
-        FakeModel() as model,
-        Service(home, settings_for(model, workers="count = 1")) as service,
+        Service(home, settings_for(model_server, workers="count = 1")) as service,
         Storm(service) as storm,
     ):
         service.say("demo", "hello")

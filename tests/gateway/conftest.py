@@ -10,12 +10,6 @@ from tests.service import Service, settings_for
 from tests.waiting import until
 
 
-@pytest.fixture(scope="session")
-def model_server() -> Iterator[FakeModel]:
-    with FakeModel() as fake:
-        yield fake
-
-
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory, model_server: FakeModel) -> Iterator[Service]:
     settings = settings_for(model_server, workers="count = 2", turns='waiting_max = 3\nbusy = "queue"')

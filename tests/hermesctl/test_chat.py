@@ -34,12 +34,6 @@ print("hello")
 """
 
 
-@pytest.fixture(scope="module")
-def model_server() -> Iterator[FakeModel]:
-    with FakeModel() as fake:
-        yield fake
-
-
 @pytest.fixture(autouse=True)
 def model(model_server: FakeModel) -> FakeModel:
     model_server.reset()

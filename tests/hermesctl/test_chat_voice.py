@@ -9,8 +9,8 @@ from tests.hermesctl.terminal import hermesctl_in
 from tests.waiting import until
 
 
-def test_a_spoken_message_shows_what_was_understood_and_is_answered(tmp_path: Path) -> None:
-    with FakeModel() as model, hearing(tmp_path, model, "echo = true") as service:
+def test_a_spoken_message_shows_what_was_understood_and_is_answered(tmp_path: Path, model: FakeModel) -> None:
+    with hearing(tmp_path, model, "echo = true") as service:
         until(lambda: stt(service)["state"] == "ready", START_SECONDS)
         with hermesctl_in(service.home, "chat", "demo") as terminal:
             terminal.shows("say something")

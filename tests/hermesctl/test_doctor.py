@@ -68,8 +68,8 @@ def make_private_home(tmp_path: Path, text: str) -> Path:
     return home
 
 
-def test_a_sound_host_and_service_have_nothing_wrong(tmp_path: Path) -> None:
-    with FakeModel() as model, Service(tmp_path / "home", settings_for(model)) as running:
+def test_a_sound_host_and_service_have_nothing_wrong(tmp_path: Path, model: FakeModel) -> None:
+    with Service(tmp_path / "home", settings_for(model)) as running:
         running.home.chmod(0o700)
         report = doctor(running.home)
         assert running.process is not None
@@ -117,46 +117,42 @@ def test_a_person_reads_a_sign_a_fact_and_a_remedy(tmp_path: Path) -> None:
     assert lines[-1].startswith("1 ✘ to fix · ")
 
 
-def test_a_missing_key_is_named_and_no_key_is_ever_printed(tmp_path: Path) -> None:
-    with FakeModel() as model:
-        home = make_private_home(
-            tmp_path, settings_for(model).replace("[stt]", 'api_key_env = "MY_KEY"\n[stt]')
-        )
-        missing = doctor(home)
-        found = doctor(home, MY_KEY=KEY)
+def test_a_missing_key_is_named_and_no_key_is_ever_printed(tmp_path: Path, model: FakeModel) -> None:
+    home = make_private_home(tmp_path, settings_for(model).replace("[stt]", 'api_key_env = "MY_KEY"\n[stt]'))
+    missing = doctor(home)
+    found = doctor(home, MY_KEY=KEY)
     assert "MY_KEY" in missing.findings["model"]["fact"]
     assert missing.code == 5
     assert found.verdict("model") == "good"
     assert KEY not in missing.text + found.text
 
 
-def test_every_named_model_has_a_line_and_the_list_of_agents_agrees(tmp_path: Path) -> None:
-    with FakeModel() as model:
-        tables = f"""
-            [models.spare]
-            base_url = "{model.base_url}"
-            name = "fake"
-            [models.closed]
-            base_url = "{model.base_url}"
-            name = "fake"
-            api_key_env = "MY_KEY"
-            [models.other]
-            base_url = "{model.base_url}"
-            name = "gpt-9"
-            [models.gone]
-            base_url = "http://127.0.0.1:9/v1"
-            name = "x"
-            [agents.default]
-            fallback = ["spare", "closed"]
-            [agents.own]
-            model = "gone"
-            fallback = ["default"]
-        """
-        home = make_private_home(tmp_path, settings_for(model) + tables)
-        report = doctor(home)
-        listed = json.loads(hermesctl(home, "agents", "list", "--json").out)
-        with_key = json.loads(hermesctl(home, "agents", "list", "--json", MY_KEY=KEY).out)
-        found = doctor(home, MY_KEY=KEY)
+def test_every_named_model_has_a_line_and_the_list_of_agents_agrees(tmp_path: Path, model: FakeModel) -> None:
+    tables = f"""
+        [models.spare]
+        base_url = "{model.base_url}"
+        name = "fake"
+        [models.closed]
+        base_url = "{model.base_url}"
+        name = "fake"
+        api_key_env = "MY_KEY"
+        [models.other]
+        base_url = "{model.base_url}"
+        name = "gpt-9"
+        [models.gone]
+        base_url = "http://127.0.0.1:9/v1"
+        name = "x"
+        [agents.default]
+        fallback = ["spare", "closed"]
+        [agents.own]
+        model = "gone"
+        fallback = ["default"]
+    """
+    home = make_private_home(tmp_path, settings_for(model) + tables)
+    report = doctor(home)
+    listed = json.loads(hermesctl(home, "agents", "list", "--json").out)
+    with_key = json.loads(hermesctl(home, "agents", "list", "--json", MY_KEY=KEY).out)
+    found = doctor(home, MY_KEY=KEY)
     rows = {name: report.findings[f"model {name}"] for name in ("spare", "closed", "other", "gone")}
     assert rows["spare"]["verdict"] == "good"
     assert rows["spare"]["fact"] == f"fake at {model.base_url}; asked by default"
@@ -199,14 +195,13 @@ def test_h15_a_redirect_carries_the_key_nowhere(tmp_path: Path, monkeypatch: pyt
     assert (finding.verdict, finding.hint) == ("care", "write the address itself as base_url")
 
 
-def test_a_model_that_is_not_listed_deserves_a_look(tmp_path: Path) -> None:
-    with FakeModel() as model:
-        other = settings_checks.model(
-            around(tmp_path, model=ENDPOINT | {"base_url": model.base_url, "name": "gpt-9"})
-        )
-        path = settings_checks.model(
-            around(tmp_path, model=ENDPOINT | {"base_url": model.base_url[: -len("/v1")]})
-        )
+def test_a_model_that_is_not_listed_deserves_a_look(tmp_path: Path, model: FakeModel) -> None:
+    other = settings_checks.model(
+        around(tmp_path, model=ENDPOINT | {"base_url": model.base_url, "name": "gpt-9"})
+    )
+    path = settings_checks.model(
+        around(tmp_path, model=ENDPOINT | {"base_url": model.base_url[: -len("/v1")]})
+    )
     assert (other.verdict, other.hint) == ("care", "it lists fake: name one")
     assert (path.verdict, path.hint) == ("care", "is base_url right? it often ends in /v1")
 

@@ -18,16 +18,10 @@ ENDLESS = "[[slow interval=0.2 count=100000]]"
 
 
 @pytest.fixture(scope="module")
-def model() -> Iterator[FakeModel]:
-    with FakeModel() as fake:
-        yield fake
-
-
-@pytest.fixture(scope="module")
-def service(model: FakeModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service(model_server: FakeModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """Two turns run in it and stay."""
     home = tmp_path_factory.mktemp("top")
-    with Service(home, settings_for(model, workers="count = 3")) as running:
+    with Service(home, settings_for(model_server, workers="count = 3")) as running:
         for session in ("alpha", "telegram:42"):
             running.say(session, ENDLESS)
         until(lambda: running.status()["running"] == 2)

@@ -28,18 +28,6 @@ def pytest_runtest_makereport(
     return report
 
 
-@pytest.fixture(scope="session")
-def model_server() -> Iterator[FakeModel]:
-    with FakeModel() as fake:
-        yield fake
-
-
-@pytest.fixture
-def model(model_server: FakeModel) -> FakeModel:
-    model_server.reset()
-    return model_server
-
-
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """A server that tests may stop and start."""

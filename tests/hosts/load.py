@@ -47,8 +47,8 @@ class Load:
             self.accepted.add(answer)
             if self._stopping.is_set():
                 return
-            # The next one when this one is answered: otherwise they would pile up.
-            until(partial(self._has_ended, answer), 60)
+            # The next one when this one is answered: otherwise they would pile up. Each look is a connection.
+            until(partial(self._has_ended, answer), 60, 0.03)
 
     def _answer(self, turn: int, request: Submit) -> str | None:
         """None while the host whose turn it is does not accept; the same key again is the same message."""

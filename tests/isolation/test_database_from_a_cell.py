@@ -1,6 +1,7 @@
 """The journal's database from inside real cells: neither its socket nor its password leads in."""
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -22,7 +23,8 @@ ASKS = f"local all all trust\nhost all {USER} 127.0.0.1/32 scram-sha-256\n"
 
 @contextmanager
 def cluster_with(rules: str) -> Iterator[Cluster]:
-    cluster = Cluster()
+    # Where a cell sees other files of the host: its memory is its own in any case.
+    cluster = Cluster(tempfile.gettempdir())
     try:
         cluster.make()
         # Written over: the server of a test trusts all who reach it.
@@ -41,12 +43,6 @@ def cluster_with(rules: str) -> Iterator[Cluster]:
 def asking() -> Iterator[Cluster]:
     with cluster_with(ASKS) as cluster:
         yield cluster
-
-
-@pytest.fixture(scope="module")
-def model() -> Iterator[FakeModel]:
-    with FakeModel() as fake:
-        yield fake
 
 
 @pytest.fixture

@@ -15,12 +15,6 @@ SOCKETS = {"systemd", "D-Bus", "containers", "key agents", "display", "tmux"}
 PEOPLE = pytest.mark.parametrize("person", [ROOT_USER, ORDINARY], ids=["root", "ordinary"])
 
 
-@pytest.fixture(scope="module")
-def model() -> Iterator[FakeModel]:
-    with FakeModel() as fake:
-        yield fake
-
-
 @pytest.fixture
 def make(model: FakeModel) -> Iterator[Callable[..., OwnedService]]:
     with ExitStack() as made:

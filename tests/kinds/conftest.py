@@ -1,10 +1,9 @@
-"""The service of a kind and a session of it; the fake model server is that of the acceptance tests."""
+"""The service of a kind and a session of it."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.conftest import model_server as model_server
 from tests.fake_model import FakeModel
 from tests.kinds.stage import Served, Stage
 

@@ -129,7 +129,7 @@ class Scenarios(ApprovalScenarios):
         mark = stage.shared / f"{stage.session}-began"
         turn = stage.send(stage.kind.run(f"echo began >> {mark}; sleep 1000"))
         stage.event(turn, "tool.started")
-        until(mark.exists)
+        until(lambda: mark.exists() and mark.read_text())
         os.kill(stage.event(turn, "attempt.opened").fields["pid"], signal.SIGKILL)
         assert stage.kind.knows_of_loss in stage.answer_of(turn)
         assert len(stage.events(turn, "attempt.lost")) == 1

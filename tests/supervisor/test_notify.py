@@ -78,14 +78,13 @@ def ear(tmp_path: Path) -> Iterator[Ear]:
 
 
 @pytest.fixture
-def service(tmp_path: Path, ear: Ear) -> Iterator[Notifying]:
-    with FakeModel() as model:
-        notifying = Notifying(tmp_path / "home", settings_for(model, workers="count = 1"), ear)
-        with notifying:
-            yield notifying
-            if notifying.process is not None:
-                notifying.process.kill()
-                notifying.process.wait()
+def service(tmp_path: Path, ear: Ear, model: FakeModel) -> Iterator[Notifying]:
+    notifying = Notifying(tmp_path / "home", settings_for(model, workers="count = 1"), ear)
+    with notifying:
+        yield notifying
+        if notifying.process is not None:
+            notifying.process.kill()
+            notifying.process.wait()
 
 
 def test_e8_ready_alive_and_stopping_are_told(service: Notifying, ear: Ear) -> None:

@@ -21,18 +21,6 @@ def with_key(settings: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def model_server() -> Iterator[FakeModel]:
-    with FakeModel() as fake:
-        yield fake
-
-
-@pytest.fixture
-def model(model_server: FakeModel) -> FakeModel:
-    model_server.reset()
-    return model_server
-
-
-@pytest.fixture(scope="session")
 def box() -> Iterator[Box]:
     try:
         box = Box()

@@ -48,9 +48,8 @@ def test_what_the_walks_are_told_by_name_exists() -> None:
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_a_walk_is_short_and_written_down(name: str, tmp_path: Path) -> None:
-    with FakeModel() as model:
-        hops = walk(SCENES[name].play(tmp_path / "home", model), SCENES[name].beside)
+def test_a_walk_is_short_and_written_down(name: str, tmp_path: Path, model: FakeModel) -> None:
+    hops = walk(SCENES[name].play(tmp_path / "home", model), SCENES[name].beside)
     files_max, returns_max = CEILINGS[name]
     assert len(files(hops)) <= files_max
     assert returns(hops) <= returns_max, [hop.file for hop in hops if hop.is_return]

@@ -9,17 +9,9 @@ from tests.fake_model import FakeModel
 from worker import output_files
 
 
-@pytest.fixture(scope="session")
-def _fake() -> Iterator[FakeModel]:
-    with FakeModel() as server:
-        yield server
-
-
 @pytest.fixture
-def fake(_fake: FakeModel) -> FakeModel:
-    """The fake model server in its normal mode, with nothing asked of it yet."""
-    _fake.reset()
-    return _fake
+def fake(model: FakeModel) -> FakeModel:
+    return model
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-from collections.abc import Iterator
 
 import pytest
 from msgspec.structs import replace
@@ -20,9 +19,8 @@ FIRST, SECOND = "the first", "the second"
 
 
 @pytest.fixture
-def second() -> Iterator[FakeModel]:
-    with FakeModel() as fake:
-        yield fake
+def second(second_model: FakeModel) -> FakeModel:
+    return second_model
 
 
 def nowhere() -> str:
