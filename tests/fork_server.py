@@ -122,6 +122,8 @@ def _preload_agents() -> None:
         with contextlib.suppress(ImportError, OSError, RuntimeError):
             importlib.import_module("pyseccomp")
         migrate.steps()
+        # Tests start it by itself, too.
+        importlib.import_module("gateway.__main__")
     importlib.import_module("worker.worker_main")
     agents = importlib.import_module("worker.agents")
     rehearsal = importlib.import_module("worker.agents.rehearsal")

@@ -14,6 +14,7 @@ from gateway.tokens import TokenStore
 from ipc import interpreter
 from ipc.places import Places
 from ipc.service_messages import ServiceStart
+from tests import warm
 from tests.waiting import DEADLINE_SECONDS, until
 
 # Longer than any answer takes on a busy machine.
@@ -61,7 +62,7 @@ class GatewayProcess:
         endpoint = str(self.places.runtime / "gateway-test.sock")
         start = ServiceStart("gateway", 1, endpoint, "gateway-1", options, os.getpid())
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
+            self.process = warm.Popen(
                 interpreter.command("gateway"), stdin=subprocess.PIPE, stdout=log, stderr=log
             )
         assert self.process.stdin is not None
