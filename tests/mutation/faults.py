@@ -4,6 +4,8 @@ A fault is a `Mutant` of tests/simulation/mutant.py: the shape of a node, and wh
 are:
 
 - a call, an assignment to a field or a `del` that does not happen; a loop that never runs;
+- a guard, that is an `if` without `else`, that never holds; one side of `and` and `or` left out; a bound left
+  out, be it by `min` and `max`, a slice or the filter of a comprehension;
 - a condition negated; `<` for `<=`, `==` for `!=`, `and` for `or`, `+` for `-`, and the reverse of each;
 - 0 for 1, True for False and the reverse; the branches of a conditional expression exchanged;
 - a `raise`, `break` or `continue` left out; None returned instead of a value; a return before the first call.
@@ -27,8 +29,10 @@ _SWAPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _CHANGED = (
     ast.Assign, ast.AugAssign, ast.Break, ast.Continue, ast.Delete, ast.Expr, ast.For, ast.If, ast.Raise,
-    ast.Return, ast.While, ast.BinOp, ast.BoolOp, ast.Compare, ast.Constant, ast.IfExp, ast.UnaryOp,
+    ast.Return, ast.While, ast.BinOp, ast.BoolOp, ast.Call, ast.Compare, ast.Constant, ast.DictComp,
+    ast.GeneratorExp, ast.IfExp, ast.ListComp, ast.SetComp, ast.Subscript, ast.UnaryOp,
 )  # fmt: skip
+_BOUNDS = ("max", "min")
 _CONSTRUCTORS = ("__init__", "__post_init__")
 
 
@@ -107,6 +111,8 @@ def _results(node: _Node, shape: Shape, is_condition: bool, is_first: bool) -> I
         ):
             written.test = _negated(written.test)
             yield _text(written)
+            if isinstance(node, ast.If) and not node.orelse:
+                yield "pass"
         case ast.Expr(value=ast.Call() | ast.Await(value=ast.Call())), _:
             yield "pass"
             if is_first:
@@ -121,9 +127,19 @@ def _results(node: _Node, shape: Shape, is_condition: bool, is_first: bool) -> I
             if not is_condition or isinstance(op, _ORDERS):
                 written.ops = [_SWAPPED[type(op)]()]
                 yield _text(written)
-        case ast.BoolOp(), ast.BoolOp():
-            written.op = ast.And() if isinstance(node.op, ast.Or) else ast.Or()
-            yield _text(written)
+        case ast.BoolOp(), ast.BoolOp(values=sides):
+            for side in sides:
+                yield _joined(written.op, [each for each in sides if each is not side])
+            yield _joined(ast.And() if isinstance(node.op, ast.Or) else ast.Or(), sides)
+        case ast.Call(func=ast.Name(id=name), args=[_, _], keywords=[]), ast.Call() if name in _BOUNDS:
+            yield from map(_text, written.args)
+        case ast.Subscript(slice=ast.Slice(upper=ast.expr(), step=None)), ast.Subscript():
+            yield _text(written.value)
+        case _, ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            if any(each.ifs for each in written.generators):
+                for each in written.generators:
+                    each.ifs = []
+                yield _text(written)
         case ast.UnaryOp(op=ast.Not()), ast.UnaryOp() if not is_condition:
             yield _text(written.operand)
         case ast.BinOp(op=ast.Add() | ast.Sub()), ast.BinOp():
@@ -136,6 +152,10 @@ def _results(node: _Node, shape: Shape, is_condition: bool, is_first: bool) -> I
             yield str(not value)
         case ast.Constant(value=int(value)), _ if type(value) is int and value in (0, 1):
             yield str(1 - value)
+
+
+def _joined(operator: ast.boolop, sides: list[ast.expr]) -> str:
+    return _text(ast.BoolOp(operator, sides) if len(sides) > 1 else sides[0])
 
 
 def _negated(condition: ast.expr) -> ast.expr:

@@ -29,7 +29,9 @@ class Door:
         log.info("closed")
         if len(seen) < self.limit and self.is_open:
             raise ValueError(f"{seen}")
-        for each in seen:
+        if self.is_stuck:
+            self.count = min(self.most, len(seen))
+        for each in [one for one in seen if one.kind][: self.most]:
             self.count += each
         self.is_open = False
 '''
@@ -53,6 +55,13 @@ def test_faults_are_single_and_of_every_kind() -> None:
         "if not (len(seen) < self.limit and self.is_open):",
         "if len(seen) <= self.limit and self.is_open:",
         "if len(seen) < self.limit or self.is_open:",
+        "if len(seen) < self.limit:",
+        "if self.is_open:",
+        "if not self.is_stuck:",
+        "self.count = self.most",
+        "self.count = len(seen)",
+        "for each in [one for one in seen][:self.most]:",
+        "for each in [one for one in seen if one.kind]:",
         "self.is_open = True",
     }
 
