@@ -29,7 +29,6 @@ deltas before that first.
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from time import monotonic
 from typing import Protocol
 
@@ -76,6 +75,7 @@ class SessionFeed:
         self._is_urgent = False
         self._paced_at = 0.0
         self._pace_timer: asyncio.TimerHandle | None = None
+        self._again_timer: asyncio.TimerHandle | None = None
         # Its events are no longer those of the journal.
         self.is_void = False
         self.started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -90,12 +90,26 @@ class SessionFeed:
         self.unsubscribe()
         self.taken_at = self._subscribed_at = monotonic()
         after = self.head if self._is_started else None
-        with suppress(Unavailable):  # then `connected` calls this again
+        try:
             self._number = self._supervisor.subscribe(self.session, after, self)
+        except Unavailable:
+            # The connection takes no more now. Where it is gone, `connected` calls this sooner.
+            self._subscribe_later()
+        else:
             self._resuming.subscribed(self._number)
 
+    def _subscribe_later(self) -> None:
+        self._stay_unsubscribed()
+        wait = max(0.0, self._subscribed_at + _RESUBSCRIBE_SECONDS - monotonic())
+        self._again_timer = asyncio.get_running_loop().call_later(wait, self.subscribe)
+
     def unsubscribe(self) -> None:
+        self._stay_unsubscribed()
         self._supervisor.unsubscribe(self._number)
+
+    def _stay_unsubscribed(self) -> None:
+        if self._again_timer is not None:
+            self._again_timer.cancel()
 
     def take(self, number: int, answer: Answer, size_bytes: int) -> None:
         self.taken_at = monotonic()
@@ -107,9 +121,8 @@ class SessionFeed:
                 self._resuming.move(self.session, answer.seq)
                 self.ring.floor = answer.seq
                 self.started.set_result(answer.seq)
-            case Cut():
-                wait = max(0.0, self._subscribed_at + _RESUBSCRIBE_SECONDS - monotonic())
-                asyncio.get_running_loop().call_later(wait, self._again, number)
+            case Cut() if number == self._number:
+                self._subscribe_later()
             case Refused() if not self._is_started:
                 self.started.set_exception(refusal(answer))
             case Refused():
@@ -129,10 +142,6 @@ class SessionFeed:
     @property
     def _is_started(self) -> bool:
         return self.started.done() and self.started.exception() is None
-
-    def _again(self, number: int) -> None:
-        if number == self._number:
-            self.subscribe()
 
     def _append(self, item: FeedItem) -> None:
         self.ring.append(item)

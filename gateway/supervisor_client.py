@@ -79,6 +79,8 @@ class SupervisorClient:
         self._number = 0
         self._waiting: dict[int, _Waiting] = {}
         self._subscribers: dict[int, Subscriber] = {}
+        # Subscriptions whose end could not be sent yet.
+        self._unended: set[int] = set()
         self.is_up = False
         # Counts the sockets: libzmq may report a new connection of one that is about to be closed.
         self._generation = 0
@@ -136,8 +138,16 @@ class SupervisorClient:
         return number
 
     def unsubscribe(self, number: int) -> None:
+        """Ends a subscription. Where that cannot be sent now, it is sent when something comes of it."""
         if self._subscribers.pop(number, None) is not None and self.is_up:
+            self._send_end(number)
+
+    def _send_end(self, number: int) -> None:
+        self._unended.discard(number)
+        try:
             self._send(self._next(), Unsubscribe(number))
+        except Unavailable:
+            self._unended.add(number)
 
     def _next(self) -> int:
         self._number += 1
@@ -183,6 +193,7 @@ class SupervisorClient:
             if not isinstance(waiting.request, Submit | Retry | Begin) and not waiting.future.done():
                 del self._waiting[number]
                 waiting.future.set_exception(Unavailable("the supervisor was lost before it answered"))
+        self._unended.clear()
         subscribers, self._subscribers = self._subscribers, {}
         for number, subscriber in subscribers.items():
             subscriber.lost(number)
@@ -207,6 +218,8 @@ class SupervisorClient:
             subscriber.take(number, self._decoder.decode(frame), len(frame))
         elif waiting is not None and not waiting.future.done():
             waiting.future.set_result(self._decoder.decode(frame))
+        elif number in self._unended:
+            self._send_end(number)
 
 
 def refusal(refused: Refused) -> HttpError:

@@ -32,7 +32,7 @@ class CallError(Exception):
 
 def read(path: str, first_line: int = 1, lines: int = 2_000) -> str:
     """Returns lines of a text file, or the names in a folder."""
-    place = os.path.expanduser(path)
+    place = _place(path)
     if os.path.isdir(place):
         return _entries(place)
     with _opened(place) as file:
@@ -75,16 +75,16 @@ def _entries(folder: str) -> str:
 
 def write(path: str, content: str) -> str:
     """Writes a whole file, and the folders above it where they are missing."""
-    place = os.path.realpath(os.path.expanduser(path))
+    place = os.path.realpath(_place(path))
     is_new = not os.path.exists(place)
     os.makedirs(os.path.dirname(place), exist_ok=True)
-    _replace(place, content.encode())
+    _replace(place, _encoded(content))
     return f"{'made' if is_new else 'replaced'} {path}: {content.count(chr(10))} line ends"
 
 
 def edit(path: str, old: str, new: str, every: bool = False) -> str:
     """Replaces one passage of a text file, or every one like it."""
-    place = os.path.realpath(os.path.expanduser(path))
+    place = os.path.realpath(_place(path))
     with _opened(place) as file:
         content = file.read(_EDITED_BYTES_MAX + 1)
     if len(content) > _EDITED_BYTES_MAX:
@@ -100,8 +100,24 @@ def edit(path: str, old: str, new: str, every: bool = False) -> str:
         raise CallError(f"{path} does not contain the old text: read it again, and give the text exactly")
     if found > 1 and not every:
         raise CallError(f"{path} has the old text {found} times: give more of what is around it, or every")
-    _replace(place, text.replace(old, new).encode())
+    _replace(place, _encoded(text.replace(old, new)))
     return f"replaced {found} passage{'s' if found > 1 else ''} in {path}"
+
+
+def _place(path: str) -> str:
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise CallError(f"{path!a} has one half of a character: give the whole one") from None
+    return os.path.expanduser(path)
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        half = text[error.start : error.end]
+        raise CallError(f"the text has {half!a}, one half of a character: give the whole one") from None
 
 
 def _opened(place: str) -> BufferedReader:

@@ -22,7 +22,7 @@ _DEVICE = (
     r"|mapper/[^\s;&|]+|disk/[^\s;&|]+)"
 )
 _DEVICE_PATH = re.compile(_DEVICE)
-_INTO_DEVICE = re.compile(rf">[|>]?\s*[\"']?{_DEVICE}(?![\w/])")
+_REDIRECTED = re.compile(r">[|>&]?\s*[\"']?(/[^\s;&|<>()\"']+)")
 _BETWEEN_COMMANDS = re.compile(r"[;&|\n()`]+|(?<!\S)[{}](?!\S)")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _WRAPPERS = frozenset(
@@ -62,7 +62,7 @@ def danger(tool: str, given: Mapping[str, Any]) -> str:
 
 
 def _danger_of_line(line: str, folder: str) -> str:
-    if _INTO_DEVICE.search(line):
+    if any(map(_is_device, _REDIRECTED.findall(line))):
         return "it writes to a block device"
     pieces = _BETWEEN_COMMANDS.split(line)
     return next((found for piece in pieces if (found := _danger_of_command(_words(piece), folder))), "")

@@ -212,11 +212,12 @@ def answer_to(outcomes: list[Outcome]) -> wire.Answer:
     done = [each.answer for each in outcomes if isinstance(each.answer, effects.Done)]
     note = done[0].note if len(done) == 1 else ""
     page = paging.done((turn for each in done for turn in each.turns), note)
+    shown = frozenset(page.turns)
     return wire.Done(
         page.turns,
         page.note,
         page.more,
-        tuple(killed for each in outcomes for killed in each.killed if killed.turn in page.turns),
+        tuple(killed for each in outcomes for killed in each.killed if killed.turn in shown),
         next((each.unwritten for each in outcomes if each.unwritten), ""),
     )
 

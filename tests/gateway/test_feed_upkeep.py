@@ -16,6 +16,7 @@ from gateway.supervisor_client import SupervisorClient
 from ipc.codec import Decoder
 from ipc.messages import Answer, Cut, Event, Refused, Request, Subscribe, Subscribed, Unsubscribe
 from ipc.server import Server
+from ipc.zmtp import Sent
 from tests.waiting import soon
 
 HEAD = 3
@@ -118,6 +119,70 @@ def test_a_feed_that_is_cut_subscribes_again_after_a_pause_and_once(
         supervisor.send(latest, Event(HEAD + 1, "demo", "tool.started", 1.0, {}))
         await soon(lambda: feed.head == HEAD + 1)
         assert len(supervisor.of(Subscribe)) == 2
+
+    play(tmp_path, scene)
+
+
+class Full:
+    """A socket to a supervisor that reads too slowly, in the place of the client's own."""
+
+    def __init__(self, client: SupervisorClient) -> None:
+        self._client = client
+        self._own = client._socket
+        self.refused = 0
+        client._socket = self  # type: ignore[assignment]
+
+    def send(self, parts: list[bytes]) -> Sent:
+        self.refused += 1
+        return Sent.FULL
+
+    def take_again(self) -> None:
+        self._client._socket = self._own
+
+
+def test_a_feed_that_meets_a_full_socket_subscribes_again_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene(supervisor: Supervisor, feeds: SessionFeeds) -> None:
+        monkeypatch.setattr(session_feed, "_RESUBSCRIBE_SECONDS", 0.02)
+        await feeds.open("demo", None, lambda: None)
+        [(first, _)] = supervisor.of(Subscribe)
+        full = Full(feeds._supervisor)
+        supervisor.send(first, Cut("it read too slowly"))
+        # The end of the first subscription, and two attempts at another one.
+        await soon(lambda: full.refused >= 3)
+        full.take_again()
+        await soon(lambda: len(supervisor.of(Subscribe)) == 2)
+        assert supervisor.of(Subscribe)[1][1] == Subscribe("demo", HEAD)
+        # The supervisor still tells the first one what happens.
+        assert supervisor.of(Unsubscribe) == []
+        for _ in range(2):
+            supervisor.send(first, Event(HEAD + 1, "demo", "tool.started", 1.0, {}))
+        await soon(lambda: supervisor.of(Unsubscribe))
+        feed_of(feeds).subscribe()
+        await soon(lambda: len(supervisor.of(Subscribe)) == 3)
+        ended = [request.subscription for _, request in supervisor.of(Unsubscribe)]
+        assert ended == [first, supervisor.of(Subscribe)[1][0]]
+
+    play(tmp_path, scene)
+
+
+def test_a_feed_that_has_ended_does_not_subscribe_again(
+    tmp_path: Path, impatient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene(supervisor: Supervisor, feeds: SessionFeeds) -> None:
+        monkeypatch.setattr(session_feed, "_RESUBSCRIBE_SECONDS", 0.02)
+        reader = await feeds.open("demo", None, lambda: None)
+        [(first, _)] = supervisor.of(Subscribe)
+        feed = feed_of(feeds)
+        supervisor.send(first, Cut("it read too slowly"))
+        await soon(lambda: feed._again_timer is not None)
+        timer = feed._again_timer
+        assert timer is not None
+        reader.close()
+        feeds._look()
+        assert not feeds._feeds
+        assert timer.cancelled()
 
     play(tmp_path, scene)
 

@@ -54,6 +54,26 @@ def test_a_number_may_be_written_as_a_text(tmp_path: Path) -> None:
     assert read(tmp_path / "long", first_line="7", lines="1").text == "[lines 7 to 7 of 5000]\nline 7\n"
 
 
+def test_a_path_with_half_a_character_is_refused_by_name(tmp_path: Path) -> None:
+    path = f"{tmp_path}/\ud800"
+    for report in (
+        read(path),
+        call(Write(), path=path, content=""),
+        call(Edit(), path=path, old="a", new="b"),
+    ):
+        assert not report.ok
+        assert report.text == rf"error: '{tmp_path}/\ud800' has one half of a character: give the whole one"
+
+
+def test_a_text_with_half_a_character_is_refused_and_the_file_stays(tmp_path: Path) -> None:
+    file = tmp_path / "kept"
+    file.write_text("kept")
+    for report, half in ((write(file, "x\udfffy"), "\\udfff"), (edit(file, "kept", "\ud83d"), "\\ud83d")):
+        fault = f"error: the text has '{half}', one half of a character: give the whole one"
+        assert (report.ok, report.text) == (False, fault)
+    assert file.read_text() == "kept"
+
+
 def test_of_a_long_file_the_model_gets_a_part_and_how_much_there_is(tmp_path: Path) -> None:
     file = tmp_path / "long"
     file.write_text(LINES)

@@ -58,6 +58,9 @@ def line(command: str, **others: Any) -> dict[str, Any]:
         "truncate -s 0 /dev/loop0",
         "badblocks -w /dev/dm-0",
         "cat x >> '/dev/xvda'",
+        "cat x > //dev/sda",
+        "cat x >/dev/./sda1; true",
+        "cat x >& /dev/../dev/sda",
         *(
             f"{program} x"
             for program in (
@@ -112,6 +115,8 @@ def test_what_endangers_the_host_is_denied_before_all_rules(command: str) -> Non
         "git commit -m 'reboot'",
         "ls /dev/sda",
         "cat x > /dev/null",
+        "cat x > /dev/sda_image",
+        "cat x > /tmp/dev/sda",
         "systemctl status",
     ],
 )
